@@ -1,0 +1,3 @@
+//! `sessionctl`, the Sessionplane command line client.
+
+fn main() {}

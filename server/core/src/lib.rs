@@ -1,0 +1,1 @@
+//! Domain and ports of Sessionplane.

@@ -1,0 +1,1 @@
+//! The Sessionplane server: application layer, adapters and gRPC face.

@@ -1,0 +1,3 @@
+//! `sessiond`, the Sessionplane server.
+
+fn main() {}
