@@ -1,0 +1,289 @@
+//! The contract as two traits in domain types. The server's app layer and the Rust client both
+//! implement them, and one conformance suite takes either: local and remote are isomorphic.
+//!
+//! Methods carry meaning only. A handle is obtained per caller; request id and deadline ride in
+//! [`CallOptions`]; a place in the stream is an opaque [`Position`].
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_core::Stream;
+
+use crate::domain::capabilities::Capabilities;
+use crate::domain::command::{Command, CommandKind, DispatchAnswer};
+use crate::domain::entry::Entry;
+use crate::domain::error::CallError;
+use crate::domain::event::{EventEnvelope, OutputChannel};
+use crate::domain::ids::{AgentName, EntryId, RequestId, RunId, SessionId, SessionRef};
+use crate::domain::position::Position;
+use crate::domain::run::RunRecord;
+use crate::domain::text::BoundedText;
+use crate::domain::view::SessionView;
+
+/// What rides beside a call's meaning.
+#[derive(Clone, Debug, Default)]
+pub struct CallOptions {
+    /// The caller's key for this logical call. Without one nothing is bound or joinable.
+    pub request_id: Option<RequestId>,
+    /// How long the caller waits for the answer. For a stream: for its first message.
+    pub deadline: Option<Duration>,
+}
+
+/// A stream of results.
+pub type ResultStream<T> = Pin<Box<dyn Stream<Item = Result<T, CallError>> + Send>>;
+
+/// What becomes of a run whose callers are gone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OnDisconnect {
+    /// It is aborted.
+    Cancel,
+    /// It outlives them.
+    Detach,
+}
+
+/// Starts a run, or joins the one that the same request id started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InvokeRequest {
+    /// The session. A name or key that does not exist is created, unless `must_exist`.
+    pub session: SessionRef,
+    /// The prompt, 1 byte to 1 MiB.
+    pub prompt: String,
+    /// The agent, read only when the session is created.
+    pub agent: Option<AgentName>,
+    /// Refuse a session that does not exist.
+    pub must_exist: bool,
+    /// What becomes of the run when its callers are gone.
+    pub on_disconnect: OnDisconnect,
+}
+
+/// What an invoke streams: a projection of the session's events.
+#[derive(Clone, PartialEq, Debug)]
+pub enum InvokeEvent {
+    /// Always first, unless the terminal is.
+    Accepted {
+        /// The session, also when it was created just now.
+        session: SessionId,
+        /// The run.
+        run: RunId,
+        /// An observer that opens here misses nothing of the run.
+        position: Position,
+        /// The run had been started by an earlier call with the same request id.
+        joined: bool,
+    },
+    /// A joiner missed this many events of the run, which are no longer retained.
+    Resumed {
+        /// How many.
+        skipped: u64,
+    },
+    /// A piece of a message.
+    Delta {
+        /// The message.
+        message: String,
+        /// Answer or thinking.
+        channel: OutputChannel,
+        /// The piece.
+        text: String,
+    },
+    /// A tool is called.
+    ToolStarted {
+        /// The call.
+        call: String,
+        /// The tool's name.
+        name: String,
+        /// Its arguments as JSON text.
+        input_json: BoundedText,
+    },
+    /// A tool came back.
+    ToolEnded {
+        /// The call.
+        call: String,
+        /// It reported a failure.
+        failed: bool,
+        /// What it gave back: its tail.
+        output: BoundedText,
+    },
+    /// The engine waits before it calls the model again.
+    Retrying {
+        /// The attempt to come, from 1.
+        attempt: u32,
+        /// At most so many; 0 when the engine does not say.
+        max_attempts: u32,
+        /// How long it waits.
+        delay: Duration,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The one terminal: the run completed.
+    Completed {
+        /// The run's record. Its entries hold the answer.
+        run: Box<RunRecord>,
+    },
+    /// The one terminal: the run failed or was aborted, or was not admitted.
+    Failed {
+        /// A stable word.
+        code: String,
+        /// What happened, for a person.
+        details: String,
+        /// A new invoke with a new request id may succeed.
+        retryable: bool,
+        /// The run's record; none if no run was admitted.
+        run: Option<Box<RunRecord>>,
+    },
+}
+
+impl InvokeEvent {
+    /// Whether nothing follows.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::Completed { .. } | Self::Failed { .. })
+    }
+}
+
+/// The data plane.
+#[async_trait]
+pub trait Agent: Send + Sync {
+    /// Starts or joins a run. After admission every failure is a [`InvokeEvent::Failed`].
+    async fn invoke(
+        &self,
+        request: InvokeRequest,
+        options: CallOptions,
+    ) -> Result<ResultStream<InvokeEvent>, CallError>;
+    /// A run's durable record.
+    async fn get_run(&self, run: RunId, options: CallOptions) -> Result<RunRecord, CallError>;
+}
+
+/// What capabilities are asked of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CapabilityTarget {
+    /// An agent definition.
+    Agent(AgentName),
+    /// A session.
+    Session(SessionRef),
+}
+
+/// The answer to `get_capabilities`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CapabilityReport {
+    /// What the engine can do.
+    pub capabilities: Capabilities,
+    /// The commands that will not be refused for lack of a capability.
+    pub commands: Vec<CommandKind>,
+    /// How long a request id stays bound after its run settled, at least.
+    pub binding_retention: Duration,
+}
+
+/// A command on a session's active run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DispatchRequest {
+    /// The session.
+    pub session: SessionRef,
+    /// The command.
+    pub command: Command,
+    /// Guards against reaching a later run.
+    pub expected_run: Option<RunId>,
+}
+
+/// A page request over a session's entries, in append order over all branches.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListEntriesRequest {
+    /// The session.
+    pub session: SessionRef,
+    /// The last entry that the reader has. An unknown one means a full backfill.
+    pub since: Option<String>,
+    /// Most entries in the page; 0 for the default of 100; at most 1,000.
+    pub page_size: u32,
+}
+
+/// A page of entries.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EntryPage {
+    /// The entries, in append order.
+    pub entries: Vec<Entry>,
+    /// The leaf: among the entries that a reader ends up with.
+    pub leaf: Option<EntryId>,
+    /// The cursor was unknown: this page starts from the first entry.
+    pub full_backfill: bool,
+    /// More entries are durable after this page.
+    pub has_more: bool,
+}
+
+/// A session's state at a position.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SessionState {
+    /// The state.
+    pub view: SessionView,
+    /// Every event up to here is in it.
+    pub position: Position,
+}
+
+/// Where an observer starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EventsRequest {
+    /// The session.
+    pub session: SessionRef,
+    /// Continue after this position, if it is still retained.
+    pub resume: Option<Position>,
+    /// The last entry that the reader has; entries after it are sent before the snapshot.
+    pub entries_since: Option<String>,
+}
+
+/// What an observer receives.
+#[derive(Clone, PartialEq, Debug)]
+pub enum EventItem {
+    /// Always first.
+    Subscribed {
+        /// The session, resolved.
+        session: SessionId,
+        /// The serving incarnation that numbers the events.
+        epoch: u64,
+        /// The missed events follow, nothing is lost.
+        resumed: bool,
+        /// The asked-for position is no longer retained: live events were lost, entries were not.
+        gap: bool,
+    },
+    /// Durable entries, unsequenced.
+    Entries(Vec<Entry>),
+    /// The state, after which nothing is missed.
+    Snapshot(Box<SessionState>),
+    /// A live event.
+    Event(EventEnvelope),
+    /// Nothing happened; everything up to here was considered.
+    Heartbeat(Position),
+}
+
+/// The control and observation planes.
+#[async_trait]
+pub trait SessionControl: Send + Sync {
+    /// Modulates the active run; never starts one.
+    async fn dispatch(
+        &self,
+        request: DispatchRequest,
+        options: CallOptions,
+    ) -> Result<DispatchAnswer, CallError>;
+    /// What an agent or a session can do.
+    async fn get_capabilities(
+        &self,
+        target: CapabilityTarget,
+        options: CallOptions,
+    ) -> Result<CapabilityReport, CallError>;
+    /// The state, at or after `min_position` if one is given.
+    async fn get_state(
+        &self,
+        session: SessionRef,
+        min_position: Option<Position>,
+        options: CallOptions,
+    ) -> Result<SessionState, CallError>;
+    /// A page of durable entries.
+    async fn list_entries(
+        &self,
+        request: ListEntriesRequest,
+        options: CallOptions,
+    ) -> Result<EntryPage, CallError>;
+    /// Live events, after a backfill and a snapshot.
+    async fn events(
+        &self,
+        request: EventsRequest,
+        options: CallOptions,
+    ) -> Result<ResultStream<EventItem>, CallError>;
+}

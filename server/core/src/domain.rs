@@ -1,0 +1,27 @@
+//! The vocabulary and the rules of Sessionplane, as values and pure functions.
+//!
+//! Nothing here performs I/O, reads a clock or knows a wire or storage format.
+
+pub mod access;
+pub mod audit;
+pub mod binding;
+pub mod capabilities;
+pub mod command;
+pub mod commit;
+pub mod entry;
+pub mod error;
+pub mod event;
+pub mod ids;
+pub mod input;
+pub mod invariants;
+pub mod lease;
+pub mod lifecycle;
+pub mod limits;
+pub mod position;
+pub mod provenance;
+pub mod run;
+pub mod session;
+pub mod text;
+pub mod time;
+pub mod usage;
+pub mod view;

@@ -1,0 +1,76 @@
+//! What was done, by whom, by which credential, and what it caused. One record per commit.
+
+use std::sync::Arc;
+
+use super::access::Action;
+use super::ids::{EntryId, PrincipalId, RequestId, RunId, SessionId, TenantId};
+use super::provenance::Digest;
+use super::time::Timestamp;
+
+/// Who stands behind an audited write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AuditActor {
+    /// The sender.
+    pub principal: PrincipalId,
+    /// A non-secret name of the credential used.
+    pub credential: Arc<str>,
+    /// The policies that allowed it.
+    pub policies: Arc<[String]>,
+    /// The W3C trace id of the call, if it carried one.
+    pub trace_id: Option<Arc<str>>,
+}
+
+/// What an audited commit did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AuditAction {
+    /// A caller's verb was accepted.
+    Call(Action),
+    /// The run's engine produced entries or took an input.
+    EngineOutput,
+    /// The run settled.
+    Settle,
+    /// A run that a crash cut was settled at the next start.
+    Recover,
+}
+
+impl AuditAction {
+    /// The stable name of the action in the record.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Call(action) => action.as_str(),
+            Self::EngineOutput => "EngineOutput",
+            Self::Settle => "Settle",
+            Self::Recover => "Recover",
+        }
+    }
+}
+
+/// An audit record. Its key is the session and `ordinal`; a sealer may add a chain later.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AuditRecord {
+    /// The session written to.
+    pub session: SessionId,
+    /// The record's number within its session, from 1.
+    pub ordinal: u64,
+    /// The tenant of the session.
+    pub tenant: TenantId,
+    /// When the commit was decided.
+    pub at: Timestamp,
+    /// Who stands behind it; `None` where the server itself acted (settle, recovery).
+    pub actor: Option<AuditActor>,
+    /// What was done.
+    pub action: AuditAction,
+    /// SHA-256 over the decoded fields of the request, where a request caused it.
+    pub request_digest: Option<Digest>,
+    /// Bytes of text the request carried.
+    pub bytes: u64,
+    /// The caller's key for the call, if it gave one.
+    pub request_id: Option<RequestId>,
+    /// The run concerned.
+    pub run: Option<RunId>,
+    /// Entries that this commit appended.
+    pub entries: Vec<EntryId>,
+    /// How it ended, as a stable word: `accepted`, `completed`, `failed`, `aborted`.
+    pub outcome: &'static str,
+}

@@ -1,0 +1,77 @@
+//! Request bindings: what makes a repeat of an accepted call harmless.
+
+use super::ids::{InputId, PrincipalId, RequestId, RunId, SessionId, TenantId};
+use super::provenance::Digest;
+use super::time::Timestamp;
+
+/// The mutating methods that bind request ids.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Method {
+    /// `Invoke.Invoke`.
+    Invoke,
+    /// `SessionControl.Dispatch`.
+    Dispatch,
+}
+
+impl Method {
+    /// The stable name of the method in a binding's key.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invoke => "Invoke",
+            Self::Dispatch => "Dispatch",
+        }
+    }
+}
+
+/// What a binding is looked up by, before any name is resolved.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct BindingKey {
+    /// The caller's tenant.
+    pub tenant: TenantId,
+    /// The caller.
+    pub principal: PrincipalId,
+    /// The method called.
+    pub method: Method,
+    /// The caller's key.
+    pub request_id: RequestId,
+}
+
+/// The answer that an accepted call got, as far as it does not change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BoundAnswer {
+    /// An invoke that started this run.
+    Run(RunId),
+    /// A dispatch that reached this run, and the input it queued, if it queued one.
+    Dispatched {
+        /// The run that was reached.
+        run: RunId,
+        /// The input that was queued.
+        input: Option<InputId>,
+    },
+}
+
+impl BoundAnswer {
+    /// The run that keeps the binding alive.
+    #[must_use]
+    pub fn run(&self) -> RunId {
+        match self {
+            Self::Run(run) | Self::Dispatched { run, .. } => *run,
+        }
+    }
+}
+
+/// A binding: only an acceptance makes one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Binding {
+    /// What it is looked up by.
+    pub key: BindingKey,
+    /// The session that the call reached.
+    pub session: SessionId,
+    /// SHA-256 of the decoded fields, without `on_disconnect` and deadline.
+    pub digest: Digest,
+    /// The answer that was given.
+    pub answer: BoundAnswer,
+    /// When it was accepted.
+    pub at: Timestamp,
+}

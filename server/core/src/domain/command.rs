@@ -1,0 +1,155 @@
+//! The control plane's verbs and their typed answers.
+
+use std::sync::Arc;
+
+use super::ids::{EntryId, InputId, RunId};
+use super::input::{DiscardCause, InputFate};
+
+/// A command that modulates a run. There is no `prompt`: only an invoke starts one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Reaches the model after the current turn's tool calls.
+    Steer {
+        /// The text, 1 byte to 1 MiB.
+        text: Arc<str>,
+    },
+    /// Is delivered when the run would otherwise stop.
+    FollowUp {
+        /// The text, 1 byte to 1 MiB.
+        text: Arc<str>,
+    },
+    /// Stops the run.
+    Abort,
+}
+
+/// The verb of a command, without its payload.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CommandKind {
+    /// See [`Command::Steer`].
+    Steer,
+    /// See [`Command::FollowUp`].
+    FollowUp,
+    /// See [`Command::Abort`].
+    Abort,
+}
+
+impl CommandKind {
+    /// The verb as it stands in capabilities and messages.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Steer => "steer",
+            Self::FollowUp => "follow_up",
+            Self::Abort => "abort",
+        }
+    }
+    /// Every verb there is.
+    pub const ALL: [Self; 3] = [Self::Steer, Self::FollowUp, Self::Abort];
+}
+
+impl Command {
+    /// The command's verb.
+    #[must_use]
+    pub fn kind(&self) -> CommandKind {
+        match self {
+            Self::Steer { .. } => CommandKind::Steer,
+            Self::FollowUp { .. } => CommandKind::FollowUp,
+            Self::Abort => CommandKind::Abort,
+        }
+    }
+}
+
+/// Why a command was rejected. The meaning of a code never changes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RejectionCode {
+    /// The engine does not have this verb.
+    UnsupportedCapability,
+    /// Nothing is running.
+    NoActiveRun,
+    /// The run raced to settlement, or is not the expected one.
+    RunCommandFailed,
+    /// The payload makes no sense for the verb.
+    InvalidCommand,
+    /// The interaction is unknown or answered.
+    NoSuchInteraction,
+    /// A run or boundary mutation holds the session.
+    SessionBusy,
+    /// A boundary mutation failed.
+    BoundaryCommandFailed,
+    /// There is nothing to compact.
+    NothingToCompact,
+}
+
+impl RejectionCode {
+    /// The code as it stands in messages and JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UnsupportedCapability => "unsupported_capability",
+            Self::NoActiveRun => "no_active_run",
+            Self::RunCommandFailed => "run_command_failed",
+            Self::InvalidCommand => "invalid_command",
+            Self::NoSuchInteraction => "no_such_interaction",
+            Self::SessionBusy => "session_busy",
+            Self::BoundaryCommandFailed => "boundary_command_failed",
+            Self::NothingToCompact => "nothing_to_compact",
+        }
+    }
+}
+
+/// A typed no: nothing was queued or applied.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rejection {
+    /// Why.
+    pub code: RejectionCode,
+    /// Why, for a person, with the way out.
+    pub message: String,
+    /// The very same command may succeed later as it is.
+    pub retryable: bool,
+}
+
+/// A typed yes: admitted or applied, never that the run succeeded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Acceptance {
+    /// The run that was reached.
+    pub run: RunId,
+    /// The input that was queued, for the verbs that queue one.
+    pub input: Option<AcceptedInput>,
+}
+
+/// A queued input and what has become of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AcceptedInput {
+    /// Its id.
+    pub id: InputId,
+    /// Its present fate.
+    pub fate: InputFate,
+}
+
+impl AcceptedInput {
+    /// The entry that delivered it, if it was.
+    #[must_use]
+    pub fn entry(&self) -> Option<EntryId> {
+        match self.fate {
+            InputFate::Delivered(entry) => Some(entry),
+            InputFate::Pending | InputFate::Discarded(_) => None,
+        }
+    }
+    /// Why it was discarded, if it was.
+    #[must_use]
+    pub fn discarded(&self) -> Option<DiscardCause> {
+        match self.fate {
+            InputFate::Discarded(cause) => Some(cause),
+            InputFate::Pending | InputFate::Delivered(_) => None,
+        }
+    }
+}
+
+/// The answer to a dispatch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DispatchAnswer {
+    /// Admitted or applied.
+    Accepted(Acceptance),
+    /// Nothing happened.
+    Rejected(Rejection),
+}

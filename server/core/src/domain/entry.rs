@@ -1,0 +1,139 @@
+//! Durable, append-only conversation records.
+
+use std::sync::Arc;
+
+use super::ids::{EntryId, InputId, RunId};
+use super::limits::MAX_EVENT_TEXT_BYTES;
+use super::provenance::Origin;
+use super::text::BoundedText;
+use super::time::Timestamp;
+use super::usage::Usage;
+
+/// One record of a session's conversation tree.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Entry {
+    /// Its id, which holds its place in the append order.
+    pub id: EntryId,
+    /// The entry it follows in the tree.
+    pub parent: Option<EntryId>,
+    /// The run that wrote it.
+    pub run: RunId,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// What it says.
+    pub body: EntryBody,
+}
+
+/// What an entry says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum EntryBody {
+    /// A prompt, steer or follow-up.
+    User {
+        /// The text as the sender gave it.
+        text: Arc<str>,
+        /// Bytes left out before the text (only where an event carries the entry).
+        omitted_bytes: u64,
+        /// Who sent it.
+        origin: Origin,
+        /// The dispatched input that it delivers, if it is not the run's prompt.
+        input: Option<InputId>,
+    },
+    /// What the model said.
+    Assistant {
+        /// The text.
+        text: BoundedText,
+        /// What it thought aloud. Never folded into the text.
+        thinking: BoundedText,
+        /// The message was cut by an abort, a failure or a crash.
+        partial: bool,
+        /// What this message used.
+        usage: Usage,
+    },
+    /// A tool call and its result.
+    Tool {
+        /// The engine's id of the call.
+        call_id: String,
+        /// The tool's name.
+        name: String,
+        /// Its arguments, as JSON text.
+        input_json: BoundedText,
+        /// What it gave back.
+        output: BoundedText,
+        /// It reported a failure.
+        failed: bool,
+    },
+    /// A note of the control plane itself, for example that a crash cut the run.
+    Notice {
+        /// A stable word.
+        code: String,
+        /// What happened, for a person.
+        text: String,
+    },
+}
+
+impl EntryBody {
+    /// The entry's kind as a stable word. `user`, `assistant` and `tool` are guaranteed; a reader
+    /// may skip others.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::User { .. } => "user",
+            Self::Assistant { .. } => "assistant",
+            Self::Tool { .. } => "tool",
+            Self::Notice { .. } => "notice",
+        }
+    }
+}
+
+impl Entry {
+    /// The entry as an event may carry it: long texts reduced to their tails.
+    #[must_use]
+    pub fn for_event(&self) -> Self {
+        let max = MAX_EVENT_TEXT_BYTES;
+        let body = match &self.body {
+            EntryBody::User {
+                text,
+                omitted_bytes,
+                origin,
+                input,
+            } if text.len() > max => {
+                let kept = BoundedText::new(text, max);
+                EntryBody::User {
+                    text: kept.text.into(),
+                    omitted_bytes: omitted_bytes + kept.omitted_bytes,
+                    origin: origin.clone(),
+                    input: *input,
+                }
+            }
+            EntryBody::Assistant {
+                text,
+                thinking,
+                partial,
+                usage,
+            } => EntryBody::Assistant {
+                text: text.narrowed(max),
+                thinking: thinking.narrowed(max),
+                partial: *partial,
+                usage: *usage,
+            },
+            EntryBody::Tool {
+                call_id,
+                name,
+                input_json,
+                output,
+                failed,
+            } => EntryBody::Tool {
+                call_id: call_id.clone(),
+                name: name.clone(),
+                input_json: input_json.narrowed(max),
+                output: output.narrowed(max),
+                failed: *failed,
+            },
+            same => same.clone(),
+        };
+        Self {
+            body,
+            ..self.clone()
+        }
+    }
+}

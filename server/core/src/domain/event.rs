@@ -1,0 +1,249 @@
+//! Ephemeral live progress of a session. Never presented as history.
+//!
+//! No event but `entry_appended` implies that something is durable; those that tell of durable
+//! facts are nevertheless published only after the sync of the commit that holds them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::entry::Entry;
+use super::ids::{AgentName, EntryId, InputId, RunId, SessionId};
+use super::input::{DiscardCause, InputKind, InputRecord, UndeliveredInput};
+use super::limits::MAX_PREVIEW_BYTES;
+use super::provenance::Origin;
+use super::run::{RunOutcome, RunSettings};
+use super::text::{BoundedText, head};
+use super::time::Timestamp;
+use super::usage::Usage;
+
+/// One event as it is published: numbered by the session's publisher.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EventEnvelope {
+    /// The session.
+    pub session: SessionId,
+    /// The serving incarnation that numbered it.
+    pub epoch: u64,
+    /// Grows by one for every event of the session within an epoch.
+    pub seq: u64,
+    /// The event.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Event {
+    /// When it was decided.
+    pub at: Timestamp,
+    /// The run concerned.
+    pub run: Option<RunId>,
+    /// What happened.
+    pub body: EventBody,
+}
+
+/// A channel of model output. Thinking is never folded into text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum OutputChannel {
+    /// The answer.
+    Text,
+    /// Thinking aloud.
+    Thinking,
+}
+
+/// An input that waits in a run's queue, as observers see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PendingInput {
+    /// Its id.
+    pub id: InputId,
+    /// How it joins the run.
+    pub kind: InputKind,
+    /// The beginning of its text.
+    pub preview: String,
+    /// The text's length in bytes.
+    pub bytes: u64,
+    /// Who sent it.
+    pub origin: Origin,
+    /// It was handed to the engine, which has not shown it yet.
+    pub handed: bool,
+}
+
+impl PendingInput {
+    /// What observers see of a queued input.
+    #[must_use]
+    pub fn of(record: &InputRecord, handed: bool) -> Self {
+        Self {
+            id: record.id,
+            kind: record.kind,
+            preview: head(&record.text, MAX_PREVIEW_BYTES).to_owned(),
+            bytes: record.text.len() as u64,
+            origin: record.origin.clone(),
+            handed,
+        }
+    }
+}
+
+/// How a run's queue changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum QueueChange {
+    /// An input was accepted.
+    Added(PendingInput),
+    /// An input was handed to the engine.
+    Handed(InputId),
+    /// An input left the queue: delivered or discarded, told by an event of its own.
+    Removed(InputId),
+}
+
+/// What happened, by type.
+#[derive(Clone, PartialEq, Debug)]
+pub enum EventBody {
+    /// A run was admitted.
+    RunStarted {
+        /// Who sent the prompt.
+        origin: Origin,
+        /// The prompt's entry.
+        entry: EntryId,
+        /// The agent that runs.
+        agent: AgentName,
+        /// Model and level used.
+        settings: RunSettings,
+    },
+    /// A run settled, exactly once.
+    RunSettled {
+        /// How it ended.
+        outcome: RunOutcome,
+        /// Inputs that were never shown.
+        undelivered: Vec<UndeliveredInput>,
+        /// The prompt's entry.
+        first_entry: EntryId,
+        /// The newest entry.
+        final_entry: EntryId,
+        /// What the run used.
+        usage: Usage,
+    },
+    /// The model is called.
+    TurnStarted {
+        /// The turn's number within the run, from 1.
+        turn: u32,
+    },
+    /// The model's turn and its tools are over.
+    TurnFinished {
+        /// The turn's number.
+        turn: u32,
+    },
+    /// The model starts a message.
+    MessageStarted {
+        /// The message's id within the run.
+        message: String,
+    },
+    /// A piece of a message.
+    MessageDelta {
+        /// The message.
+        message: String,
+        /// Answer or thinking.
+        channel: OutputChannel,
+        /// The piece.
+        text: Arc<str>,
+    },
+    /// A message is complete.
+    MessageFinished {
+        /// The message.
+        message: String,
+    },
+    /// A tool is called.
+    ToolStarted {
+        /// The engine's id of the call.
+        call: String,
+        /// The tool's name.
+        name: String,
+        /// Its arguments as JSON text.
+        input_json: BoundedText,
+    },
+    /// A tool's output so far. Replaces what an earlier one said.
+    ToolProgress {
+        /// The call.
+        call: String,
+        /// The output so far: its tail.
+        output: BoundedText,
+    },
+    /// A tool came back.
+    ToolFinished {
+        /// The call.
+        call: String,
+        /// It reported a failure.
+        failed: bool,
+        /// What it gave back: its tail.
+        output: BoundedText,
+    },
+    /// The run's queue changed.
+    QueueChanged {
+        /// How.
+        change: QueueChange,
+        /// How many wait after it.
+        depth: u32,
+    },
+    /// An input was shown to the model.
+    InputDelivered {
+        /// The input.
+        input: InputId,
+        /// The entry that shows it.
+        entry: EntryId,
+    },
+    /// An input will never be shown to the model.
+    InputDiscarded {
+        /// The input.
+        input: InputId,
+        /// Why.
+        cause: DiscardCause,
+    },
+    /// The engine waits before it calls the model again.
+    RetryScheduled {
+        /// The attempt to come, from 1.
+        attempt: u32,
+        /// How many there will be at most; 0 when the engine does not say.
+        max_attempts: u32,
+        /// How long it waits.
+        delay: Duration,
+        /// What went wrong.
+        reason: String,
+    },
+    /// An entry is durable.
+    EntryAppended {
+        /// The entry, long texts reduced to their tails.
+        entry: Entry,
+    },
+    /// What the run has used so far.
+    UsageUpdated {
+        /// The running total of the run.
+        usage: Usage,
+    },
+    /// This face lost the session's owner; the stream ends.
+    ServingError {
+        /// Why, for a person.
+        reason: String,
+    },
+}
+
+impl EventBody {
+    /// The event's type as it stands beside the typed payload.
+    #[must_use]
+    pub fn event_type(&self) -> &'static str {
+        match self {
+            Self::RunStarted { .. } => "run_started",
+            Self::RunSettled { .. } => "run_settled",
+            Self::TurnStarted { .. } => "turn_started",
+            Self::TurnFinished { .. } => "turn_finished",
+            Self::MessageStarted { .. } => "message_started",
+            Self::MessageDelta { .. } => "message_delta",
+            Self::MessageFinished { .. } => "message_finished",
+            Self::ToolStarted { .. } => "tool_started",
+            Self::ToolProgress { .. } => "tool_progress",
+            Self::ToolFinished { .. } => "tool_finished",
+            Self::QueueChanged { .. } => "queue_changed",
+            Self::InputDelivered { .. } => "input_delivered",
+            Self::InputDiscarded { .. } => "input_discarded",
+            Self::RetryScheduled { .. } => "retry_scheduled",
+            Self::EntryAppended { .. } => "entry_appended",
+            Self::UsageUpdated { .. } => "usage_updated",
+            Self::ServingError { .. } => "serving_error",
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Limits that the domain itself relies on. Those an operator may change live in the server's
+//! configuration and arrive as [`Limits`].
+
+use std::time::Duration;
+
+/// Longest prompt, steer or follow-up text, in bytes.
+pub const MAX_TEXT_BYTES: usize = 1024 * 1024;
+/// Longest text that one field of an entry keeps, in bytes; of longer ones the tail.
+pub const MAX_ENTRY_TEXT_BYTES: usize = 1024 * 1024;
+/// Longest text that one field of an event carries, in bytes, so that an encoded event with two
+/// such fields stays under [`MAX_EVENT_BYTES`].
+pub const MAX_EVENT_TEXT_BYTES: usize = 24 * 1024;
+/// Largest encoded event, in bytes.
+pub const MAX_EVENT_BYTES: usize = 64 * 1024;
+/// Longest preview of a pending input's text in state and events, in bytes.
+pub const MAX_PREVIEW_BYTES: usize = 256;
+/// Longest engine-given identifier or label (tool name, message id, failure code), in bytes.
+pub const MAX_LABEL_BYTES: usize = 256;
+/// Longest human-readable detail text (failure details, retry reason), in bytes.
+pub const MAX_DETAIL_BYTES: usize = 4096;
+/// At most one conflated event (tool progress, usage) per this time and tool.
+pub const CONFLATION_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Limits and delays that an operator may set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Most inputs that wait in one run's queue.
+    pub max_pending_inputs: usize,
+    /// How long a CANCEL run whose last caller vanished waits for a rejoin.
+    pub cancel_grace: Duration,
+    /// How long such a run waits when it was the server that ended the stream.
+    pub rejoin_grace: Duration,
+    /// How long an engine may take to stop after an abort before it is killed.
+    pub abort_grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_pending_inputs: 256,
+            cancel_grace: Duration::from_secs(10),
+            rejoin_grace: Duration::from_secs(60),
+            abort_grace: Duration::from_secs(5),
+        }
+    }
+}

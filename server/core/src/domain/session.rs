@@ -1,0 +1,61 @@
+//! A session's durable rows: who it is (written once) and where it stands (written each commit).
+
+use super::ids::{AgentName, EntryId, ExternalKey, RunId, SessionId, SessionName, TenantId};
+use super::lease::LeaseToken;
+use super::run::RunOutcome;
+use super::time::Timestamp;
+use super::usage::Usage;
+
+/// Who a session is. Changes rarely, never by a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionRecord {
+    /// Its opaque id.
+    pub id: SessionId,
+    /// The tenant it belongs to.
+    pub tenant: TenantId,
+    /// Its name, unique in the tenant.
+    pub name: Option<SessionName>,
+    /// The host's own key, unique in the tenant, immutable.
+    pub external_key: Option<ExternalKey>,
+    /// The agent definition that it runs.
+    pub agent: AgentName,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// How the newest run ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LastRun {
+    /// The run.
+    pub run: RunId,
+    /// How it ended.
+    pub outcome: RunOutcome,
+    /// When it was decided.
+    pub settled_at: Timestamp,
+}
+
+/// Where a session stands: the row that every fenced commit compares and rewrites.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SessionHead {
+    /// The token of the last commit: a commit under an older one is refused.
+    pub token: LeaseToken,
+    /// Entries appended so far; the next one gets this plus one.
+    pub entries: u64,
+    /// The entry that the conversation goes on from.
+    pub leaf: Option<EntryId>,
+    /// Audit records written so far.
+    pub audits: u64,
+    /// How the newest run ended.
+    pub last_run: Option<LastRun>,
+    /// What all settled runs used.
+    pub usage: Usage,
+}
+
+/// A session as the store holds it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StoredSession {
+    /// Who it is.
+    pub record: SessionRecord,
+    /// Where it stands.
+    pub head: SessionHead,
+}

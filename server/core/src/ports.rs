@@ -1,0 +1,8 @@
+//! What the core needs from outside: few, small traits. Each is also a conformance suite that
+//! every adapter must pass.
+
+pub mod authorizer;
+pub mod clock;
+pub mod engine;
+pub mod lease_store;
+pub mod repository;

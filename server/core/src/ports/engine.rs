@@ -1,0 +1,222 @@
+//! What drives a model or an agent program on behalf of a session.
+//!
+//! The port is shaped for engines that steer between turns, that preempt text, that cannot steer,
+//! that die, that lose or spend their queue, that answer an abort late, and that repeat or
+//! reorder their lines. Acceptance, delivery and completion are three moments: the control plane
+//! accepts; the engine *shows* an input when it reaches the model; the engine *stops* when it has
+//! come to its own end.
+//!
+//! An engine connection is one session's. It may be dropped at any time: residency is a cache.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::domain::capabilities::Capabilities;
+use crate::domain::entry::Entry;
+use crate::domain::event::OutputChannel;
+use crate::domain::ids::{EntryId, InputId, RunId, SessionId};
+use crate::domain::run::{Failure, RunSettings};
+use crate::domain::usage::Usage;
+
+/// What an engine says of itself before anything is opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EngineDescription {
+    /// A name for logs. No code may branch on it.
+    pub name: String,
+    /// The engine's own version.
+    pub version: String,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// Model and level that a run uses unless overridden.
+    pub settings: RunSettings,
+}
+
+/// How to open a session's engine.
+#[derive(Clone)]
+pub struct OpenSession {
+    /// The session.
+    pub session: SessionId,
+    /// The durable leaf that the engine's own transcript must agree with before a run.
+    pub leaf: Option<EntryId>,
+    /// Reads the session's durable conversation, so that an engine without a transcript of its
+    /// own, or one behind ours, can rebuild it.
+    pub transcript: Arc<dyn Transcript>,
+}
+
+/// A page-wise reader of a session's durable entries.
+#[async_trait]
+pub trait Transcript: Send + Sync {
+    /// Entries after `after` (0: from the start), at most a bounded page; empty at the end.
+    async fn page(&self, after: u64) -> Result<Vec<Entry>, EngineError>;
+}
+
+/// Why an engine could not be opened or driven.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct EngineError(pub String);
+
+/// How an engine's own transcript stood against the durable leaf when it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Revalidation {
+    /// It agrees, or the engine keeps none.
+    Current,
+    /// It was behind and was rebuilt from our entries.
+    Rebuilt,
+    /// It could not be rebuilt; the engine starts without the earlier conversation.
+    Replaced,
+}
+
+/// An opened engine: two halves, so that commands never wait for output to be read.
+pub struct EngineConnection {
+    /// Takes commands.
+    pub commands: Box<dyn EngineCommands>,
+    /// Gives output, in the engine's order.
+    pub output: Box<dyn EngineOutput>,
+    /// How its transcript stood.
+    pub revalidation: Revalidation,
+}
+
+/// What the control plane tells an engine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EngineCommand {
+    /// Starts or, with an input, continues the run: the engine is at rest.
+    Prompt {
+        /// The run.
+        run: RunId,
+        /// The text to show the model.
+        text: Arc<str>,
+        /// The dispatched input that this is; the engine reports `InputShown` for it. `None` for
+        /// the invoke's own prompt, which is already an entry.
+        input: Option<InputId>,
+    },
+    /// Shows the model this text at the next boundary of the running turn. At most one is
+    /// outstanding at a time.
+    Steer {
+        /// The input; the engine reports `InputShown` when the model sees it.
+        input: InputId,
+        /// The text to show the model.
+        text: Arc<str>,
+    },
+    /// Takes back what it can (reporting `InputTakenBack`), then stops as soon as it can.
+    Abort,
+}
+
+/// The command half. Dropping it lets the engine end.
+#[async_trait]
+pub trait EngineCommands: Send {
+    /// Hands a command over. Returns once the engine's side holds it, not once it acted on it.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    async fn send(&mut self, command: EngineCommand) -> Result<(), EngineError>;
+}
+
+/// The output half.
+#[async_trait]
+pub trait EngineOutput: Send {
+    /// The next event; `None` once the engine is gone. Cancel-safe: dropping the future loses
+    /// nothing.
+    async fn next(&mut self) -> Option<EngineEvent>;
+}
+
+/// How a run came to the engine's own end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StopReason {
+    /// There was nothing more to do.
+    Completed,
+    /// It failed.
+    Failed(Failure),
+    /// It stopped because it was told to.
+    Aborted,
+}
+
+/// What an engine reports. Late, repeated or unknown reports are tolerated and told by a log line.
+#[derive(Clone, PartialEq, Debug)]
+pub enum EngineEvent {
+    /// The model is called.
+    TurnStarted,
+    /// The turn and its tools are over.
+    TurnFinished,
+    /// The model starts a message.
+    MessageStarted {
+        /// An id that is unique within the run.
+        message: String,
+    },
+    /// A piece of a message.
+    MessageDelta {
+        /// The message.
+        message: String,
+        /// Answer or thinking.
+        channel: OutputChannel,
+        /// The piece.
+        text: String,
+    },
+    /// A message is complete.
+    MessageFinished {
+        /// The message.
+        message: String,
+        /// The whole text, where the engine gives it; else the deltas are it.
+        text: Option<String>,
+        /// What this message used.
+        usage: Usage,
+    },
+    /// A tool is called.
+    ToolStarted {
+        /// An id that is unique within the run.
+        call: String,
+        /// The tool's name.
+        name: String,
+        /// Its arguments as JSON text.
+        input_json: String,
+    },
+    /// A tool's whole output so far.
+    ToolProgress {
+        /// The call.
+        call: String,
+        /// The output so far.
+        output: String,
+    },
+    /// A tool came back.
+    ToolFinished {
+        /// The call.
+        call: String,
+        /// What it gave back.
+        output: String,
+        /// It reported a failure.
+        failed: bool,
+    },
+    /// The model has been shown a handed input.
+    InputShown {
+        /// The input.
+        input: InputId,
+    },
+    /// The engine gave a handed input back unshown.
+    InputTakenBack {
+        /// The input.
+        input: InputId,
+    },
+    /// The engine waits before it calls the model again.
+    RetryScheduled {
+        /// The attempt to come, from 1.
+        attempt: u32,
+        /// At most so many; 0 when it does not say.
+        max_attempts: u32,
+        /// How long it waits.
+        delay: Duration,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The run came to the engine's own end: it is at rest and takes a prompt.
+    Stopped(StopReason),
+}
+
+/// An engine: opens connections.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// What it is and what it can do.
+    fn describe(&self) -> &EngineDescription;
+    /// Opens a session's connection and revalidates it against the durable leaf.
+    async fn open(&self, open: OpenSession) -> Result<EngineConnection, EngineError>;
+}

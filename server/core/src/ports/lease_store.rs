@@ -1,0 +1,33 @@
+//! Who holds which session. The lease itself is taken, held and released inside commits; this
+//! port mints tokens and reads and revokes.
+
+use async_trait::async_trait;
+
+use super::repository::ReadError;
+use crate::domain::ids::{RunId, SessionId};
+use crate::domain::lease::LeaseToken;
+
+/// A session that was running when the store was closed or its process died.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeldLease {
+    /// The session.
+    pub session: SessionId,
+    /// The run that held it.
+    pub run: RunId,
+    /// The token it held it under.
+    pub token: LeaseToken,
+}
+
+/// Mints, reads and revokes leases.
+#[async_trait]
+pub trait LeaseStore: Send + Sync {
+    /// A token greater than every one minted before, in this process or an earlier one.
+    async fn mint(&self) -> Result<LeaseToken, ReadError>;
+    /// The token that a live writer of this process holds a session under.
+    async fn holder(&self, session: SessionId) -> Result<Option<LeaseToken>, ReadError>;
+    /// Voids a live lease: every later commit under its token is refused.
+    async fn revoke(&self, session: SessionId) -> Result<(), ReadError>;
+    /// Leases that the records name and no live writer holds: runs that a crash cut. Reads the
+    /// index of running sessions only, never all sessions.
+    async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError>;
+}

@@ -1,0 +1,113 @@
+//! The durable store: one write verb, a few reads.
+//!
+//! Promises that the suite checks: a commit is applied whole or not at all; it is acknowledged
+//! only after it would survive power loss; no read shows anything of a commit before that; the
+//! lease clause and the expected head are checked in the same atomic step as the write; one
+//! caller's refusal never disturbs another's commit.
+
+use async_trait::async_trait;
+
+use crate::domain::binding::{Binding, BindingKey};
+use crate::domain::commit::Commit;
+use crate::domain::entry::Entry;
+use crate::domain::ids::{EntrySeq, InputId, RunId, SessionId, SessionRef, TenantId};
+use crate::domain::input::InputRecord;
+use crate::domain::lease::LeaseToken;
+use crate::domain::run::RunRecord;
+use crate::domain::session::StoredSession;
+
+/// Why a commit was not applied. Except for [`CommitError::Store`], nothing was written.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Another writer holds the lease, or a newer token was used since.
+    #[error("the lease is held under token {current:?}")]
+    Fenced {
+        /// The token that stands in the way, where one is known.
+        current: Option<LeaseToken>,
+    },
+    /// The stored head is not the one that the commit was decided on.
+    #[error("the session moved on: it has {entries} entries and {audits} audit records")]
+    Conflict {
+        /// Entries that the stored head has.
+        entries: u64,
+        /// Audit records that the stored head has.
+        audits: u64,
+    },
+    /// A session with that id, name or external key exists.
+    #[error("a session of that name or key exists")]
+    AlreadyExists,
+    /// One of the request ids is bound already.
+    #[error("one of the request ids is bound already")]
+    AlreadyBound,
+    /// The session to write to does not exist.
+    #[error("no such session")]
+    NoSuchSession,
+    /// The commit itself breaks a rule (numbering, sizes): a bug of the caller.
+    #[error("the commit is malformed: {0}")]
+    Malformed(String),
+    /// The store failed or is closed: whether it was applied is unknown.
+    #[error("the store failed: {0}")]
+    Store(String),
+}
+
+/// Why a read failed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A record is damaged.
+    #[error("the record {key} is damaged: {problem}")]
+    Damaged {
+        /// The record's key, printable.
+        key: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The store failed or is closed.
+    #[error("the store failed: {0}")]
+    Store(String),
+}
+
+/// Which entries to read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntryRange {
+    /// The last entry that the reader has; 0 for none.
+    pub after: EntrySeq,
+    /// The last entry to read; the caller takes it from the session's published view.
+    pub up_to: EntrySeq,
+    /// Most entries to return, at least 1.
+    pub max_entries: usize,
+    /// Stop before the entry that would exceed this many stored bytes, but return at least one.
+    pub max_bytes: usize,
+}
+
+/// The durable store.
+#[async_trait]
+pub trait Repository: Send + Sync {
+    /// Applies a commit, syncs, then returns.
+    async fn commit(&self, commit: Commit) -> Result<(), CommitError>;
+    /// A session's rows.
+    async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError>;
+    /// The id behind a reference in a tenant. An id of another tenant resolves to nothing.
+    async fn resolve(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<SessionId>, ReadError>;
+    /// Entries in append order.
+    async fn entries(&self, session: SessionId, range: EntryRange)
+    -> Result<Vec<Entry>, ReadError>;
+    /// A run's record.
+    async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError>;
+    /// One dispatched input.
+    async fn input(&self, id: InputId) -> Result<Option<InputRecord>, ReadError>;
+    /// Every input that joined a run, in order of acceptance.
+    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError>;
+    /// A request binding.
+    async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError>;
+    /// Forgets bindings older than `before` whose run has settled, at most `max` of them.
+    /// Returns how many went.
+    async fn sweep_bindings(
+        &self,
+        before: crate::domain::time::Timestamp,
+        max: usize,
+    ) -> Result<usize, ReadError>;
+}
