@@ -40,6 +40,10 @@ pub enum EntryBody {
     },
     /// What the model said.
     Assistant {
+        /// The message's id within its run, as `message_delta` events name it.
+        message: String,
+        /// The model that said it, where the engine has one.
+        model: Option<String>,
         /// The text.
         text: BoundedText,
         /// What it thought aloud. Never folded into the text.
@@ -106,11 +110,15 @@ impl Entry {
                 }
             }
             EntryBody::Assistant {
+                message,
+                model,
                 text,
                 thinking,
                 partial,
                 usage,
             } => EntryBody::Assistant {
+                message: message.clone(),
+                model: model.clone(),
                 text: text.narrowed(max),
                 thinking: thinking.narrowed(max),
                 partial: *partial,

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::entry::Entry;
 use super::ids::{AgentName, EntryId, InputId, RunId, SessionId};
-use super::input::{DiscardCause, InputKind, InputRecord, UndeliveredInput};
+use super::input::{DiscardCause, InputKind, InputRecord};
 use super::limits::MAX_PREVIEW_BYTES;
 use super::provenance::Origin;
-use super::run::{RunOutcome, RunSettings};
+use super::run::{RunRecord, RunSettings};
 use super::text::{BoundedText, head};
 use super::time::Timestamp;
 use super::usage::Usage;
@@ -108,16 +108,8 @@ pub enum EventBody {
     },
     /// A run settled, exactly once.
     RunSettled {
-        /// How it ended.
-        outcome: RunOutcome,
-        /// Inputs that were never shown.
-        undelivered: Vec<UndeliveredInput>,
-        /// The prompt's entry.
-        first_entry: EntryId,
-        /// The newest entry.
-        final_entry: EntryId,
-        /// What the run used.
-        usage: Usage,
+        /// The run's record, as it is durable from now on.
+        run: Box<RunRecord>,
     },
     /// The model is called.
     TurnStarted {

@@ -2,7 +2,7 @@
 
 use super::ids::{AgentName, EntryId, ExternalKey, RunId, SessionId, SessionName, TenantId};
 use super::lease::LeaseToken;
-use super::run::RunOutcome;
+use super::run::{RunOutcome, RunRecord, Settlement};
 use super::time::Timestamp;
 use super::usage::Usage;
 
@@ -32,6 +32,19 @@ pub struct LastRun {
     pub outcome: RunOutcome,
     /// When it was decided.
     pub settled_at: Timestamp,
+}
+
+impl LastRun {
+    /// What a run's record says of its end; nothing while it is active.
+    #[must_use]
+    pub fn of(run: &RunRecord) -> Option<Self> {
+        let Settlement { at, outcome } = run.settled.clone()?;
+        Some(Self {
+            run: run.id,
+            outcome,
+            settled_at: at,
+        })
+    }
 }
 
 /// Where a session stands: the row that every fenced commit compares and rewrites.

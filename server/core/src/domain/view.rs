@@ -112,17 +112,12 @@ impl SessionView {
                 self.active_run = event.run;
                 self.settings = settings.clone();
             }
-            EventBody::RunSettled { outcome, usage, .. } => {
-                self.settled_usage = self.settled_usage.plus(*usage);
+            EventBody::RunSettled { run } => {
+                self.settled_usage = self.settled_usage.plus(run.usage);
                 self.usage = self.settled_usage;
                 self.pending.clear();
-                if let Some(run) = self.active_run.take().or(event.run) {
-                    self.last_run = Some(LastRun {
-                        run,
-                        outcome: outcome.clone(),
-                        settled_at: event.at,
-                    });
-                }
+                self.active_run = None;
+                self.last_run = LastRun::of(run);
             }
             EventBody::QueueChanged { change, .. } => self.apply_queue(change),
             EventBody::EntryAppended { entry } => {
