@@ -1,0 +1,38 @@
+# The doors of the repository. The logic is in tests/*.sh, so that each step can be run by hand.
+
+FEATURES := sessionplane-server/failpoints
+
+.DEFAULT_GOAL := help
+.PHONY: help run test soak bench mutants lint fmt proto setup
+
+help: ## print this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+
+run: ## start a server on this machine; ARGS="..." are its flags
+	cargo run -p sessionplane-server --bin sessiond -- $(ARGS)
+
+test: setup lint ## everything a change must pass: tools, lint, build of all binaries, all tests
+	cargo build --workspace --bins --features $(FEATURES)
+	cargo test --workspace --features $(FEATURES)
+
+soak: ## the randomized tests with fresh seeds for MINUTES (30)
+	tests/soak.sh
+
+bench: ## the benchmarks, in release mode
+	cargo bench --workspace
+
+mutants: ## change the code of the core, one place at a time, and list what no test noticed
+	tests/setup.sh cargo-mutants
+	cargo mutants --package sessionplane-core --jobs 1 $(ARGS)
+
+lint: ## formatting, clippy, protos, dependencies; warnings are errors
+	tests/lint.sh
+
+fmt: ## format all Rust code
+	cargo fmt --all
+
+proto: ## check the protos; ACCEPT=1 also makes them the baseline of the breaking check
+	tests/proto.sh $(if $(ACCEPT),accept)
+
+setup: ## install the tools that are missing, by name and version
+	tests/setup.sh
