@@ -1,1 +1,8 @@
-//! The Sessionplane server: application layer, adapters and gRPC face.
+//! The Sessionplane server: what happens (`app`), what it happens on (`adapters`), and the faces it
+//! shows to callers (`grpc`). `main` wires them.
+//!
+//! Dependencies point inwards only: `grpc` never names an adapter, an adapter never names `grpc`,
+//! `app` or another adapter, `app` never names a tonic or prost type.
+
+pub mod adapters;
+pub mod app;
