@@ -229,6 +229,10 @@ pub struct EventsRequest {
 }
 
 /// What an observer receives.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large variant is the common one; boxing would cost an allocation per event"
+)]
 #[derive(Clone, PartialEq, Debug)]
 pub enum EventItem {
     /// Always first.

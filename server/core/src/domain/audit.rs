@@ -27,6 +27,8 @@ pub enum AuditAction {
     Call(Action),
     /// The run's engine produced entries or took an input.
     EngineOutput,
+    /// The callers of a run that asked for it are gone: it is being aborted.
+    Disconnect,
     /// The run settled.
     Settle,
     /// A run that a crash cut was settled at the next start.
@@ -40,6 +42,7 @@ impl AuditAction {
         match self {
             Self::Call(action) => action.as_str(),
             Self::EngineOutput => "EngineOutput",
+            Self::Disconnect => "Disconnect",
             Self::Settle => "Settle",
             Self::Recover => "Recover",
         }
