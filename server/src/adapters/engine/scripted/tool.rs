@@ -17,8 +17,8 @@ pub(super) async fn play(link: &mut Link, call: String, tool: ToolStep) -> Resul
     let mut lines = String::new();
     for done in 1..=tool.progress {
         link.pause(tool.every).await?;
-        let line = format!("{done}/{}\n", tool.progress);
-        lines.push_str(&line);
+        let report = format!("{done}/{}\n", tool.progress);
+        lines.push_str(&report);
         // What a long tool said is kept in its end, so that a million reports stay cheap.
         if lines.len() > 4096 {
             lines.drain(..2048);
