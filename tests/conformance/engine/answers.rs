@@ -174,7 +174,8 @@ pub(crate) async fn a_slow_reader_loses_nothing(subject: Subject) {
     let lasting = |event: &EngineEvent| !matches!(event, EngineEvent::ToolProgress { .. });
     expected.retain(lasting);
     read.retain(lasting);
-    assert_eq!(read, expected);
+    // As text: a number that is none is not equal to itself.
+    assert_eq!(format!("{read:?}"), format!("{expected:?}"));
 }
 
 pub(crate) async fn sessions_do_not_mix(subject: Subject) {
@@ -184,7 +185,8 @@ pub(crate) async fn sessions_do_not_mix(subject: Subject) {
     one.prompt(bench.subject.prompts.plain).await;
     let quiet = other.read_at_rest().await;
     assert_eq!(quiet, [], "it answers a prompt of another session");
-    assert!(!one.read_to_stop().await.is_empty());
+    let answered = !one.read_to_stop().await.is_empty();
+    assert!(answered || !bench.subject.promises.lives);
 }
 
 pub(crate) async fn reopens_with_a_transcript(subject: Subject) {

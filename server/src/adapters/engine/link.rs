@@ -215,6 +215,11 @@ impl Link {
         self.emit(EngineEvent::Stopped(reason)).await
     }
 
+    /// Hears no further abort of this run.
+    pub(super) fn ignore_aborts(&mut self) {
+        self.running = false;
+    }
+
     /// Takes the commands that are there, without waiting.
     fn hear(&mut self) -> Result<(), Halt> {
         loop {
