@@ -4,4 +4,5 @@
 //! bindings, recovery, and the contract's two traits for an in-process caller. What must never
 //! enter: a tonic or prost type, a database, an engine's name.
 
+pub mod face;
 pub mod observation;
