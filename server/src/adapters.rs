@@ -2,3 +2,6 @@
 //!
 //! An adapter knows the core and its own outside world. It never names the application layer, a
 //! face, or another adapter.
+
+pub mod authn;
+pub mod authz;
