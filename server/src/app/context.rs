@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sessionplane_core::domain::access::Principal;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{Clock, Entropy, Spawner};
 use sessionplane_core::ports::lease_store::LeaseStore;
@@ -11,7 +10,6 @@ use sessionplane_core::ports::repository::Repository;
 use tokio_util::sync::CancellationToken;
 
 use super::agents::AgentCatalog;
-use super::caller::AppCaller;
 use super::channel::Channels;
 use super::config::AppConfig;
 use super::residents::Residents;
@@ -76,12 +74,6 @@ impl App {
         Self {
             context: Arc::new(context),
         }
-    }
-
-    /// The contract's traits on behalf of one caller.
-    #[must_use]
-    pub fn as_caller(&self, principal: Principal, trace_id: Option<Arc<str>>) -> AppCaller {
-        AppCaller::new(self.context.clone(), principal, trace_id)
     }
 
     /// The agents that the configuration defines.
