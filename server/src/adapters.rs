@@ -4,3 +4,4 @@
 //! face, or another adapter.
 
 pub mod memory;
+pub mod sled;
