@@ -8,3 +8,4 @@ pub mod authz;
 pub mod clock;
 pub mod engine;
 pub mod memory;
+pub mod sled;
