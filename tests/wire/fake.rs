@@ -15,9 +15,10 @@ use sessionplane_core::contract::{
 };
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::command::{Acceptance, CommandKind, DispatchAnswer};
+use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope, OutputChannel};
-use sessionplane_core::domain::ids::{AgentName, RunId, SessionId, SessionRef, TenantId};
+use sessionplane_core::domain::ids::{AgentName, EntryId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::SessionRecord;
@@ -42,6 +43,8 @@ struct State {
     events: Mutex<Vec<Arc<Published>>>,
     /// Streams repeat their events without end.
     firehose: Mutex<bool>,
+    /// How many entries a page holds.
+    entries: Mutex<u64>,
     asked: Mutex<Vec<(Caller, CallOptions)>>,
     open: AtomicUsize,
     open_told: watch::Sender<usize>,
@@ -54,6 +57,7 @@ impl Fake {
             hangs: Mutex::default(),
             events: Mutex::default(),
             firehose: Mutex::default(),
+            entries: Mutex::default(),
             asked: Mutex::default(),
             open: AtomicUsize::new(0),
             open_told: watch::Sender::new(0),
@@ -64,6 +68,9 @@ impl Fake {
     }
     pub(crate) fn hang(&self) {
         *self.0.hangs.lock().unwrap() = true;
+    }
+    pub(crate) fn hold_entries(&self, entries: u64) {
+        *self.0.entries.lock().unwrap() = entries;
     }
     pub(crate) fn publish(&self, events: impl IntoIterator<Item = Published>) {
         self.0
@@ -250,9 +257,13 @@ impl SessionControl for Handle {
         options: CallOptions,
     ) -> Result<EntryPage, CallError> {
         self.called(options).await?;
+        let entries: Vec<_> = (1..=*self.state.entries.lock().unwrap())
+            .map(entry)
+            .collect();
+        let leaf = entries.last().map(|entry| entry.id);
         Ok(EntryPage {
-            entries: Vec::new(),
-            leaf: None,
+            entries,
+            leaf,
             full_backfill: false,
             has_more: false,
         })
@@ -286,6 +297,23 @@ fn state() -> SessionState {
     SessionState {
         view: SessionView::unborn(record),
         position: Position { epoch: 1, seq: 0 },
+    }
+}
+
+fn entry(seq: u64) -> Entry {
+    let body = EntryBody::Notice {
+        code: "note".into(),
+        text: "words, words, words".into(),
+    };
+    Entry {
+        id: EntryId {
+            session: session(),
+            seq,
+        },
+        parent: None,
+        run: run(),
+        at: AT,
+        body,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Single calls: what reaches the application, and how refusals look.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use crate::server::{Running, framed, info, told};
 
 const GET_STATE: &str = "/sessionplane.v1.SessionControl/GetState";
 const DISPATCH: &str = "/sessionplane.v1.SessionControl/Dispatch";
+const LIST_ENTRIES: &str = "/sessionplane.v1.SessionControl/ListEntries";
 const INVOKE: &str = "/sessionplane.v1.Invoke/Invoke";
 const GET_RUN: &str = "/sessionplane.v1.Invoke/GetRun";
 
@@ -225,6 +226,36 @@ async fn c62_gzip_is_read_and_what_is_not_read_is_said() {
     let status = caller.call_framed(GET_STATE, body).await.status().await;
     assert_eq!(info(&status).reason, "UNIMPLEMENTED");
     assert!(status.message().contains("snappy"), "{}", status.message());
+}
+
+#[tokio::test]
+async fn c62_a_long_page_is_compressed_for_who_can_read_it_and_a_short_one_is_not() {
+    let server = Running::start().await;
+    let caller = server.owner().await;
+    let reader = caller.header("grpc-accept-encoding", "gzip");
+    let request = wire::ListEntriesRequest {
+        session: Some(session()),
+        ..Default::default()
+    };
+    for (entries, caller, compressed) in [
+        (1, &reader, false),
+        (100, &caller, false),
+        (100, &reader, true),
+    ] {
+        server.fake.hold_entries(entries);
+        let mut answer = caller.ask(LIST_ENTRIES, &request).await;
+        let message = answer.next().await.expect("a page");
+        assert_eq!(answer.compressed, compressed, "{entries} entries");
+        if compressed {
+            let mut whole = Vec::new();
+            flate2::read::GzDecoder::new(&message[..])
+                .read_to_end(&mut whole)
+                .unwrap();
+            let page: wire::ListEntriesResponse = prost::Message::decode(&whole[..]).unwrap();
+            assert_eq!(page.entries.len(), 100);
+            assert_eq!(page.next_since, page.leaf_entry_id);
+        }
+    }
 }
 
 #[tokio::test]

@@ -178,6 +178,7 @@ impl Caller {
             response,
             buffer: BytesMut::new(),
             trailers: None,
+            compressed: false,
         }
     }
 }
@@ -196,6 +197,8 @@ pub(crate) struct Answer {
     response: Response<Incoming>,
     buffer: BytesMut,
     trailers: Option<HeaderMap>,
+    /// The last message was compressed.
+    pub(crate) compressed: bool,
 }
 
 impl Answer {
@@ -205,6 +208,7 @@ impl Answer {
             if let Some(length) = self.buffer.get(1..5) {
                 let length = u32::from_be_bytes(length.try_into().unwrap()) as usize;
                 if self.buffer.len() >= 5 + length {
+                    self.compressed = self.buffer[0] == 1;
                     return Some(self.buffer.split_to(5 + length).split_off(5).freeze());
                 }
             }
