@@ -13,6 +13,7 @@ pub mod cursor;
 pub mod digest;
 mod dispatch;
 pub mod engine_host;
+pub mod face;
 mod invoke;
 pub mod invoke_stream;
 pub mod observation;

@@ -6,3 +6,6 @@
 
 pub mod adapters;
 pub mod app;
+pub mod config;
+pub mod grpc;
+pub mod process;

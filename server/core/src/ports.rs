@@ -1,6 +1,7 @@
 //! What the core needs from outside: few, small traits. Each is also a conformance suite that
 //! every adapter must pass.
 
+pub mod authenticator;
 pub mod authorizer;
 pub mod clock;
 pub mod commit_rules;

@@ -25,16 +25,16 @@ use sessionplane_core::domain::provenance::{Channel as OriginChannel, Digest, Or
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::ports::repository::ReadError;
 
-use super::context::Context;
+use super::context::{App, Context};
 use super::digest;
+use super::face::{Caller, Face, Faces};
 use super::observation::Observation;
 use super::single_flight::Flight;
 
 /// One caller's handle on the application.
 pub struct AppCaller {
     pub(crate) context: Arc<Context>,
-    pub(crate) principal: Principal,
-    pub(crate) trace_id: Option<Arc<str>>,
+    pub(crate) caller: Caller,
 }
 
 /// A binding that was looked up while no other call decides it.
@@ -45,16 +45,8 @@ pub(crate) struct Bound {
 }
 
 impl AppCaller {
-    pub(crate) fn new(
-        context: Arc<Context>,
-        principal: Principal,
-        trace_id: Option<Arc<str>>,
-    ) -> Self {
-        Self {
-            context,
-            principal,
-            trace_id,
-        }
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.caller.principal
     }
 
     /// Looks the request id up, alone with it: until the flight is dropped, no other call with the
@@ -71,10 +63,10 @@ impl AppCaller {
                 binding: None,
             });
         };
-        let tenant = self.principal.tenant.clone();
+        let tenant = self.principal().tenant.clone();
         let key = BindingKey {
             tenant,
-            principal: self.principal.id.clone(),
+            principal: self.principal().id.clone(),
             method,
             request_id,
         };
@@ -101,10 +93,10 @@ impl AppCaller {
         if let SessionRef::Id(id) = session
             && let Some(channel) = self.context.channels.get(*id)
         {
-            let mine = channel.with_view(|view| view.record.tenant == self.principal.tenant);
+            let mine = channel.with_view(|view| view.record.tenant == self.principal().tenant);
             return Ok(mine.then_some(*id));
         }
-        let tenant = &self.principal.tenant;
+        let tenant = &self.principal().tenant;
         self.context
             .ports
             .repository
@@ -133,19 +125,19 @@ impl AppCaller {
         action: Action,
     ) -> Result<Decision, CallError> {
         let resource = Resource::Session {
-            tenant: self.principal.tenant.clone(),
+            tenant: self.principal().tenant.clone(),
             id,
         };
         let authorizer = &self.context.ports.authorizer;
         let decision = authorizer
-            .authorize(&self.principal, action, &resource)
+            .authorize(self.principal(), action, &resource)
             .await;
         if decision.allowed {
             return Ok(decision);
         }
         let visible = action != Action::Observe
             && authorizer
-                .authorize(&self.principal, Action::Observe, &resource)
+                .authorize(self.principal(), Action::Observe, &resource)
                 .await
                 .allowed;
         Err(if visible {
@@ -157,12 +149,12 @@ impl AppCaller {
 
     /// Asks the policy about the tenant.
     pub(crate) async fn authorize_tenant(&self, action: Action) -> Result<Decision, CallError> {
-        let resource = Resource::Tenant(self.principal.tenant.clone());
+        let resource = Resource::Tenant(self.principal().tenant.clone());
         let decision = self
             .context
             .ports
             .authorizer
-            .authorize(&self.principal, action, &resource)
+            .authorize(self.principal(), action, &resource)
             .await;
         if decision.allowed {
             Ok(decision)
@@ -174,10 +166,10 @@ impl AppCaller {
     /// What is known of an accepted call.
     pub(crate) fn facts(&self, bound: &Bound, digest: Digest, decision: Decision) -> CallFacts {
         let actor = AuditActor {
-            principal: self.principal.id.clone(),
-            credential: self.principal.credential.clone(),
+            principal: self.principal().id.clone(),
+            credential: self.principal().credential.clone(),
             policies: decision.policies,
-            trace_id: self.trace_id.clone(),
+            trace_id: self.caller.trace_id.clone(),
         };
         let request_id = bound.key.as_ref().map(|key| key.request_id.clone());
         CallFacts {
@@ -192,10 +184,10 @@ impl AppCaller {
     /// that the text was typed.
     pub(crate) fn origin(&self, channel: OriginChannel, text: &str, bound: &Bound) -> Origin {
         Origin {
-            principal: self.principal.id.clone(),
-            kind: self.principal.kind,
+            principal: self.principal().id.clone(),
+            kind: self.principal().kind,
             channel,
-            trust: self.principal.ceiling.min(Trust::Relayed),
+            trust: self.principal().ceiling.min(Trust::Relayed),
             digest: digest::of_text(text),
             request_id: bound.key.as_ref().map(|key| key.request_id.clone()),
         }
@@ -218,19 +210,6 @@ impl AppCaller {
                 "the call's deadline passed before its answer",
             )),
         }
-    }
-
-    /// An observer's stream whose events are shared by all observers.
-    ///
-    /// # Errors
-    /// When the session is unknown or hidden, or its rows cannot be read.
-    pub async fn observe(
-        &self,
-        request: EventsRequest,
-        options: CallOptions,
-    ) -> Result<Observation, CallError> {
-        self.within(options.deadline, self.observe_session(request))
-            .await
     }
 }
 
@@ -273,6 +252,29 @@ pub(crate) fn check_text(field: &str, text: &str) -> Result<(), CallError> {
         ));
     }
     Ok(())
+}
+
+impl Faces for App {
+    type Handle = AppCaller;
+
+    fn as_caller(&self, caller: Caller) -> AppCaller {
+        AppCaller {
+            context: self.context.clone(),
+            caller,
+        }
+    }
+}
+
+#[async_trait]
+impl Face for AppCaller {
+    async fn observe(
+        &self,
+        request: EventsRequest,
+        options: CallOptions,
+    ) -> Result<Observation, CallError> {
+        self.within(options.deadline, self.observe_session(request))
+            .await
+    }
 }
 
 #[async_trait]

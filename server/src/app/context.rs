@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use sessionplane_core::domain::access::Principal;
+use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{Clock, Entropy, Spawner};
 use sessionplane_core::ports::lease_store::LeaseStore;
-use sessionplane_core::ports::repository::Repository;
+use sessionplane_core::ports::repository::{ReadError, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::agents::AgentCatalog;
-use super::caller::AppCaller;
 use super::channel::Channels;
 use super::config::AppConfig;
 use super::residents::Residents;
@@ -78,16 +78,29 @@ impl App {
         }
     }
 
-    /// The contract's traits on behalf of one caller.
-    #[must_use]
-    pub fn as_caller(&self, principal: Principal, trace_id: Option<Arc<str>>) -> AppCaller {
-        AppCaller::new(self.context.clone(), principal, trace_id)
-    }
-
     /// The agents that the configuration defines.
     #[must_use]
     pub fn agents(&self) -> &AgentCatalog {
         &self.context.agents
+    }
+
+    /// Waits, by the application's clock.
+    pub async fn sleep(&self, delay: Duration) {
+        self.context.ports.clock.sleep(delay).await;
+    }
+
+    /// Forgets request bindings that are older than the retention and whose run has settled, at
+    /// most `max`. Returns how many.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn sweep_bindings(&self, max: usize) -> Result<usize, ReadError> {
+        let ports = &self.context.ports;
+        let retention =
+            u64::try_from(self.context.config.binding_retention.as_millis()).unwrap_or(u64::MAX);
+        let before =
+            Timestamp::from_millis(ports.clock.now().as_millis().saturating_sub(retention));
+        ports.repository.sweep_bindings(before, max).await
     }
 
     /// Stops every session's task and waits until all have left. Runs that are still active stay

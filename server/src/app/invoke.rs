@@ -136,7 +136,7 @@ impl AppCaller {
         let ports = &self.context.ports;
         let now = ports.clock.now();
         let id = SessionId::mint(now, ports.entropy.random());
-        let tenant = self.principal.tenant.clone();
+        let tenant = self.principal().tenant.clone();
         let record = SessionRecord {
             id,
             tenant,

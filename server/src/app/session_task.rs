@@ -462,12 +462,16 @@ impl SessionTask {
     fn open_engine(&mut self, tag: lifecycle::RunTag) {
         let context = &self.context;
         let engine = context.agents.engine(&self.session.record().agent);
+        let Some(run) = self.session.run() else {
+            return;
+        };
+        let (base, before_prompt) = (run.base(), run.record().first_entry.seq);
         let opening = Opening {
             tag,
             engine: engine.cloned().map_err(|error| EngineError(error.message)),
             session: self.session.id(),
-            leaf: self.session.head().leaf,
-            durable_entries: self.channel.with_view(|view| view.entries),
+            leaf: base,
+            before_prompt: before_prompt.saturating_sub(1),
             repository: context.ports.repository.clone(),
             timeout: context.config.engine_open_timeout,
         };

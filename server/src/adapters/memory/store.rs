@@ -198,7 +198,7 @@ impl LeaseStore for MemoryStore {
             .checked_add(1)
             .ok_or_else(|| ReadError::Store("no tokens are left; start anew".into()))?;
         Ok(LeaseToken(
-            u64::from(disk.boot) << 32 | u64::from(disk.minted),
+            (u64::from(disk.boot) << 32) | u64::from(disk.minted),
         ))
     }
 
