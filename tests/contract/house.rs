@@ -16,6 +16,7 @@ use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
 use sessionplane_server::adapters::memory::MemoryStore;
 use sessionplane_server::app::agents::AgentCatalog;
 use sessionplane_server::app::config::AppConfig;
+use sessionplane_server::app::face::Faces as _;
 use sessionplane_server::app::recovery::recover;
 use sessionplane_server::app::{App, Ports};
 use tokio_util::sync::CancellationToken;
@@ -121,7 +122,11 @@ impl House {
             ceiling: Trust::Typed,
             credential: "test".into(),
         };
-        Arc::new(self.start().app.as_caller(principal, None))
+        let caller = sessionplane_server::app::face::Caller {
+            principal,
+            trace_id: None,
+        };
+        Arc::new(self.start().app.as_caller(caller))
     }
 
     fn start(&self) -> MutexGuard<'_, Start> {
@@ -185,7 +190,7 @@ fn agents(ports: &Ports) -> AgentCatalog {
         usage: true,
         ..Capabilities::default()
     });
-    let catalog = AgentCatalog::new(name("scripted"), Arc::new(scripted()))
+    let catalog = AgentCatalog::new(name("scripted"), name("scripted"), Arc::new(scripted()))
         .with(name("no-steering"), Arc::new(unsteerable))
         .with(name("deaf"), Arc::new(Deaf::new()))
         .with(name("absent"), Arc::new(Absent::new()));

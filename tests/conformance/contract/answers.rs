@@ -82,11 +82,7 @@ pub(crate) async fn c01_refusals_name_the_field_the_limit_and_the_way_out(worlds
 pub(crate) async fn c01_a_text_of_exactly_the_limit_is_taken(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     let desk = Desk::new(&world, "limit");
-    let line = "# x\n".repeat((MAX_TEXT_BYTES - 4) / 4);
-    let prompt = format!(
-        "stop{}{line}",
-        " ".repeat(MAX_TEXT_BYTES - 5 - line.len()) + "\n"
-    );
+    let prompt = format!("stop\n{}", "#".repeat(MAX_TEXT_BYTES - 5));
     assert_eq!(prompt.len(), MAX_TEXT_BYTES);
     assert_eq!(code(&desk.run(&*prompt).await), "completed");
     let entries = desk.entries().await;
