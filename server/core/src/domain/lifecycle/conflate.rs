@@ -38,6 +38,11 @@ impl Conflation {
         self.lanes.remove(lane);
     }
 
+    /// How many lanes there are.
+    pub(super) fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
     /// What is held back, newest per lane.
     pub(super) fn drain(&mut self) -> Vec<EventBody> {
         self.lanes
