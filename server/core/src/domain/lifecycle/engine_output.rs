@@ -422,6 +422,7 @@ fn stopped(turn: &mut Turn<'_>, tag: RunTag, reason: StopReason) {
     run.engine = EngineStatus::Resting;
     run.tools.clear();
     let aborting = run.phase == Phase::Aborting;
+    conflate::close_tools(turn, tag);
     keep_partial(turn, tag);
     let outcome = match reason {
         _ if aborting => RunOutcome::Aborted,
