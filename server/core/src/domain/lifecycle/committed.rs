@@ -9,6 +9,9 @@ pub(super) fn committed(turn: &mut Turn<'_>, round: u64) {
     let settled = session.run.as_ref().is_some_and(
         |run| matches!(run.phase, Phase::Settling { round } if round <= session.durable_round),
     );
+    if let Some(run) = session.run.as_mut() {
+        run.told_depth = run.sealed_depth;
+    }
     if settled {
         session.run = None;
     }

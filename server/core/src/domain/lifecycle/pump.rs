@@ -53,7 +53,8 @@ fn hand_over(turn: &mut Turn<'_>, at: usize) {
         return;
     };
     let tag = run.tag();
-    let depth = super::dispatch::depth(run);
+    // Told at once: it must not count what is not durable yet.
+    let depth = run.told_depth;
     let input = &mut run.queue[at];
     input.handed = true;
     let (id, text) = (input.record.id, input.record.text.clone());

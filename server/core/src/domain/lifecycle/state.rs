@@ -94,6 +94,9 @@ impl Session {
     pub fn seal_round(&mut self) -> u64 {
         let round = self.next_round;
         self.next_round += 1;
+        if let Some(run) = self.run.as_mut() {
+            run.sealed_depth = super::dispatch::depth(run);
+        }
         round
     }
 }
@@ -165,6 +168,11 @@ pub struct ActiveRun {
     /// In order of acceptance.
     pub(super) queue: VecDeque<QueuedInput>,
     pub(in crate::domain) next_ordinal: u32,
+    /// The queue's length when the round in flight was sealed: observers count so many once that
+    /// round is durable.
+    pub(super) sealed_depth: u32,
+    /// The queue's length as observers count it, behind ours by what is not durable yet.
+    pub(super) told_depth: u32,
     /// The round that admits the run.
     pub(in crate::domain) admitted_in: u64,
     pub(super) turn: u32,
