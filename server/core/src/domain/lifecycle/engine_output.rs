@@ -273,7 +273,7 @@ fn append_message(
 }
 
 /// What the engine was saying when it was cut is kept, marked as partial.
-fn keep_partial(turn: &mut Turn<'_>, tag: RunTag) {
+pub(super) fn keep_partial(turn: &mut Turn<'_>, tag: RunTag) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
