@@ -239,6 +239,8 @@ fn message_finished(
         );
     }
     if append_message(turn, tag, message, &open, usage, false) {
+        // The run's usage is as durable as the entry that it is of.
+        turn.write_run();
         turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
     }
 }
