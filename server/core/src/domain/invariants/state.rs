@@ -148,7 +148,8 @@ fn engine(session: &Session, run: &ActiveRun) -> Held {
     let ready = |kind| first(kind).is_some_and(|input| input.accepted_in <= session.durable_round);
     let steerable = run.capabilities.steering.is_some();
     let handing = run.queue().any(|input| input.handed);
-    if status == EngineStatus::Resting && !settling {
+    let unread = session.unread > 0;
+    if status == EngineStatus::Resting && !settling && !unread {
         // A durable follow-up may still wait for a steer that is not durable yet.
         let first = first(InputKind::Steer).or_else(|| first(InputKind::FollowUp));
         let waits = first.is_some_and(|input| input.accepted_in > session.durable_round);
@@ -158,7 +159,7 @@ fn engine(session: &Session, run: &ActiveRun) -> Held {
     }
     let idle =
         run.phase() == Phase::Active && status == EngineStatus::Working && steerable && !handing;
-    ensure(!(idle && ready(InputKind::Steer)), "I16", || {
+    ensure(unread || !(idle && ready(InputKind::Steer)), "I16", || {
         "a durable steer waits although nothing is outstanding".to_owned()
     })
 }

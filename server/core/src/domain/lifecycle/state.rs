@@ -30,6 +30,8 @@ pub struct Session {
     pub(in crate::domain) next_round: u64,
     /// The last round that is durable.
     pub(in crate::domain) durable_round: u64,
+    /// Engine inputs that wait with the shell.
+    pub(in crate::domain) unread: usize,
 }
 
 impl Session {
@@ -62,6 +64,7 @@ impl Session {
             limits,
             next_round: 1,
             durable_round: 0,
+            unread: 0,
         }
     }
 

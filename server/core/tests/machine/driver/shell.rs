@@ -108,7 +108,14 @@ impl Shell {
         } = self.flight.take().expect("a commit is in flight");
         self.write(&commit);
         self.perform(after);
-        self.step(Input::Committed { round: number });
+        self.step(Input::Committed {
+            round: number,
+            unread: self
+                .waiting
+                .iter()
+                .filter(|input| input.is_engine())
+                .count(),
+        });
         for input in std::mem::take(&mut self.waiting) {
             self.step(input);
         }
