@@ -8,7 +8,7 @@ use crate::driver::world::{Tally, World};
 
 const ACTIONS: u32 = 60;
 /// A few seconds in a debug build.
-const SEEDS: u64 = 1_200;
+const SEEDS: u64 = 800;
 
 /// Prints the seed when the thread panics.
 struct Seed(u64);
