@@ -91,7 +91,7 @@ fn c21_an_abort_while_the_engine_opens_drops_it_as_soon_as_it_is_there() {
         story.shell.session().run().map(ActiveRun::engine),
         Some(EngineStatus::Opening)
     );
-    story.news();
+    assert_eq!(story.news().aborts(), 0, "there is nobody to tell yet");
     story.open();
     let news = story.news();
     assert!(news.told().is_empty(), "it gets no prompt");
