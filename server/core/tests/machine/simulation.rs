@@ -8,7 +8,7 @@ use crate::driver::world::{Tally, World};
 
 const ACTIONS: u32 = 60;
 /// A few seconds in a debug build.
-const SEEDS: u64 = 1_200;
+const SEEDS: u64 = 400;
 
 /// Prints the seed when the thread panics.
 struct Seed(u64);
@@ -64,7 +64,7 @@ impl Reached {
                 RunOutcome::Completed => self.completed += 1,
                 RunOutcome::Aborted => self.aborted += 1,
                 RunOutcome::Failed(failure) if failure.code == "interrupted" => {
-                    self.interrupted += 1
+                    self.interrupted += 1;
                 }
                 RunOutcome::Failed(_) => self.failed += 1,
             }

@@ -77,8 +77,8 @@ pub(super) fn offer(turn: &mut Turn<'_>, tag: RunTag, lane: Lane, body: EventBod
 
 /// How long the lane must still be quiet. A clock that went back holds nothing up.
 fn wait(slot: &Slot, now: Timestamp) -> Option<Duration> {
-    let quiet = now.since(slot.last);
-    (now >= slot.last && quiet < CONFLATION_INTERVAL).then(|| CONFLATION_INTERVAL - quiet)
+    let left = CONFLATION_INTERVAL.checked_sub(now.since(slot.last))?;
+    (now >= slot.last && !left.is_zero()).then_some(left)
 }
 
 /// Sets the timer, unless it runs, to the moment when the first held lane is due.

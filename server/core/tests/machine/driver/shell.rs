@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use sessionplane_core::domain::commit::Commit;
-use sessionplane_core::domain::event::{Event, EventBody};
 use sessionplane_core::domain::invariants::{self, Trace};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
@@ -276,15 +275,5 @@ impl Shell {
             }
             self.done.push(effect);
         }
-    }
-
-    /// The events published since the tests last took them, in order.
-    pub(crate) fn take_events(&mut self) -> Vec<EventBody> {
-        let done = std::mem::take(&mut self.done);
-        let published = |effect| match effect {
-            Effect::Publish(Event { body, .. }) => Some(body),
-            _ => None,
-        };
-        done.into_iter().filter_map(published).collect()
     }
 }
