@@ -267,7 +267,9 @@ mod tests {
 
     #[test]
     fn a_scenario_reads_in_order() {
-        let read = steps("# greet\nsay \"a\\n\\\"b\\\"\"\n\n  say-words 3 every 2ms\nsay-words 32 every 1s by 16\nhang\n");
+        let read = steps(
+            "# greet\nsay \"a\\n\\\"b\\\"\"\n\n  say-words 3 every 2ms\nsay-words 32 every 1s by 16\nhang\n",
+        );
         assert_eq!(
             read,
             [
