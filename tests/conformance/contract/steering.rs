@@ -90,18 +90,20 @@ pub(crate) async fn c19_steers_go_one_at_a_time_and_first_come_first_served(worl
     let mut events = std::mem::take(&mut watch.missed);
     events.extend(watch.until_settled().await);
     assert_eq!(delivered(&events), inputs);
-    let mut handed: Option<InputId> = None;
+    // The engine is handed the next as soon as it has shown one; that the one is shown is told
+    // when it is durable. So at most the next is told before.
+    let mut handed = Vec::new();
     for event in &events {
         match &event.event.body {
             EventBody::QueueChanged {
                 change: QueueChange::Handed(id),
                 ..
             } => {
-                assert_eq!(handed, None, "two are handed over");
-                handed = Some(*id);
+                handed.push(*id);
+                assert!(handed.len() <= 2, "handed over before one was shown");
             }
             EventBody::InputDelivered { input, .. } => {
-                assert_eq!(handed.take(), Some(*input), "shown without being handed");
+                assert_eq!(handed.remove(0), *input, "shown without being handed");
             }
             _ => {}
         }
