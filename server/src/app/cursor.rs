@@ -49,6 +49,12 @@ impl Cursor {
         }
     }
 
+    /// The number of the last event that was yielded.
+    #[must_use]
+    pub fn seen(&self) -> u64 {
+        self.seq - self.taken.len() as u64
+    }
+
     /// The channel it reads.
     #[must_use]
     pub fn channel(&self) -> &Arc<Channel> {
