@@ -14,7 +14,7 @@ use sessionplane::store::v1 as form;
 use sessionplane_core::domain::ids::{EntryId, IdError, InputId, RunId, SessionId};
 
 pub(super) use entry::ChainedEntry;
-pub(super) use session::{Address, HeadRow, Meta};
+pub(super) use session::{Address, HeadRow, Meta, RoundNumber};
 
 /// What is wrong with a stored form.
 #[derive(Debug, thiserror::Error)]

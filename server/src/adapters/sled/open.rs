@@ -13,13 +13,14 @@ use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::ReadError;
 
 use super::committer::{Counters, Direct};
-use super::convert::{Meta, Stored as _};
+use super::convert::{Meta, RoundNumber, Stored as _};
 use super::device::{Device, RoundProbe};
 use super::frame;
 use super::inflight::InFlight;
 use super::keys;
 use super::reader::Reader;
 use super::round::{decode, failed, fetch};
+use super::witness::{Acknowledged, Witness};
 
 /// The version of the stored forms that this server writes, and the highest that it reads.
 const FORMAT_VERSION: u32 = 1;
@@ -79,6 +80,20 @@ pub enum OpenError {
         /// The newest format that this server reads.
         supported: u32,
     },
+    /// The database is whole, but ends before what was acknowledged: sled gave up a part of it.
+    #[error(
+        "the data directory {path} has lost acknowledged commits: its database ends with round \
+         {found}, round {acknowledged} was acknowledged; restore a copy, or remove the file \
+         `acknowledged` in it to go on without what is lost"
+    )]
+    Lost {
+        /// The data directory.
+        path: PathBuf,
+        /// The newest round that the database has.
+        found: u64,
+        /// The newest round that was acknowledged.
+        acknowledged: u64,
+    },
     /// It is no store, or a damaged one.
     #[error("the data directory {path} is damaged: {problem}")]
     Damaged {
@@ -121,19 +136,28 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
     })?;
     let counters = Arc::new(Counters::default());
     let inflight = Arc::new(InFlight::default());
-    let device = Device::new(
-        db.clone(),
-        path,
-        Arc::clone(&inflight),
-        options.probe.clone(),
-        Arc::clone(&counters.syncs),
-    )
-    .map_err(io)?;
-    let reader = Reader::new(db.clone(), inflight);
-    let meta = guarded(path, || {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(path.join("db"))
+        .map_err(io)?;
+    let (witness, said) = Witness::open(path).map_err(io)?;
+    let reader = Reader::new(db.clone(), Arc::clone(&inflight));
+    let (device, meta) = guarded(path, || {
         let meta = next_boot(path, &db, options)?;
+        let durable = durable(path, &db, meta, said)?;
         check_running(&db, &reader).map_err(|error| damaged(path, error.to_string()))?;
-        count_boot(path, &device, meta)
+        let mut device = Device {
+            db,
+            file,
+            witness,
+            inflight,
+            probe: options.probe.clone(),
+            syncs: Arc::clone(&counters.syncs),
+            durable,
+        };
+        count_boot(path, &mut device, meta)?;
+        Ok((device, meta))
     })?;
     sync_names(path).map_err(io)?;
     Ok(Opened {
@@ -213,8 +237,35 @@ fn next_boot(path: &Path, db: &Db, options: &StoreOptions) -> Result<Meta, OpenE
     Ok(Meta { boots, ..meta })
 }
 
+/// The newest round of the database, if it is not behind what was acknowledged.
+fn durable(
+    path: &Path,
+    db: &Db,
+    meta: Meta,
+    said: Option<Acknowledged>,
+) -> Result<Acknowledged, OpenError> {
+    let newest: Option<RoundNumber> = fetch(&Direct(db), &keys::round())
+        .map_err(|error: ReadError| damaged(path, error.to_string()))?;
+    let found = Acknowledged {
+        store_id: meta.store_id,
+        round: newest.map_or(0, |RoundNumber(number)| number),
+    };
+    match said {
+        Some(said) if said.round > found.round => Err(OpenError::Lost {
+            path: path.to_owned(),
+            found: found.round,
+            acknowledged: said.round,
+        }),
+        Some(said) if said.store_id != found.store_id => {
+            let problem = "its file `acknowledged` belongs to another store";
+            Err(damaged(path, problem.to_owned()))
+        }
+        _ => Ok(found),
+    }
+}
+
 /// Counts the boot, before a token of it can exist.
-fn count_boot(path: &Path, device: &Device, meta: Meta) -> Result<Meta, OpenError> {
+fn count_boot(path: &Path, device: &mut Device, meta: Meta) -> Result<(), OpenError> {
     let mut batch = Batch::default();
     let payload = meta.form().encode_to_vec();
     for (key, value) in frame::values(keys::meta(), &payload, || 0) {
@@ -223,8 +274,7 @@ fn count_boot(path: &Path, device: &Device, meta: Meta) -> Result<Meta, OpenErro
     device.write_alone(batch).map_err(|problem| OpenError::Io {
         path: path.to_owned(),
         problem,
-    })?;
-    Ok(meta)
+    })
 }
 
 /// Reads the leases of runs that were cut, and the ends of their conversations: those are written
