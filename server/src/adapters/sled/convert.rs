@@ -6,6 +6,8 @@
 mod audit;
 mod binding;
 mod entry;
+#[cfg(test)]
+mod frozen;
 mod provenance;
 mod run;
 mod session;
