@@ -4,9 +4,7 @@
 //! told with the key, the limit and the way out.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -44,25 +42,6 @@ pub enum ConfigError {
         /// What is wrong, and the way out.
         problem: String,
     },
-}
-
-/// Where to listen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listen {
-    /// A TCP address. Until identities and TLS are configured only loopback is served.
-    Tcp(SocketAddr),
-    /// A unix socket.
-    Unix(PathBuf),
-}
-
-impl FromStr for Listen {
-    type Err = ConfigError;
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
-        if let Some(path) = text.strip_prefix("unix:") {
-            return Ok(Self::Unix(PathBuf::from(path)));
-        }
-        text.parse().map(Self::Tcp).map_err(|_| value("listen", format!("{text:?} is neither HOST:PORT nor unix:PATH")))
-    }
 }
 
 /// The configuration file.
@@ -167,20 +146,37 @@ impl ConfigFile {
     /// # Errors
     /// When it cannot be read or has unknown keys or values of the wrong kind.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Read { path: path.into(), error })?;
-        toml::from_str(&text).map_err(|error| ConfigError::Parse { path: path.into(), error: Box::new(error) })
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Read {
+            path: path.into(),
+            error,
+        })?;
+        toml::from_str(&text).map_err(|error| ConfigError::Parse {
+            path: path.into(),
+            error: Box::new(error),
+        })
     }
 
     /// The agents to serve: those configured, or the two built-in ones over `here`.
     ///
     /// # Errors
     /// When a name is malformed or an agent names a workspace that is not configured.
-    pub fn agents(&self, here: &Path) -> Result<Vec<(AgentName, EngineKind, Option<PathBuf>)>, ConfigError> {
+    pub fn agents(
+        &self,
+        here: &Path,
+    ) -> Result<Vec<(AgentName, EngineKind, Option<PathBuf>)>, ConfigError> {
         if self.agents.is_empty() {
-            let root = self.workspaces.values().next().map_or_else(|| here.to_owned(), |space| space.root.clone());
+            let root = self
+                .workspaces
+                .values()
+                .next()
+                .map_or_else(|| here.to_owned(), |space| space.root.clone());
             return Ok(vec![
                 (agent_name("agents", "demo")?, EngineKind::Demo, Some(root)),
-                (agent_name("agents", "scripted")?, EngineKind::Scripted, None),
+                (
+                    agent_name("agents", "scripted")?,
+                    EngineKind::Scripted,
+                    None,
+                ),
             ]);
         }
         let agents = self.agents.iter().map(|(name, agent)| {
@@ -190,16 +186,29 @@ impl ConfigFile {
         agents.collect()
     }
 
-    fn workspace_of(&self, name: &str, agent: &AgentConfig) -> Result<Option<PathBuf>, ConfigError> {
+    fn workspace_of(
+        &self,
+        name: &str,
+        agent: &AgentConfig,
+    ) -> Result<Option<PathBuf>, ConfigError> {
         let key = format!("agents.{name}.workspace");
         match (&agent.workspace, agent.engine) {
-            (None, EngineKind::Demo) => Err(value(key, "is missing: this engine reads a workspace; name one")),
+            (None, EngineKind::Demo) => Err(value(
+                key,
+                "is missing: this engine reads a workspace; name one",
+            )),
             (None, EngineKind::Scripted) => Ok(None),
             (Some(workspace), _) => match self.workspaces.get(workspace) {
                 Some(found) => Ok(Some(found.root.clone())),
                 None => {
                     let known: Vec<&str> = self.workspaces.keys().map(String::as_str).collect();
-                    Err(value(key, format!("{workspace:?} is not in [workspaces]; there are: {}", known.join(", "))))
+                    Err(value(
+                        key,
+                        format!(
+                            "{workspace:?} is not in [workspaces]; there are: {}",
+                            known.join(", ")
+                        ),
+                    ))
                 }
             },
         }
@@ -210,14 +219,24 @@ impl ConfigFile {
     /// # Errors
     /// When it is not one of them.
     pub fn default_agent(&self, agents: &[AgentName]) -> Result<AgentName, ConfigError> {
-        let Some(first) = agents.first() else { return Err(value("agents", "there are none")) };
-        let Some(name) = &self.default_agent else { return Ok(first.clone()) };
+        let Some(first) = agents.first() else {
+            return Err(value("agents", "there are none"));
+        };
+        let Some(name) = &self.default_agent else {
+            return Ok(first.clone());
+        };
         let name = agent_name("default_agent", name)?;
         if agents.contains(&name) {
             return Ok(name);
         }
         let known: Vec<&str> = agents.iter().map(AgentName::as_str).collect();
-        Err(value("default_agent", format!("\"{name}\" is not an agent; there are: {}", known.join(", "))))
+        Err(value(
+            "default_agent",
+            format!(
+                "\"{name}\" is not an agent; there are: {}",
+                known.join(", ")
+            ),
+        ))
     }
 
     /// Bounds and delays for the application layer.
@@ -239,9 +258,14 @@ impl ConfigFile {
         seconds(limits.cancel_grace_seconds, &mut config.limits.cancel_grace);
         seconds(limits.rejoin_grace_seconds, &mut config.limits.rejoin_grace);
         seconds(limits.abort_grace_seconds, &mut config.limits.abort_grace);
-        seconds(limits.heartbeat_seconds.map(|value| value.max(1)), &mut config.heartbeat);
+        seconds(
+            limits.heartbeat_seconds.map(|value| value.max(1)),
+            &mut config.heartbeat,
+        );
         seconds(limits.idle_seconds, &mut config.idle_ttl);
-        let retention = limits.binding_retention_hours.map(|hours| hours.max(24).saturating_mul(3600));
+        let retention = limits
+            .binding_retention_hours
+            .map(|hours| hours.max(24).saturating_mul(3600));
         seconds(retention, &mut config.binding_retention);
         config
     }
@@ -253,12 +277,19 @@ impl ConfigFile {
 /// # Errors
 /// When neither variable is set.
 pub fn default_data_dir() -> Result<PathBuf, ConfigError> {
-    let state = std::env::var_os("XDG_STATE_HOME").filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = std::env::var_os("XDG_STATE_HOME")
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from);
     let home = std::env::var_os("HOME").filter(|value| !value.is_empty());
     state
         .or_else(|| home.map(|home| PathBuf::from(home).join(".local/state")))
         .map(|state| state.join("sessionplane"))
-        .ok_or_else(|| value("data_dir", "is not set, and neither is HOME; give --data-dir"))
+        .ok_or_else(|| {
+            value(
+                "data_dir",
+                "is not set, and neither is HOME; give --data-dir",
+            )
+        })
 }
 
 fn agent_name(key: &str, name: &str) -> Result<AgentName, ConfigError> {
@@ -266,7 +297,10 @@ fn agent_name(key: &str, name: &str) -> Result<AgentName, ConfigError> {
 }
 
 fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
-    ConfigError::Value { key: key.into(), problem: problem.into() }
+    ConfigError::Value {
+        key: key.into(),
+        problem: problem.into(),
+    }
 }
 
 #[cfg(test)]
@@ -281,8 +315,10 @@ mod tests {
 
     #[test]
     fn an_agent_without_its_workspace_is_told_which_there_are() {
-        let config: ConfigFile =
-            toml::from_str("[workspaces.main]\nroot = \".\"\n[agents.a]\nengine = \"demo\"\nworkspace = \"mian\"").unwrap();
+        let config: ConfigFile = toml::from_str(
+            "[workspaces.main]\nroot = \".\"\n[agents.a]\nengine = \"demo\"\nworkspace = \"mian\"",
+        )
+        .unwrap();
         let error = config.agents(Path::new(".")).unwrap_err().to_string();
         assert!(error.contains("mian") && error.contains("main"), "{error}");
     }
@@ -290,14 +326,21 @@ mod tests {
     #[test]
     fn a_fresh_server_has_the_demo_agent_as_its_default() {
         let config = ConfigFile::default();
-        let agents: Vec<AgentName> =
-            config.agents(Path::new("/repo")).unwrap().into_iter().map(|(name, ..)| name).collect();
+        let agents: Vec<AgentName> = config
+            .agents(Path::new("/repo"))
+            .unwrap()
+            .into_iter()
+            .map(|(name, ..)| name)
+            .collect();
         assert_eq!(config.default_agent(&agents).unwrap().as_str(), "demo");
     }
 
     #[test]
     fn retention_is_never_below_a_day() {
         let config: ConfigFile = toml::from_str("[limits]\nbinding_retention_hours = 1").unwrap();
-        assert_eq!(config.app_config().binding_retention, Duration::from_secs(86_400));
+        assert_eq!(
+            config.app_config().binding_retention,
+            Duration::from_secs(86_400)
+        );
     }
 }

@@ -15,11 +15,11 @@ pub struct AgentCatalog {
 }
 
 impl AgentCatalog {
-    /// A catalog whose first agent is the default.
+    /// A catalog of one agent; `default` is it, or one that is added later.
     #[must_use]
-    pub fn new(default: AgentName, engine: Arc<dyn Engine>) -> Self {
+    pub fn new(default: AgentName, name: AgentName, engine: Arc<dyn Engine>) -> Self {
         Self {
-            agents: BTreeMap::from([(default.clone(), engine)]),
+            agents: BTreeMap::from([(name, engine)]),
             default,
         }
     }

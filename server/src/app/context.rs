@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{Clock, Entropy, Spawner};
 use sessionplane_core::ports::lease_store::LeaseStore;
-use sessionplane_core::ports::repository::Repository;
+use sessionplane_core::ports::repository::{ReadError, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::agents::AgentCatalog;
@@ -80,6 +82,25 @@ impl App {
     #[must_use]
     pub fn agents(&self) -> &AgentCatalog {
         &self.context.agents
+    }
+
+    /// Waits, by the application's clock.
+    pub async fn sleep(&self, delay: Duration) {
+        self.context.ports.clock.sleep(delay).await;
+    }
+
+    /// Forgets request bindings that are older than the retention and whose run has settled, at
+    /// most `max`. Returns how many.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn sweep_bindings(&self, max: usize) -> Result<usize, ReadError> {
+        let ports = &self.context.ports;
+        let retention =
+            u64::try_from(self.context.config.binding_retention.as_millis()).unwrap_or(u64::MAX);
+        let before =
+            Timestamp::from_millis(ports.clock.now().as_millis().saturating_sub(retention));
+        ports.repository.sweep_bindings(before, max).await
     }
 
     /// Stops every session's task and waits until all have left. Runs that are still active stay

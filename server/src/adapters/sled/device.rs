@@ -15,6 +15,7 @@ use super::inflight::{InFlight, Replaced};
 use super::round::Writes;
 use super::witness::{Acknowledged, Witness};
 use super::{frame, keys};
+use crate::failpoint;
 
 /// Where in a round a probe is asked. All of it is on the committer thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -101,6 +102,7 @@ impl Device {
     pub(super) fn write_alone(&mut self, batch: Batch) -> Result<(), String> {
         let round = self.apply(batch)?;
         self.flush()?;
+        failpoint::reach("store::opening");
         self.sync(round)?;
         self.witness.sync().map_err(|error| said("sync", &error))
     }
@@ -137,9 +139,10 @@ impl Device {
 
     /// Lets a failpoint or the probe stop, fail or kill at a step.
     pub(super) fn step(&self, step: RoundStep) -> Result<(), String> {
-        fail::fail_point!(step.name(), |said: Option<String>| Err(
-            said.unwrap_or_else(|| step.name().to_owned())
-        ));
+        fail::fail_point!(step.name(), |said: Option<String>| {
+            failpoint::kill_if_asked(said.as_deref());
+            Err(said.unwrap_or_else(|| step.name().to_owned()))
+        });
         match &self.probe {
             Some(probe) => probe.at(step),
             None => Ok(()),
