@@ -2,7 +2,7 @@
 //! goes through one directory handle that no path leads out of.
 
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -142,7 +142,12 @@ impl Folder {
     /// A file's text. Blocks. `None` for what is no text, too large, hidden, or not in the folder.
     pub(super) fn read(&self, path: &str) -> Option<String> {
         let path = Path::new(path);
-        if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
+        // A path that is not plain could name a hidden file in other words.
+        let plain = path
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        let hidden = self.hidden.iter().any(|hidden| path.starts_with(hidden));
+        if hidden || !(plain || self.hidden.is_empty()) {
             return None;
         }
         // Asked before it is opened: opening a pipe would wait for somebody to write to it.
@@ -264,7 +269,9 @@ mod tests {
         }
         let folder = folder(at.path(), &["data"]);
         assert_eq!(paths(&folder), [".github/ci.yml", "b.md", "src/a.rs"]);
-        assert_eq!(folder.read("data/token"), None);
+        for path in ["data/token", "./data/token", "src/../data/token"] {
+            assert_eq!(folder.read(path), None, "{path} was read");
+        }
         assert_eq!(folder.read("b.md").as_deref(), Some("text"));
     }
 
