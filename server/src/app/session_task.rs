@@ -10,6 +10,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::event::{Event, EventBody};
 use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
     self, Answer, DetachCause, DispatchFacts, Effect, Input, InvokeFacts, ReplyId, Round, Session,
     Step, StreamId,
@@ -29,6 +30,7 @@ use super::recovery;
 use super::residents::Retired;
 use super::session_timers::SessionTimers;
 use super::single_flight::Flight;
+use crate::failpoint;
 
 /// Inputs that wait behind a commit at most; then the mailbox is not read.
 const WAITING: usize = 256;
@@ -363,6 +365,10 @@ impl SessionTask {
         let Some((commit, after)) = self.round.take() else {
             return;
         };
+        failpoint::reach("session::before-commit");
+        if matches!(commit.lease, LeaseClause::Release(_)) {
+            failpoint::reach("session::before-settle");
+        }
         let round = self.session.seal_round();
         let repository = self.context.ports.repository.clone();
         let commit = Box::pin(async move { repository.commit(commit).await });
@@ -381,10 +387,11 @@ impl SessionTask {
             self.fail(&error);
             return Err(End::Failed);
         }
+        failpoint::reach("session::after-commit");
         self.perform(after);
         let mut effects = Vec::new();
-        self.step(Input::Committed { round }, &mut effects);
-        self.engine_waiting = 0;
+        let unread = std::mem::take(&mut self.engine_waiting);
+        self.step(Input::Committed { round, unread }, &mut effects);
         for input in std::mem::take(&mut self.waiting) {
             self.step(input, &mut effects);
         }
@@ -451,6 +458,7 @@ impl SessionTask {
         }
         self.channel.publish(events);
         for (id, answer) in answers {
+            failpoint::reach("session::before-answer");
             if let Some((reply, flight)) = self.replies.remove(&id) {
                 // A caller that left does not miss its answer; its binding is kept all the same.
                 let _ = reply.send(Ok(Reply { answer, position }));
@@ -460,14 +468,19 @@ impl SessionTask {
     }
 
     fn open_engine(&mut self, tag: lifecycle::RunTag) {
+        failpoint::reach("session::before-engine-open");
         let context = &self.context;
         let engine = context.agents.engine(&self.session.record().agent);
+        let Some(run) = self.session.run() else {
+            return;
+        };
+        let (base, before_prompt) = (run.base(), run.record().first_entry.seq);
         let opening = Opening {
             tag,
             engine: engine.cloned().map_err(|error| EngineError(error.message)),
             session: self.session.id(),
-            leaf: self.session.head().leaf,
-            durable_entries: self.channel.with_view(|view| view.entries),
+            leaf: base,
+            before_prompt: before_prompt.saturating_sub(1),
             repository: context.ports.repository.clone(),
             timeout: context.config.engine_open_timeout,
         };
@@ -480,6 +493,7 @@ impl SessionTask {
     }
 
     fn tell(&mut self, tag: lifecycle::RunTag, command: EngineCommand) {
+        failpoint::reach("session::before-engine-told");
         let told = match self.engine.as_ref().filter(|engine| engine.tag == tag) {
             Some(engine) => engine.tell(command),
             // Its end is already on its way to the machine.

@@ -12,6 +12,7 @@ use ::sled::{Batch, Db, IVec};
 
 use super::inflight::{InFlight, Replaced};
 use super::round::Writes;
+use crate::failpoint;
 
 /// Where in a round a probe is asked. All of it is on the committer thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -120,6 +121,7 @@ impl Device {
             .apply_batch(batch)
             .map_err(|error| said("apply", &error))?;
         self.db.flush().map_err(|error| said("flush", &error))?;
+        failpoint::reach("store::opening");
         self.sync()
     }
 
@@ -134,9 +136,10 @@ impl Device {
 
     /// Lets a failpoint or the probe stop, fail or kill at a step.
     pub(super) fn step(&self, step: RoundStep) -> Result<(), String> {
-        fail::fail_point!(step.name(), |said: Option<String>| Err(
-            said.unwrap_or_else(|| step.name().to_owned())
-        ));
+        fail::fail_point!(step.name(), |said: Option<String>| {
+            failpoint::kill_if_asked(said.as_deref());
+            Err(said.unwrap_or_else(|| step.name().to_owned()))
+        });
         match &self.probe {
             Some(probe) => probe.at(step),
             None => Ok(()),
