@@ -36,8 +36,8 @@ pub struct Metrics {
 pub(crate) struct EncodedEvents {
     observation: Observation,
     metrics: Arc<Metrics>,
-    /// A cursor was given, and no page of entries was seen yet.
-    awaits_first_page: bool,
+    /// The reader gave a cursor.
+    since: bool,
 }
 
 impl EncodedEvents {
@@ -46,11 +46,11 @@ impl EncodedEvents {
         Self {
             observation,
             metrics,
-            awaits_first_page: since,
+            since,
         }
     }
 
-    fn encode(&mut self, observed: &Observed) -> Bytes {
+    fn encode(&self, observed: &Observed) -> Bytes {
         match observed {
             Observed::Event(published) => published.encoded(|envelope| {
                 self.metrics.events_encoded.fetch_add(1, Ordering::Relaxed);
@@ -63,14 +63,13 @@ impl EncodedEvents {
         }
     }
 
-    /// Entries are numbered from 1 and follow the cursor's. So a first page that begins with
-    /// number 1 although a cursor was given means that the session did not know the cursor.
-    fn is_full_backfill(&mut self, item: &EventItem) -> bool {
+    /// Entries are numbered from 1 and follow the cursor's. So a page that begins with number 1
+    /// although a cursor was given means that the session did not know the cursor.
+    fn is_full_backfill(&self, item: &EventItem) -> bool {
         let EventItem::Entries(entries) = item else {
             return false;
         };
-        let first = std::mem::take(&mut self.awaits_first_page);
-        first && entries.first().is_some_and(|entry| entry.id.seq == 1)
+        self.since && entries.first().is_some_and(|entry| entry.id.seq == 1)
     }
 }
 
