@@ -5,3 +5,7 @@
 
 pub mod authn;
 pub mod authz;
+pub mod clock;
+pub mod engine;
+pub mod memory;
+pub mod sled;

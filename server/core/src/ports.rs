@@ -4,6 +4,7 @@
 pub mod authenticator;
 pub mod authorizer;
 pub mod clock;
+pub mod commit_rules;
 pub mod engine;
 pub mod lease_store;
 pub mod repository;

@@ -12,7 +12,6 @@ use bytes::{BufMut, Bytes};
 use futures_core::Stream;
 use prost::Message;
 use sessionplane::v1 as wire;
-use sessionplane_core::contract::EventItem;
 use sessionplane_core::domain::event::EventEnvelope;
 use sessionplane_core::domain::limits::MAX_EVENT_BYTES;
 use tonic::Status;
@@ -36,17 +35,14 @@ pub struct Metrics {
 pub(crate) struct EncodedEvents {
     observation: Observation,
     metrics: Arc<Metrics>,
-    /// The reader gave a cursor.
-    since: bool,
 }
 
 impl EncodedEvents {
-    /// Encodes an observation. `since` tells whether its reader gave a cursor.
-    pub(crate) fn new(observation: Observation, since: bool, metrics: Arc<Metrics>) -> Self {
+    /// Encodes an observation.
+    pub(crate) fn new(observation: Observation, metrics: Arc<Metrics>) -> Self {
         Self {
             observation,
             metrics,
-            since,
         }
     }
 
@@ -56,20 +52,8 @@ impl EncodedEvents {
                 self.metrics.events_encoded.fetch_add(1, Ordering::Relaxed);
                 encode_event(envelope)
             }),
-            Observed::Other(item) => {
-                let full_backfill = self.is_full_backfill(item);
-                observe::item(item, full_backfill).encode_to_vec().into()
-            }
+            Observed::Other(item) => observe::item(item).encode_to_vec().into(),
         }
-    }
-
-    /// Entries are numbered from 1 and follow the cursor's. So a page that begins with number 1
-    /// although a cursor was given means that the session did not know the cursor.
-    fn is_full_backfill(&self, item: &EventItem) -> bool {
-        let EventItem::Entries(entries) = item else {
-            return false;
-        };
-        self.since && entries.first().is_some_and(|entry| entry.id.seq == 1)
     }
 }
 

@@ -168,13 +168,12 @@ impl<F: Faces> SessionControlService<F> {
         let (call, message) = Call::open(request)?;
         let options = call.options(None);
         let request = observe::events_request(message)?;
-        let since = request.entries_since.is_some();
         let observation = self
             .faces
             .as_caller(call.caller)
             .observe(request, options)
             .await?;
-        Ok(EncodedEvents::new(observation, since, self.metrics))
+        Ok(EncodedEvents::new(observation, self.metrics))
     }
 }
 

@@ -57,8 +57,8 @@ fn cursor(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// One item of an observation. `full_backfill` is told with the first page of entries.
-pub(crate) fn item(item: &EventItem, full_backfill: bool) -> wire::EventsResponse {
+/// One item of an observation.
+pub(crate) fn item(item: &EventItem) -> wire::EventsResponse {
     let item = match item {
         EventItem::Subscribed {
             session,
@@ -71,7 +71,10 @@ pub(crate) fn item(item: &EventItem, full_backfill: bool) -> wire::EventsRespons
             resumed: *resumed,
             gap: *gap,
         }),
-        EventItem::Entries(entries) => Item::Entries(entries_page(entries, full_backfill)),
+        EventItem::Entries {
+            entries,
+            full_backfill,
+        } => Item::Entries(entries_page(entries, *full_backfill)),
         EventItem::Snapshot(state) => Item::Snapshot(snapshot(state)),
         EventItem::Event(envelope) => Item::Event(event::envelope(envelope)),
         EventItem::Heartbeat(at) => Item::Heartbeat(wire::Heartbeat {
