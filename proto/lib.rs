@@ -3,6 +3,7 @@
 #![allow(
     missing_docs,
     unreachable_pub,
+    clippy::all,
     clippy::pedantic,
     reason = "generated code; its documentation is the proto files' comments"
 )]

@@ -2,7 +2,6 @@
 
 use sessionplane::v1::{self, events_response::Item};
 use sessionplane_core::contract::{EventItem, EventsRequest};
-use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::position::Position;
 
 use super::field::{Malformed, id, required};
@@ -14,15 +13,8 @@ use super::{entry, event, position, session, state};
     reason = "events are nearly all there is, and a handful of items exist at a time"
 )]
 pub(crate) enum Received {
-    /// Neither entries nor an event of a type this client does not know.
+    /// All but an event of a type this client does not know.
     Item(EventItem),
-    /// Entries.
-    Entries {
-        /// In append order.
-        entries: Vec<Entry>,
-        /// The cursor was unknown: these begin with the first entry.
-        full_backfill: bool,
-    },
     /// An event of a type this client does not know.
     Unknown {
         /// The word that names its type.
@@ -37,7 +29,6 @@ impl Received {
     pub(crate) fn item(self) -> Option<EventItem> {
         match self {
             Self::Item(item) => Some(item),
-            Self::Entries { entries, .. } => Some(EventItem::Entries(entries)),
             Self::Unknown { .. } => None,
         }
     }
@@ -64,10 +55,10 @@ pub(crate) fn item(response: v1::EventsResponse) -> Result<Option<Received>, Mal
             resumed: subscribed.resumed,
             gap: subscribed.gap,
         }),
-        Item::Entries(page) => Received::Entries {
+        Item::Entries(page) => Received::Item(EventItem::Entries {
             entries: entry::all(page.entries)?,
             full_backfill: page.full_backfill,
-        },
+        }),
         Item::Snapshot(snapshot) => {
             let state = state::read(required("snapshot.state", snapshot.state)?)?;
             Received::Item(EventItem::Snapshot(Box::new(state)))

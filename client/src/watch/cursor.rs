@@ -58,13 +58,6 @@ impl Cursor {
     /// further by it.
     pub(super) fn admit(&mut self, received: Received, out: &mut VecDeque<WatchItem>) -> bool {
         match received {
-            Received::Entries {
-                entries,
-                full_backfill,
-            } => {
-                self.entries(entries, full_backfill, out);
-                false
-            }
             Received::Unknown {
                 event_type,
                 position,
@@ -93,8 +86,11 @@ impl Cursor {
                 self.subscribed((session, epoch), resumed, gap, out);
                 false
             }
-            EventItem::Entries(entries) => {
-                self.entries(entries, false, out);
+            EventItem::Entries {
+                entries,
+                full_backfill,
+            } => {
+                self.entries(entries, full_backfill, out);
                 false
             }
             EventItem::Snapshot(state) => {
@@ -260,10 +256,10 @@ mod tests {
     }
 
     fn page(seqs: impl IntoIterator<Item = u64>, full_backfill: bool) -> Received {
-        Received::Entries {
+        Received::Item(EventItem::Entries {
             entries: seqs.into_iter().map(entry).collect(),
             full_backfill,
-        }
+        })
     }
 
     fn play(cursor: &mut Cursor, all: impl IntoIterator<Item = Received>) -> Vec<WatchItem> {

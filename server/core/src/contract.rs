@@ -229,6 +229,10 @@ pub struct EventsRequest {
 }
 
 /// What an observer receives.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large variant is the common one; boxing would cost an allocation per event"
+)]
 #[derive(Clone, PartialEq, Debug)]
 pub enum EventItem {
     /// Always first.
@@ -243,7 +247,12 @@ pub enum EventItem {
         gap: bool,
     },
     /// Durable entries, unsequenced.
-    Entries(Vec<Entry>),
+    Entries {
+        /// In append order.
+        entries: Vec<Entry>,
+        /// `entries_since` was unknown: the entries start from the first.
+        full_backfill: bool,
+    },
     /// The state, after which nothing is missed.
     Snapshot(Box<SessionState>),
     /// A live event.

@@ -21,7 +21,10 @@ impl Published {
     /// Wraps an event that has been numbered.
     #[must_use]
     pub fn new(envelope: EventEnvelope) -> Self {
-        Self { envelope, encoded: OnceLock::new() }
+        Self {
+            envelope,
+            encoded: OnceLock::new(),
+        }
     }
     /// The event.
     #[must_use]

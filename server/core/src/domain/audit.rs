@@ -27,6 +27,8 @@ pub enum AuditAction {
     Call(Action),
     /// The run's engine produced entries or took an input.
     EngineOutput,
+    /// The callers of a run that asked for it are gone: it is being aborted.
+    Disconnect,
     /// The run settled.
     Settle,
     /// A run that a crash cut was settled at the next start.
@@ -40,6 +42,7 @@ impl AuditAction {
         match self {
             Self::Call(action) => action.as_str(),
             Self::EngineOutput => "EngineOutput",
+            Self::Disconnect => "Disconnect",
             Self::Settle => "Settle",
             Self::Recover => "Recover",
         }
@@ -71,6 +74,11 @@ pub struct AuditRecord {
     pub run: Option<RunId>,
     /// Entries that this commit appended.
     pub entries: Vec<EntryId>,
-    /// How it ended, as a stable word: `accepted`, `completed`, `failed`, `aborted`.
+    /// How it ended, as a stable word: one of [`Self::OUTCOMES`].
     pub outcome: &'static str,
+}
+
+impl AuditRecord {
+    /// Every word that an outcome may be; a store keeps and reads back no other.
+    pub const OUTCOMES: [&'static str; 4] = ["accepted", "completed", "failed", "aborted"];
 }

@@ -64,9 +64,9 @@ impl Command {
 pub enum RejectionCode {
     /// The engine does not have this verb.
     UnsupportedCapability,
-    /// Nothing is running.
+    /// Nothing is running, or not the expected run.
     NoActiveRun,
-    /// The run raced to settlement, or is not the expected one.
+    /// The run raced to settlement.
     RunCommandFailed,
     /// The payload makes no sense for the verb.
     InvalidCommand,
@@ -106,6 +106,22 @@ pub struct Rejection {
     pub message: String,
     /// The very same command may succeed later as it is.
     pub retryable: bool,
+}
+
+impl Rejection {
+    /// The rejection of a command where nothing runs, or not the expected run.
+    #[must_use]
+    pub fn no_active_run(expected: Option<RunId>) -> Self {
+        let message = match expected {
+            Some(run) => format!("run {run} is not active; start a new one with invoke"),
+            None => "nothing is running in this session; start a run with invoke".to_owned(),
+        };
+        Self {
+            code: RejectionCode::NoActiveRun,
+            message,
+            retryable: false,
+        }
+    }
 }
 
 /// A typed yes: admitted or applied, never that the run succeeded.

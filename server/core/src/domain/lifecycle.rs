@@ -1,1 +1,70 @@
-//! placeholder
+//! The session state machine: decides purely, acts nowhere.
+//!
+//! [`step`] takes the state of one session, one input and the time, changes the state and says what
+//! must be done: `live` effects at once, a `commit` to make durable, and `after_commit` effects once
+//! it is. A shell owns the state, executes what the machine says, and feeds back what comes of it
+//! as further inputs. At most one commit is in flight; while it is, only [`Input::is_live`] inputs
+//! are stepped and the others wait in order.
+//!
+//! One file per kind of input. Nothing here performs I/O, reads a clock or draws a random number:
+//! facts arrive inside inputs.
+
+mod abort;
+mod admit;
+mod attach;
+mod committed;
+mod conflate;
+mod dispatch;
+mod effect;
+mod engine_output;
+mod input;
+mod pump;
+mod recover;
+mod round;
+mod settle;
+mod state;
+mod turn;
+
+pub use effect::{Answer, Effect, Step};
+pub use input::{
+    CallFacts, DetachCause, DispatchFacts, Input, InvokeFacts, ReplyId, RunTag, StreamId, Timer,
+};
+pub use recover::{CutRun, interrupt};
+pub use round::Round;
+pub use state::{ActiveRun, EngineStatus, Phase, QueuedInput, Session};
+
+use super::time::Timestamp;
+use turn::Turn;
+
+/// Decides what one input means for a session.
+///
+/// The state is changed in memory at once; `commit` describes the same change for the store. If
+/// that commit fails, the caller must drop the state: it is ahead of what is durable.
+pub fn step(session: &mut Session, input: Input, now: Timestamp) -> Step {
+    if input.is_engine() {
+        session.unread = session.unread.saturating_sub(1);
+    }
+    let mut turn = Turn::new(session, now);
+    match input {
+        Input::Invoke { reply, facts } => admit::invoke(&mut turn, reply, *facts),
+        Input::Dispatch { reply, facts } => dispatch::dispatch(&mut turn, reply, *facts),
+        Input::Attach {
+            reply,
+            run,
+            stream,
+            on_disconnect,
+        } => {
+            attach::attach(&mut turn, reply, run, stream, on_disconnect);
+        }
+        Input::Detach { run, stream, cause } => attach::detach(&mut turn, run, stream, cause),
+        Input::EngineOpened { tag, revalidation } => {
+            engine_output::opened(&mut turn, tag, revalidation);
+        }
+        Input::EngineGone { tag, reason } => engine_output::gone(&mut turn, tag, &reason),
+        Input::Engine { tag, event } => engine_output::event(&mut turn, tag, event),
+        Input::Timer { tag, timer } => attach::timer(&mut turn, tag, timer),
+        Input::Committed { round, unread } => committed::committed(&mut turn, round, unread),
+    }
+    pump::pump(&mut turn);
+    turn.finish()
+}

@@ -1,0 +1,138 @@
+//! An invoke: one commit admits a run, or the caller is told what is in the way.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::conflate::Conflation;
+use super::effect::Answer;
+use super::input::{InvokeFacts, ReplyId};
+use super::state::{ActiveRun, EngineStatus, Phase};
+use super::turn::Turn;
+use crate::domain::access::Action;
+use crate::domain::audit::AuditAction;
+use crate::domain::binding::{Binding, BoundAnswer};
+use crate::domain::entry::EntryBody;
+use crate::domain::event::EventBody;
+use crate::domain::ids::EntryId;
+use crate::domain::lease::LeaseClause;
+use crate::domain::run::RunRecord;
+use crate::domain::usage::Usage;
+
+pub(super) fn invoke(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
+    if let Some(run) = &turn.session.run {
+        let (busy, durable) = (run.record.id, run.admitted_in <= turn.session.durable_round);
+        let answer = Answer::Busy { run: busy };
+        // State shows `running` only once the admission is durable; until then nobody is told
+        // that the session is busy.
+        if durable {
+            turn.answer(reply, answer);
+        } else {
+            turn.answer_durable(reply, answer);
+        }
+        return;
+    }
+    admit(turn, reply, facts);
+}
+
+/// C11: session if new, lease token, run record, request binding, prompt entry, audit: one commit.
+fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
+    let (id, token) = (facts.run, facts.token);
+    let create = (!turn.session.exists).then(|| turn.session.record.clone());
+    turn.session.exists = true;
+    turn.answer_durable(reply, Answer::Admitted { run: id });
+
+    let prompt = EntryBody::User {
+        text: facts.text.clone(),
+        omitted_bytes: 0,
+        origin: facts.origin.clone(),
+        input: None,
+    };
+    let (record, base) = (record(turn, &facts), turn.session.head.leaf);
+    turn.publish_durable(
+        id,
+        EventBody::RunStarted {
+            origin: facts.origin.clone(),
+            entry: record.first_entry,
+            agent: record.agent.clone(),
+            settings: facts.settings.clone(),
+        },
+    );
+    let entry = turn.append(id, token, prompt);
+    debug_assert_eq!(
+        entry, record.first_entry,
+        "the prompt is the run's first entry"
+    );
+
+    let binding = facts.call.binding.clone().map(|key| Binding {
+        key,
+        session: turn.session.record.id,
+        digest: facts.call.digest,
+        answer: BoundAnswer::Run(id),
+        at: turn.now,
+    });
+    let commit = turn.commit(id, token);
+    commit.lease = LeaseClause::Acquire(token);
+    commit.create = create;
+    commit.runs.push(record.clone());
+    commit.bindings.extend(binding);
+    let bytes = facts.text.len() as u64;
+    turn.audit(
+        id,
+        token,
+        AuditAction::Call(Action::Invoke),
+        Some((facts.call.clone(), bytes)),
+        "accepted",
+    );
+    turn.session.run = Some(active(turn, facts, record, base));
+}
+
+fn record(turn: &Turn<'_>, facts: &InvokeFacts) -> RunRecord {
+    let session = turn.session.record.id;
+    let first = EntryId {
+        session,
+        seq: turn.session.head.entries + 1,
+    };
+    RunRecord {
+        id: facts.run,
+        session,
+        agent: turn.session.record.agent.clone(),
+        request_id: facts.call.request_id.clone(),
+        origin: facts.origin.clone(),
+        started_at: turn.now,
+        first_entry: first,
+        final_entry: first,
+        usage: Usage::default(),
+        undelivered: Vec::new(),
+        settings: facts.settings.clone(),
+        abort_requested: false,
+        settled: None,
+    }
+}
+
+fn active(
+    turn: &Turn<'_>,
+    facts: InvokeFacts,
+    record: RunRecord,
+    base: Option<EntryId>,
+) -> ActiveRun {
+    ActiveRun {
+        record,
+        prompt: facts.text,
+        base,
+        token: facts.token,
+        generation: 1,
+        phase: Phase::Active,
+        engine: EngineStatus::Unopened,
+        capabilities: facts.capabilities,
+        queue: VecDeque::new(),
+        next_ordinal: 1,
+        sealed_depth: 0,
+        told_depth: 0,
+        admitted_in: turn.session.next_round,
+        turn: 0,
+        messages: BTreeMap::new(),
+        tools: BTreeMap::new(),
+        conflation: Conflation::default(),
+        on_disconnect: facts.on_disconnect,
+        streams: BTreeSet::from([facts.stream]),
+    }
+}

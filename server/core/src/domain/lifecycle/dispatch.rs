@@ -1,0 +1,176 @@
+//! A dispatch: judged against the run, never against what the engine is called.
+
+use super::abort;
+use super::effect::Answer;
+use super::input::{DispatchFacts, ReplyId};
+use super::state::{ActiveRun, Phase, QueuedInput};
+use super::turn::Turn;
+use crate::domain::access::Action;
+use crate::domain::audit::AuditAction;
+use crate::domain::binding::{Binding, BoundAnswer};
+use crate::domain::command::{
+    Acceptance, AcceptedInput, Command, DispatchAnswer, Rejection, RejectionCode,
+};
+use crate::domain::error::{CallError, Reason};
+use crate::domain::event::{EventBody, PendingInput, QueueChange};
+use crate::domain::ids::InputId;
+use crate::domain::input::{InputFate, InputKind, InputRecord};
+
+pub(super) fn dispatch(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts) {
+    let judged =
+        reachable(turn.session.run.as_ref(), &facts).and_then(|run| match &facts.command {
+            Command::Steer { .. } | Command::FollowUp { .. } => has_room(turn, run),
+            Command::Abort => Ok(()),
+        });
+    match (judged, facts.command.clone()) {
+        (Err(no), _) => turn.answer(reply, no),
+        (Ok(()), Command::Steer { text }) => enqueue(turn, reply, facts, InputKind::Steer, text),
+        (Ok(()), Command::FollowUp { text }) => {
+            enqueue(turn, reply, facts, InputKind::FollowUp, text);
+        }
+        (Ok(()), Command::Abort) => abort::command(turn, reply, facts),
+    }
+}
+
+fn reject(code: RejectionCode, message: String) -> Answer {
+    Answer::Dispatched(DispatchAnswer::Rejected(Rejection {
+        code,
+        message,
+        retryable: false,
+    }))
+}
+
+/// Checks capability, then run, in the order of C4: what the active run's engine cannot do is said
+/// before anything else is judged (C26). Without a run, the caller of the machine has asked the
+/// agent's description.
+fn reachable<'r>(
+    run: Option<&'r ActiveRun>,
+    facts: &DispatchFacts,
+) -> Result<&'r ActiveRun, Answer> {
+    let kind = facts.command.kind();
+    if run.is_some_and(|run| !run.capabilities.allows(kind)) {
+        let message = format!("the session's agent does not support {}", kind.as_str());
+        return Err(reject(RejectionCode::UnsupportedCapability, message));
+    }
+    let expected = facts.expected_run;
+    let run = run.filter(|run| expected.is_none_or(|id| id == run.record.id));
+    let Some(run) = run else {
+        return Err(Answer::Dispatched(DispatchAnswer::Rejected(
+            Rejection::no_active_run(expected),
+        )));
+    };
+    let ending = match run.phase {
+        Phase::Active => false,
+        // A second abort finds what it wants already under way.
+        Phase::Aborting => facts.command != Command::Abort,
+        Phase::Settling { .. } => true,
+    };
+    if ending {
+        let message = format!("run {} is ending and takes no more commands", run.record.id);
+        return Err(reject(RejectionCode::RunCommandFailed, message));
+    }
+    Ok(run)
+}
+
+fn has_room(turn: &Turn<'_>, run: &ActiveRun) -> Result<(), Answer> {
+    let limit = turn.session.limits.max_pending_inputs;
+    if run.queue.len() < limit {
+        return Ok(());
+    }
+    let message = format!(
+        "the run's queue is full: {limit} inputs wait (limits.max_pending_inputs); \
+         wait until some are delivered, or abort the run"
+    );
+    Err(Answer::Refused(CallError::refused(
+        Reason::LimitReached,
+        message,
+    )))
+}
+
+fn enqueue(
+    turn: &mut Turn<'_>,
+    reply: ReplyId,
+    facts: DispatchFacts,
+    kind: InputKind,
+    text: std::sync::Arc<str>,
+) {
+    let (now, round) = (turn.now, turn.session.next_round);
+    let Some(run) = turn.session.run.as_mut() else {
+        return;
+    };
+    let (run_id, token) = (run.record.id, run.token);
+    let id = InputId {
+        run: run_id,
+        ordinal: run.next_ordinal,
+    };
+    run.next_ordinal += 1;
+    let bytes = text.len() as u64;
+    let record = InputRecord {
+        id,
+        kind,
+        text,
+        origin: facts.origin,
+        accepted_at: now,
+        fate: InputFate::Pending,
+    };
+    let pending = PendingInput::of(&record, false);
+    run.queue.push_back(QueuedInput {
+        record: record.clone(),
+        accepted_in: round,
+        handed: false,
+    });
+    let depth = depth(run);
+    turn.publish_durable(
+        run_id,
+        EventBody::QueueChanged {
+            change: QueueChange::Added(pending),
+            depth,
+        },
+    );
+
+    let answer = BoundAnswer::Dispatched {
+        run: run_id,
+        input: Some(id),
+    };
+    let binding = bind(turn, &facts.call, answer);
+    let commit = turn.commit(run_id, token);
+    commit.inputs.push(record);
+    commit.bindings.extend(binding);
+    let action = match kind {
+        InputKind::Steer => Action::Steer,
+        InputKind::FollowUp => Action::FollowUp,
+    };
+    turn.audit(
+        run_id,
+        token,
+        AuditAction::Call(action),
+        Some((facts.call, bytes)),
+        "accepted",
+    );
+    let input = Some(AcceptedInput {
+        id,
+        fate: InputFate::Pending,
+    });
+    let accepted = DispatchAnswer::Accepted(Acceptance { run: run_id, input });
+    turn.answer_durable(reply, Answer::Dispatched(accepted));
+}
+
+/// The binding of an accepted call, if its caller gave a key.
+pub(super) fn bind(
+    turn: &Turn<'_>,
+    call: &super::input::CallFacts,
+    answer: BoundAnswer,
+) -> Option<Binding> {
+    let key = call.binding.clone()?;
+    Some(Binding {
+        key,
+        session: turn.session.record.id,
+        digest: call.digest,
+        answer,
+        at: turn.now,
+    })
+}
+
+pub(super) fn depth(run: &ActiveRun) -> u32 {
+    u32::try_from(run.queue.len()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,85 @@
+//! What the machine wants done. The shell executes it; nothing here does.
+
+use std::time::Duration;
+
+use super::input::{ReplyId, RunTag, Timer};
+use crate::domain::command::DispatchAnswer;
+use crate::domain::commit::Commit;
+use crate::domain::error::CallError;
+use crate::domain::event::Event;
+use crate::domain::ids::RunId;
+use crate::ports::engine::EngineCommand;
+
+/// An answer to a caller.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Answer {
+    /// The invoke was admitted. The shell adds the stream position that stood *before* the first
+    /// event of the same batch of effects, so that the caller misses nothing.
+    Admitted {
+        /// The run.
+        run: RunId,
+    },
+    /// The invoke met an active run.
+    Busy {
+        /// The run in the way.
+        run: RunId,
+    },
+    /// The dispatch was judged.
+    Dispatched(DispatchAnswer),
+    /// The join was judged: whether the run is still active.
+    Attached {
+        /// Its events go on; else its record holds the terminal.
+        active: bool,
+    },
+    /// The host refuses.
+    Refused(CallError),
+}
+
+/// One thing to do.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large variant is the common one, and effects are moved once"
+)]
+#[derive(Clone, PartialEq, Debug)]
+pub enum Effect {
+    /// Number the event, fold it into the view, show it to observers: one step.
+    Publish(Event),
+    /// Answer a caller, after every other effect of the same batch.
+    Answer(ReplyId, Answer),
+    /// Open the session's engine, or revalidate the resident one.
+    OpenEngine(RunTag),
+    /// Hand the engine a command.
+    Tell(RunTag, EngineCommand),
+    /// Give the engine up at once, whatever it is doing.
+    DropEngine(RunTag),
+    /// Report [`super::Input::Timer`] after the delay; replaces a running timer of the same kind.
+    StartTimer {
+        /// For which run.
+        tag: RunTag,
+        /// Which one.
+        timer: Timer,
+        /// When.
+        after: Duration,
+    },
+    /// Forget a running timer.
+    CancelTimer(Timer),
+    /// Tell the log that the engine reported something that made no sense and was ignored.
+    Ignored {
+        /// For which run.
+        tag: RunTag,
+        /// What.
+        what: &'static str,
+    },
+}
+
+/// What one input led to.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Step {
+    /// To do at once.
+    pub live: Vec<Effect>,
+    /// To make durable, together with whatever else waits for the next round.
+    pub commit: Option<Commit>,
+    /// To do once the round that this step joined is durable. If there is no round at all, at
+    /// once.
+    pub after_commit: Vec<Effect>,
+}

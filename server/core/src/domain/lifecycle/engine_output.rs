@@ -1,0 +1,474 @@
+//! What the engine reports: one translation into events and entries.
+//!
+//! An engine may repeat, reorder or invent lines. What does not fit the run's state is ignored and
+//! told to the log; it never corrupts the run.
+
+use super::conflate::{self, Lane};
+use super::effect::Effect;
+use super::input::RunTag;
+use super::settle;
+use super::state::{ActiveRun, EngineStatus, OpenMessage, OpenTool, Phase};
+use super::turn::Turn;
+use crate::domain::audit::AuditAction;
+use crate::domain::entry::EntryBody;
+use crate::domain::event::{EventBody, OutputChannel, QueueChange};
+use crate::domain::ids::InputId;
+use crate::domain::input::{DiscardCause, InputFate};
+use crate::domain::limits::{
+    MAX_DETAIL_BYTES, MAX_ENTRY_TEXT_BYTES, MAX_EVENT_TEXT_BYTES, MAX_LABEL_BYTES, MAX_OPEN_PER_RUN,
+};
+use crate::domain::run::{Failure, RunOutcome, code};
+use crate::domain::text::{BoundedText, head};
+use crate::domain::usage::Usage;
+use crate::ports::engine::{EngineCommand, EngineEvent, Revalidation, StopReason};
+
+/// The engine is there: give it the prompt, unless the run was aborted meanwhile.
+pub(super) fn opened(turn: &mut Turn<'_>, tag: RunTag, revalidation: Revalidation) {
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    if run.engine != EngineStatus::Opening {
+        return ignore(turn, tag, "the engine opened twice");
+    }
+    if run.phase == Phase::Aborting {
+        run.engine = EngineStatus::Gone;
+        turn.live(Effect::DropEngine(tag));
+        return settle::settle(turn, RunOutcome::Aborted);
+    }
+    run.engine = EngineStatus::Working;
+    let (text, token) = (run.prompt.clone(), run.token);
+    turn.live(Effect::Tell(
+        tag,
+        EngineCommand::Prompt {
+            run: tag.run,
+            text,
+            input: None,
+        },
+    ));
+    let divergence = match revalidation {
+        Revalidation::Current => return,
+        Revalidation::Rebuilt => {
+            "the agent's own transcript was behind; it was rebuilt from this conversation"
+        }
+        Revalidation::Replaced => {
+            "the agent's own transcript was lost; it starts without the earlier conversation"
+        }
+    };
+    let body = EntryBody::Notice {
+        code: "divergence".to_owned(),
+        text: divergence.to_owned(),
+    };
+    turn.append(tag.run, token, body);
+    turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
+}
+
+/// The engine is gone: nothing more comes of this run.
+pub(super) fn gone(turn: &mut Turn<'_>, tag: RunTag, reason: &str) {
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    let code = if run.engine == EngineStatus::Opening {
+        code::ENGINE_UNAVAILABLE
+    } else {
+        code::ENGINE_GONE
+    };
+    run.engine = EngineStatus::Gone;
+    let aborting = run.phase == Phase::Aborting;
+    turn.live(Effect::DropEngine(tag));
+    let details = head(reason, MAX_DETAIL_BYTES).to_owned();
+    let failed = RunOutcome::Failed(Failure {
+        code: code.to_owned(),
+        details,
+        retryable: true,
+    });
+    keep_partial(turn, tag);
+    settle::settle(
+        turn,
+        if aborting {
+            RunOutcome::Aborted
+        } else {
+            failed
+        },
+    );
+}
+
+pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    if run.engine != EngineStatus::Working {
+        return ignore(turn, tag, "the engine reported while at rest");
+    }
+    match event {
+        EngineEvent::TurnStarted => {
+            run.turn += 1;
+            let number = run.turn;
+            turn.publish(tag.run, EventBody::TurnStarted { turn: number });
+        }
+        EngineEvent::TurnFinished => {
+            let number = run.turn;
+            turn.publish(tag.run, EventBody::TurnFinished { turn: number });
+        }
+        EngineEvent::MessageStarted { message } => message_started(turn, tag, &message),
+        EngineEvent::MessageDelta {
+            message,
+            channel,
+            text,
+        } => delta(turn, tag, &message, channel, &text),
+        EngineEvent::MessageFinished {
+            message,
+            text,
+            usage,
+        } => {
+            message_finished(turn, tag, &message, text.as_deref(), usage);
+        }
+        EngineEvent::ToolStarted {
+            call,
+            name,
+            input_json,
+        } => tool_started(turn, tag, &call, &name, &input_json),
+        EngineEvent::ToolProgress { call, output } => tool_progress(turn, tag, &call, &output),
+        EngineEvent::ToolFinished {
+            call,
+            output,
+            failed,
+        } => tool_finished(turn, tag, &call, &output, failed),
+        EngineEvent::InputShown { input } => shown(turn, tag, input),
+        EngineEvent::InputTakenBack { input } => taken_back(turn, tag, input),
+        EngineEvent::RetryScheduled {
+            attempt,
+            max_attempts,
+            delay,
+            reason,
+        } => {
+            let reason = head(&reason, MAX_DETAIL_BYTES).to_owned();
+            turn.publish(
+                tag.run,
+                EventBody::RetryScheduled {
+                    attempt,
+                    max_attempts,
+                    delay,
+                    reason,
+                },
+            );
+        }
+        EngineEvent::Stopped(reason) => stopped(turn, tag, reason),
+    }
+}
+
+fn ignore(turn: &mut Turn<'_>, tag: RunTag, what: &'static str) {
+    turn.live(Effect::Ignored { tag, what });
+}
+
+fn label(text: &str) -> String {
+    head(text, MAX_LABEL_BYTES).to_owned()
+}
+
+fn message_started(turn: &mut Turn<'_>, tag: RunTag, message: &str) {
+    let message = label(message);
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    if run.messages.len() >= MAX_OPEN_PER_RUN || run.messages.contains_key(&message) {
+        return ignore(
+            turn,
+            tag,
+            "a message was started twice, or too many are open",
+        );
+    }
+    run.messages.insert(message.clone(), OpenMessage::default());
+    turn.publish(tag.run, EventBody::MessageStarted { message });
+}
+
+fn delta(turn: &mut Turn<'_>, tag: RunTag, message: &str, channel: OutputChannel, text: &str) {
+    let message = label(message);
+    let Some(open) = turn
+        .live_run(tag)
+        .and_then(|run| run.messages.get_mut(&message))
+    else {
+        return ignore(turn, tag, "a piece of a message that is not open");
+    };
+    match channel {
+        OutputChannel::Text => open.text.push(text, MAX_ENTRY_TEXT_BYTES),
+        OutputChannel::Thinking => open.thinking.push(text, MAX_ENTRY_TEXT_BYTES),
+    }
+    let mut rest = text;
+    while !rest.is_empty() {
+        let piece = head(rest, MAX_EVENT_TEXT_BYTES);
+        rest = &rest[piece.len()..];
+        let body = EventBody::MessageDelta {
+            message: message.clone(),
+            channel,
+            text: piece.into(),
+        };
+        turn.publish(tag.run, body);
+    }
+}
+
+fn message_finished(
+    turn: &mut Turn<'_>,
+    tag: RunTag,
+    message: &str,
+    text: Option<&str>,
+    usage: Usage,
+) {
+    let message = label(message);
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    let Some(mut open) = run.messages.remove(&message) else {
+        return ignore(turn, tag, "a message that is not open was finished");
+    };
+    if let Some(whole) = text {
+        open.text = BoundedText::new(whole, MAX_ENTRY_TEXT_BYTES);
+    }
+    run.record.usage = run.record.usage.plus(usage);
+    let (total, token) = (run.record.usage, run.token);
+    turn.publish(
+        tag.run,
+        EventBody::MessageFinished {
+            message: message.clone(),
+        },
+    );
+    if usage != Usage::default() {
+        conflate::offer(
+            turn,
+            tag,
+            Lane::Usage,
+            EventBody::UsageUpdated { usage: total },
+        );
+    }
+    if append_message(turn, tag, message, &open, usage, false) {
+        // The run's usage is as durable as the entry that it is of.
+        turn.write_run();
+        turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
+    }
+}
+
+/// Writes a message's entry, unless it is empty. Returns whether it wrote one.
+fn append_message(
+    turn: &mut Turn<'_>,
+    tag: RunTag,
+    message: String,
+    open: &OpenMessage,
+    usage: Usage,
+    partial: bool,
+) -> bool {
+    if open.text.text.is_empty() && open.thinking.text.is_empty() {
+        return false;
+    }
+    let model = turn
+        .session
+        .run
+        .as_ref()
+        .and_then(|run| run.record.settings.model.clone());
+    let body = EntryBody::Assistant {
+        message,
+        model,
+        text: open.text.narrowed(MAX_ENTRY_TEXT_BYTES),
+        thinking: open.thinking.narrowed(MAX_ENTRY_TEXT_BYTES),
+        partial,
+        usage,
+    };
+    turn.append(tag.run, tag.token, body);
+    true
+}
+
+/// What the engine was saying when it was cut is kept, marked as partial.
+pub(super) fn keep_partial(turn: &mut Turn<'_>, tag: RunTag) {
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    let open = std::mem::take(&mut run.messages);
+    for (message, text) in open {
+        append_message(turn, tag, message, &text, Usage::default(), true);
+    }
+}
+
+fn tool_started(turn: &mut Turn<'_>, tag: RunTag, call: &str, name: &str, input_json: &str) {
+    let (call, name) = (label(call), label(name));
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    if run.tools.len() >= MAX_OPEN_PER_RUN || run.tools.contains_key(&call) {
+        return ignore(
+            turn,
+            tag,
+            "a tool call was started twice, or too many are open",
+        );
+    }
+    let input_json = BoundedText::new(input_json, MAX_ENTRY_TEXT_BYTES);
+    let shown = input_json.narrowed(MAX_EVENT_TEXT_BYTES);
+    run.tools.insert(
+        call.clone(),
+        OpenTool {
+            name: name.clone(),
+            input_json,
+        },
+    );
+    turn.publish(
+        tag.run,
+        EventBody::ToolStarted {
+            call,
+            name,
+            input_json: shown,
+        },
+    );
+}
+
+fn tool_progress(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str) {
+    let call = label(call);
+    if turn
+        .live_run(tag)
+        .is_none_or(|run| !run.tools.contains_key(&call))
+    {
+        return ignore(turn, tag, "progress of a tool call that is not open");
+    }
+    let output = BoundedText::new(output, MAX_EVENT_TEXT_BYTES);
+    let body = EventBody::ToolProgress {
+        call: call.clone(),
+        output,
+    };
+    conflate::offer(turn, tag, Lane::Tool(call), body);
+}
+
+fn tool_finished(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str, failed: bool) {
+    let call = label(call);
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    let Some(tool) = run.tools.remove(&call) else {
+        return ignore(turn, tag, "a tool call that is not open came back");
+    };
+    run.conflation.forget(&Lane::Tool(call.clone()));
+    let token = run.token;
+    let shown = BoundedText::new(output, MAX_EVENT_TEXT_BYTES);
+    turn.publish(
+        tag.run,
+        EventBody::ToolFinished {
+            call: call.clone(),
+            failed,
+            output: shown,
+        },
+    );
+    let body = EntryBody::Tool {
+        call_id: call,
+        name: tool.name,
+        input_json: tool.input_json,
+        output: BoundedText::new(output, MAX_ENTRY_TEXT_BYTES),
+        failed,
+    };
+    turn.append(tag.run, token, body);
+    turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
+}
+
+/// The model saw a handed input: entry and fate are one commit.
+fn shown(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
+    let Some((run, at)) = handed(turn, tag, id) else {
+        return ignore(turn, tag, "an input was shown that is not handed");
+    };
+    let Some(mut input) = run.queue.remove(at) else {
+        return;
+    };
+    let (depth, token) = (super::dispatch::depth(run), run.token);
+    let body = EntryBody::User {
+        text: input.record.text.clone(),
+        omitted_bytes: 0,
+        origin: input.record.origin.clone(),
+        input: Some(id),
+    };
+    let entry = turn.append(tag.run, token, body);
+    input.record.fate = InputFate::Delivered(entry);
+    turn.commit(tag.run, token).inputs.push(input.record);
+    turn.publish_durable(tag.run, EventBody::InputDelivered { input: id, entry });
+    turn.publish_durable(
+        tag.run,
+        EventBody::QueueChanged {
+            change: QueueChange::Removed(id),
+            depth,
+        },
+    );
+    turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
+}
+
+/// The engine gave a handed input back: on an abort it ends there, else it waits again, first of
+/// its kind.
+fn taken_back(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
+    let Some((run, at)) = handed(turn, tag, id) else {
+        return ignore(turn, tag, "an input was taken back that is not handed");
+    };
+    if run.phase == Phase::Aborting {
+        let token = run.token;
+        settle::discard(turn, DiscardCause::Aborted, |input| input.record.id == id);
+        turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
+    } else {
+        run.queue[at].handed = false;
+    }
+}
+
+fn handed<'t>(
+    turn: &'t mut Turn<'_>,
+    tag: RunTag,
+    id: InputId,
+) -> Option<(&'t mut ActiveRun, usize)> {
+    let run = turn.live_run(tag)?;
+    let at = run.position_of(id)?;
+    run.queue[at].handed.then_some((run, at))
+}
+
+/// The engine came to its own end.
+fn stopped(turn: &mut Turn<'_>, tag: RunTag, reason: StopReason) {
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    run.engine = EngineStatus::Resting;
+    run.tools.clear();
+    let aborting = run.phase == Phase::Aborting;
+    conflate::close_tools(turn, tag);
+    keep_partial(turn, tag);
+    let outcome = match reason {
+        _ if aborting => RunOutcome::Aborted,
+        StopReason::Failed(failure) => RunOutcome::Failed(bounded(failure)),
+        StopReason::Aborted => RunOutcome::Failed(Failure {
+            code: code::ENGINE_FAILED.to_owned(),
+            details: "the agent stopped although nobody asked it to".to_owned(),
+            retryable: true,
+        }),
+        StopReason::Completed => return completed(turn, tag),
+    };
+    settle::settle(turn, outcome);
+}
+
+/// What the engine did not show by its own end is lost and holds nothing open; what still waits
+/// with us continues the run.
+fn completed(turn: &mut Turn<'_>, tag: RunTag) {
+    let waits = turn
+        .live_run(tag)
+        .is_some_and(|run| run.queue.iter().any(|input| !input.handed));
+    if !waits {
+        return settle::settle(turn, RunOutcome::Completed);
+    }
+    let token = tag.token;
+    settle::discard(turn, DiscardCause::Lost, |input| input.handed);
+    if turn.commits() {
+        turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
+    }
+}
+
+fn bounded(failure: Failure) -> Failure {
+    let Failure {
+        code,
+        details,
+        retryable,
+    } = failure;
+    let code = if code.is_empty() {
+        code::ENGINE_FAILED.to_owned()
+    } else {
+        label(&code)
+    };
+    Failure {
+        code,
+        details: head(&details, MAX_DETAIL_BYTES).to_owned(),
+        retryable,
+    }
+}

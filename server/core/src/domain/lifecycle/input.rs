@@ -1,0 +1,219 @@
+//! What can happen to a session, with every fact that the decision needs.
+
+use std::sync::Arc;
+
+use crate::contract::OnDisconnect;
+use crate::domain::audit::AuditActor;
+use crate::domain::binding::BindingKey;
+use crate::domain::capabilities::Capabilities;
+use crate::domain::command::Command;
+use crate::domain::ids::{RequestId, RunId};
+use crate::domain::lease::LeaseToken;
+use crate::domain::provenance::{Digest, Origin};
+use crate::domain::run::RunSettings;
+use crate::ports::engine::{EngineEvent, Revalidation};
+
+/// Where the shell sends an answer. Opaque to the machine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ReplyId(pub u64);
+
+/// One attached invoke stream.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StreamId(pub u64);
+
+/// Says which run and which opening of its engine an asynchronous result belongs to. A result
+/// with a stale tag is ignored.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RunTag {
+    /// The run.
+    pub run: RunId,
+    /// The lease that it runs under.
+    pub token: LeaseToken,
+    /// Counts the engine's openings within the run.
+    pub generation: u32,
+}
+
+/// Delays that the machine asks for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Timer {
+    /// The engine had long enough to stop after an abort.
+    AbortGrace,
+    /// The callers of a CANCEL run had long enough to come back.
+    DisconnectGrace,
+    /// Held-back progress and usage are due.
+    Conflation,
+}
+
+/// Why an invoke stream is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DetachCause {
+    /// Its caller left, or its connection did.
+    CallerGone,
+    /// The server ended it: too slow, drain. Never a cancellation.
+    ServerEnded,
+}
+
+/// What is known of an accepted caller's call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CallFacts {
+    /// Who stands behind it.
+    pub actor: AuditActor,
+    /// SHA-256 over the decoded fields.
+    pub digest: Digest,
+    /// The caller's key, if it gave one.
+    pub request_id: Option<RequestId>,
+    /// What an acceptance is bound to, if the caller gave a key.
+    pub binding: Option<BindingKey>,
+}
+
+/// What is known of an invoke.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InvokeFacts {
+    /// The call.
+    pub call: CallFacts,
+    /// The id that the run gets if it is admitted.
+    pub run: RunId,
+    /// The token that it runs under if it is admitted.
+    pub token: LeaseToken,
+    /// The prompt.
+    pub text: Arc<str>,
+    /// Who sent it.
+    pub origin: Origin,
+    /// Model and level that the run uses.
+    pub settings: RunSettings,
+    /// What the engine can do.
+    pub capabilities: Capabilities,
+    /// The stream that the caller listens on.
+    pub stream: StreamId,
+    /// What becomes of the run when its callers are gone.
+    pub on_disconnect: OnDisconnect,
+}
+
+/// What is known of a dispatch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DispatchFacts {
+    /// The call.
+    pub call: CallFacts,
+    /// The command.
+    pub command: Command,
+    /// Who sent its text; the digest in it is of an empty text for `abort`.
+    pub origin: Origin,
+    /// Guards against reaching a later run.
+    pub expected_run: Option<RunId>,
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Input {
+    /// Somebody wants to start a run.
+    Invoke {
+        /// Where the answer goes.
+        reply: ReplyId,
+        /// What is known of it.
+        facts: Box<InvokeFacts>,
+    },
+    /// Somebody wants to modulate the run.
+    Dispatch {
+        /// Where the answer goes.
+        reply: ReplyId,
+        /// What is known of it.
+        facts: Box<DispatchFacts>,
+    },
+    /// A further invoke stream joined the run.
+    Attach {
+        /// Where the answer goes.
+        reply: ReplyId,
+        /// The run.
+        run: RunId,
+        /// The stream.
+        stream: StreamId,
+        /// DETACH makes the run detached; CANCEL changes nothing.
+        on_disconnect: OnDisconnect,
+    },
+    /// An invoke stream is gone.
+    Detach {
+        /// The run.
+        run: RunId,
+        /// The stream.
+        stream: StreamId,
+        /// Why.
+        cause: DetachCause,
+    },
+    /// The engine is open and revalidated.
+    EngineOpened {
+        /// Which opening.
+        tag: RunTag,
+        /// How its transcript stood.
+        revalidation: Revalidation,
+    },
+    /// The engine could not be opened, or is gone.
+    EngineGone {
+        /// Which opening.
+        tag: RunTag,
+        /// Why, for a person.
+        reason: String,
+    },
+    /// The engine reports.
+    Engine {
+        /// Which opening.
+        tag: RunTag,
+        /// What.
+        event: EngineEvent,
+    },
+    /// A delay is over.
+    Timer {
+        /// For which run.
+        tag: RunTag,
+        /// Which one.
+        timer: Timer,
+    },
+    /// A round is durable. The shell has performed the round's `after_commit` effects already.
+    Committed {
+        /// Its number.
+        round: u64,
+        /// How many engine inputs ([`Self::is_engine`]) wait with the shell and are stepped next:
+        /// nothing is handed over before they are judged, since one of them may say that the
+        /// engine has stopped.
+        unread: usize,
+    },
+}
+
+impl Input {
+    /// Whether it may be stepped while a commit is in flight. The shell must keep the order of
+    /// one engine's reports: a live one waits behind one that is not.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        match self {
+            Self::Invoke { .. } | Self::EngineGone { .. } => false,
+            Self::Dispatch { facts, .. } => facts.command == Command::Abort,
+            Self::Engine { event, .. } => match event {
+                EngineEvent::MessageFinished { .. }
+                | EngineEvent::ToolFinished { .. }
+                | EngineEvent::InputShown { .. }
+                | EngineEvent::InputTakenBack { .. }
+                | EngineEvent::Stopped(_) => false,
+                EngineEvent::TurnStarted
+                | EngineEvent::TurnFinished
+                | EngineEvent::MessageStarted { .. }
+                | EngineEvent::MessageDelta { .. }
+                | EngineEvent::ToolStarted { .. }
+                | EngineEvent::ToolProgress { .. }
+                | EngineEvent::RetryScheduled { .. } => true,
+            },
+            Self::Attach { .. }
+            | Self::Detach { .. }
+            | Self::EngineOpened { .. }
+            | Self::Timer { .. }
+            | Self::Committed { .. } => true,
+        }
+    }
+
+    /// Whether it comes from the engine: such inputs keep their order among themselves.
+    #[must_use]
+    pub fn is_engine(&self) -> bool {
+        matches!(
+            self,
+            Self::Engine { .. } | Self::EngineGone { .. } | Self::EngineOpened { .. }
+        )
+    }
+}

@@ -1,0 +1,119 @@
+//! A run that a crash cut: what the next start writes for it.
+
+use crate::domain::audit::{AuditAction, AuditRecord};
+use crate::domain::commit::Commit;
+use crate::domain::entry::{Entry, EntryBody};
+use crate::domain::ids::EntryId;
+use crate::domain::input::{DiscardCause, InputFate, InputRecord, UndeliveredInput};
+use crate::domain::lease::{LeaseClause, LeaseToken};
+use crate::domain::run::{Failure, RunOutcome, RunRecord, Settlement, code};
+use crate::domain::session::{LastRun, StoredSession};
+use crate::domain::time::Timestamp;
+
+/// What the store says of a run that nobody drives any more.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CutRun {
+    /// The session.
+    pub session: StoredSession,
+    /// The run's record, unsettled.
+    pub run: RunRecord,
+    /// Every input that joined it.
+    pub inputs: Vec<InputRecord>,
+}
+
+/// Settles a cut run: `interrupted`, or `aborted` if an abort had been accepted. Its undecided
+/// inputs end as `interrupted`; a notice entry tells the reader of the conversation.
+#[must_use]
+pub fn interrupt(cut: CutRun, token: LeaseToken, now: Timestamp) -> Commit {
+    let CutRun {
+        session: StoredSession {
+            record: session,
+            mut head,
+        },
+        mut run,
+        inputs,
+    } = cut;
+    let (expected_entries, expected_audits) = (head.entries, head.audits);
+    let (cause, outcome) = if run.abort_requested {
+        (DiscardCause::Aborted, RunOutcome::Aborted)
+    } else {
+        (DiscardCause::Interrupted, RunOutcome::Failed(interrupted()))
+    };
+    let mut discarded: Vec<InputRecord> = inputs
+        .into_iter()
+        .filter(|input| input.fate == InputFate::Pending)
+        .collect();
+    for input in &mut discarded {
+        input.fate = InputFate::Discarded(cause);
+        run.undelivered.push(UndeliveredInput {
+            id: input.id,
+            kind: input.kind,
+            cause,
+        });
+    }
+    let id = EntryId {
+        session: session.id,
+        seq: head.entries + 1,
+    };
+    let entry = Entry {
+        id,
+        parent: head.leaf,
+        run: run.id,
+        at: now,
+        body: notice(&outcome),
+    };
+    head.token = token;
+    head.entries = id.seq;
+    head.leaf = Some(id);
+    head.audits += 1;
+    run.final_entry = id;
+    let word = outcome.as_str();
+    run.settled = Some(Settlement { at: now, outcome });
+    head.last_run = LastRun::of(&run);
+    head.usage = head.usage.plus(run.usage);
+    let audit = AuditRecord {
+        session: session.id,
+        ordinal: head.audits,
+        tenant: session.tenant,
+        at: now,
+        actor: None,
+        action: AuditAction::Recover,
+        request_digest: None,
+        bytes: 0,
+        request_id: None,
+        run: Some(run.id),
+        entries: vec![id],
+        outcome: word,
+    };
+    Commit {
+        session: session.id,
+        lease: LeaseClause::Recover(token),
+        run: run.id,
+        expected_entries,
+        expected_audits,
+        create: None,
+        head,
+        entries: vec![entry],
+        runs: vec![run],
+        inputs: discarded,
+        bindings: Vec::new(),
+        audits: vec![audit],
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure {
+        code: code::INTERRUPTED.to_owned(),
+        details: "the server stopped while the run was active; everything acknowledged is kept, \
+                  and a new invoke goes on from here"
+            .to_owned(),
+        retryable: true,
+    }
+}
+
+fn notice(outcome: &RunOutcome) -> EntryBody {
+    EntryBody::Notice {
+        code: outcome.code().unwrap_or(code::INTERRUPTED).to_owned(),
+        text: "the server stopped while this run was active".to_owned(),
+    }
+}

@@ -1,0 +1,267 @@
+//! The state of one session: its head, its active run and that run's queue. Never the transcript.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::conflate::Conflation;
+use super::input::{RunTag, StreamId};
+use crate::contract::OnDisconnect;
+use crate::domain::capabilities::Capabilities;
+use crate::domain::ids::{EntryId, InputId, SessionId};
+use crate::domain::input::{InputKind, InputRecord};
+use crate::domain::lease::LeaseToken;
+use crate::domain::limits::Limits;
+use crate::domain::run::RunRecord;
+use crate::domain::session::{SessionHead, SessionRecord, StoredSession};
+use crate::domain::text::BoundedText;
+use crate::domain::usage::Usage;
+
+/// A session as its one task holds it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Session {
+    pub(super) record: SessionRecord,
+    /// The session is in the store, or a commit that creates it was stepped.
+    pub(in crate::domain) exists: bool,
+    /// As the next commit will find it: ahead of the store by what is in flight.
+    pub(super) head: SessionHead,
+    pub(super) run: Option<ActiveRun>,
+    pub(in crate::domain) limits: Limits,
+    /// The number that the next round to be sent to the store will have.
+    pub(in crate::domain) next_round: u64,
+    /// The last round that is durable.
+    pub(in crate::domain) durable_round: u64,
+    /// Engine inputs that wait with the shell.
+    pub(in crate::domain) unread: usize,
+}
+
+impl Session {
+    /// A session as the store holds it, with nothing running.
+    #[must_use]
+    pub fn stored(stored: StoredSession, limits: Limits) -> Self {
+        Self::new(stored.record, stored.head, true, limits)
+    }
+
+    /// A session that its first admission creates.
+    #[must_use]
+    pub fn unborn(record: SessionRecord, limits: Limits) -> Self {
+        let head = SessionHead {
+            token: LeaseToken(0),
+            entries: 0,
+            leaf: None,
+            audits: 0,
+            last_run: None,
+            usage: Usage::default(),
+        };
+        Self::new(record, head, false, limits)
+    }
+
+    fn new(record: SessionRecord, head: SessionHead, exists: bool, limits: Limits) -> Self {
+        Self {
+            record,
+            exists,
+            head,
+            run: None,
+            limits,
+            next_round: 1,
+            durable_round: 0,
+            unread: 0,
+        }
+    }
+
+    /// Who the session is.
+    #[must_use]
+    pub fn record(&self) -> &SessionRecord {
+        &self.record
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        self.record.id
+    }
+
+    /// Where it stands, ahead of the store by what is in flight.
+    #[must_use]
+    pub fn head(&self) -> &SessionHead {
+        &self.head
+    }
+
+    /// The active run.
+    #[must_use]
+    pub fn run(&self) -> Option<&ActiveRun> {
+        self.run.as_ref()
+    }
+
+    /// Numbers the round that the shell is about to send to the store. What is stepped from here
+    /// on joins the one after it.
+    pub fn seal_round(&mut self) -> u64 {
+        let round = self.next_round;
+        self.next_round += 1;
+        if let Some(run) = self.run.as_mut() {
+            run.sealed_depth = super::dispatch::depth(run);
+        }
+        round
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// It takes inputs.
+    Active,
+    /// It was told to stop.
+    Aborting,
+    /// Its end is decided and joins this round; the state stays `running` until it is durable.
+    Settling {
+        /// The round.
+        round: u64,
+    },
+}
+
+/// What is known of the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EngineStatus {
+    /// Not asked for yet: the admission is not durable.
+    Unopened,
+    /// Being opened.
+    Opening,
+    /// It has a prompt.
+    Working,
+    /// It came to an end of its own, and inputs wait that will continue the run.
+    Resting,
+    /// It is gone, or was given up.
+    Gone,
+}
+
+/// An input in the queue.
+#[derive(Clone, PartialEq, Debug)]
+pub struct QueuedInput {
+    /// Its record, still pending.
+    pub record: InputRecord,
+    /// The round that makes its acceptance durable: it is not handed over before.
+    pub accepted_in: u64,
+    /// The engine was handed it and has not shown it yet.
+    pub handed: bool,
+}
+
+/// A message that the engine is writing.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct OpenMessage {
+    pub(super) text: BoundedText,
+    pub(super) thinking: BoundedText,
+}
+
+/// A tool that the engine is waiting for.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct OpenTool {
+    pub(super) name: String,
+    pub(super) input_json: BoundedText,
+}
+
+/// A run from its admission until its settlement is durable.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ActiveRun {
+    pub(super) record: RunRecord,
+    pub(super) prompt: Arc<str>,
+    /// The leaf that the run goes on from: what the engine's own transcript must agree with.
+    pub(super) base: Option<EntryId>,
+    pub(super) token: LeaseToken,
+    pub(super) generation: u32,
+    pub(super) phase: Phase,
+    pub(super) engine: EngineStatus,
+    pub(in crate::domain) capabilities: Capabilities,
+    /// In order of acceptance.
+    pub(super) queue: VecDeque<QueuedInput>,
+    pub(in crate::domain) next_ordinal: u32,
+    /// The queue's length when the round in flight was sealed: observers count so many once that
+    /// round is durable.
+    pub(super) sealed_depth: u32,
+    /// The queue's length as observers count it, behind ours by what is not durable yet.
+    pub(super) told_depth: u32,
+    /// The round that admits the run.
+    pub(in crate::domain) admitted_in: u64,
+    pub(super) turn: u32,
+    pub(super) messages: BTreeMap<String, OpenMessage>,
+    pub(super) tools: BTreeMap<String, OpenTool>,
+    pub(super) conflation: Conflation,
+    pub(super) on_disconnect: OnDisconnect,
+    pub(super) streams: BTreeSet<StreamId>,
+}
+
+impl ActiveRun {
+    /// The run's record so far.
+    #[must_use]
+    pub fn record(&self) -> &RunRecord {
+        &self.record
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// What is known of its engine.
+    #[must_use]
+    pub fn engine(&self) -> EngineStatus {
+        self.engine
+    }
+
+    /// The leaf before the run's prompt: what the engine's own transcript must agree with.
+    #[must_use]
+    pub fn base(&self) -> Option<EntryId> {
+        self.base
+    }
+
+    /// Inputs that wait, in order of acceptance.
+    pub fn queue(&self) -> impl Iterator<Item = &QueuedInput> {
+        self.queue.iter()
+    }
+
+    /// The token that it runs under.
+    #[must_use]
+    pub fn token(&self) -> LeaseToken {
+        self.token
+    }
+
+    /// How many messages the engine is writing.
+    pub(in crate::domain) fn open_messages(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// How many tools the engine is waiting for.
+    pub(in crate::domain) fn open_tools(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// How many kinds of progress are being conflated.
+    pub(in crate::domain) fn lanes(&self) -> usize {
+        self.conflation.lanes()
+    }
+
+    pub(super) fn tag(&self) -> RunTag {
+        RunTag {
+            run: self.record.id,
+            token: self.token,
+            generation: self.generation,
+        }
+    }
+
+    pub(super) fn is_handing(&self) -> bool {
+        self.queue.iter().any(|input| input.handed)
+    }
+
+    /// The first durable, unhanded input of a kind.
+    pub(super) fn next_of(&self, kind: InputKind, durable_round: u64) -> Option<usize> {
+        // Only the first of its kind may go: a later one never overtakes it.
+        let at = self
+            .queue
+            .iter()
+            .position(|input| input.record.kind == kind && !input.handed)?;
+        (self.queue[at].accepted_in <= durable_round).then_some(at)
+    }
+
+    pub(super) fn position_of(&self, id: InputId) -> Option<usize> {
+        self.queue.iter().position(|input| input.record.id == id)
+    }
+}

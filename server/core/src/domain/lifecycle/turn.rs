@@ -1,0 +1,186 @@
+//! One call of the machine: the state it changes and the step it builds.
+
+use super::effect::{Answer, Effect, Step};
+use super::input::{CallFacts, ReplyId, RunTag};
+use super::state::{ActiveRun, Session};
+use crate::domain::audit::{AuditAction, AuditRecord};
+use crate::domain::commit::Commit;
+use crate::domain::entry::{Entry, EntryBody};
+use crate::domain::event::{Event, EventBody};
+use crate::domain::ids::{EntryId, RunId};
+use crate::domain::lease::{LeaseClause, LeaseToken};
+use crate::domain::time::Timestamp;
+
+/// The state, the time and the step so far.
+pub(super) struct Turn<'a> {
+    pub(super) session: &'a mut Session,
+    pub(super) now: Timestamp,
+    step: Step,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(session: &'a mut Session, now: Timestamp) -> Self {
+        Self {
+            session,
+            now,
+            step: Step::default(),
+        }
+    }
+
+    /// Closes the step: the commit carries the head as it stands now.
+    pub(super) fn finish(self) -> Step {
+        let mut step = self.step;
+        if let Some(commit) = &mut step.commit {
+            commit.head = self.session.head.clone();
+        }
+        step
+    }
+
+    /// The active run if the tag is of it, and its end is not yet decided.
+    pub(super) fn live_run(&mut self, tag: RunTag) -> Option<&mut ActiveRun> {
+        let run = self.session.run.as_mut()?;
+        let settling = matches!(run.phase, super::state::Phase::Settling { .. });
+        (run.tag() == tag && !settling).then_some(run)
+    }
+
+    /// The commit that this step makes, begun on the first call.
+    pub(super) fn commit(&mut self, run: RunId, token: LeaseToken) -> &mut Commit {
+        let head = &mut self.session.head;
+        let session = self.session.record.id;
+        let commit = self.step.commit.get_or_insert_with(|| Commit {
+            session,
+            lease: LeaseClause::Hold(token),
+            run,
+            expected_entries: head.entries,
+            expected_audits: head.audits,
+            create: None,
+            head: head.clone(),
+            entries: Vec::new(),
+            runs: Vec::new(),
+            inputs: Vec::new(),
+            bindings: Vec::new(),
+            audits: Vec::new(),
+        });
+        head.token = token;
+        commit
+    }
+
+    /// Writes the run's record as it stands now, up to the newest entry.
+    pub(super) fn write_run(&mut self) {
+        let leaf = self.session.head.leaf;
+        let Some(run) = self.session.run.as_mut() else {
+            return;
+        };
+        run.record.final_entry = leaf.unwrap_or(run.record.final_entry);
+        let (token, record) = (run.token, run.record.clone());
+        let commit = self.commit(record.id, token);
+        commit.runs.retain(|earlier| earlier.id != record.id);
+        commit.runs.push(record);
+    }
+
+    /// Appends an entry behind the leaf; it is told once it is durable.
+    pub(super) fn append(&mut self, run: RunId, token: LeaseToken, body: EntryBody) -> EntryId {
+        let session = self.session.record.id;
+        self.commit(run, token);
+        let head = &mut self.session.head;
+        let id = EntryId {
+            session,
+            seq: head.entries + 1,
+        };
+        let entry = Entry {
+            id,
+            parent: head.leaf,
+            run,
+            at: self.now,
+            body,
+        };
+        head.entries = id.seq;
+        head.leaf = Some(id);
+        self.publish_durable(
+            run,
+            EventBody::EntryAppended {
+                entry: entry.for_event(),
+            },
+        );
+        self.commit(run, token).entries.push(entry);
+        id
+    }
+
+    /// Writes the audit record of this step's commit. `call` is absent where the server acts.
+    pub(super) fn audit(
+        &mut self,
+        run: RunId,
+        token: LeaseToken,
+        action: AuditAction,
+        call: Option<(CallFacts, u64)>,
+        outcome: &'static str,
+    ) {
+        let entries = self
+            .commit(run, token)
+            .entries
+            .iter()
+            .map(|entry| entry.id)
+            .collect();
+        let head = &mut self.session.head;
+        head.audits += 1;
+        let (facts, bytes) = call.unzip();
+        let record = AuditRecord {
+            session: self.session.record.id,
+            ordinal: head.audits,
+            tenant: self.session.record.tenant.clone(),
+            at: self.now,
+            request_digest: facts.as_ref().map(|facts| facts.digest),
+            request_id: facts.as_ref().and_then(|facts| facts.request_id.clone()),
+            actor: facts.map(|facts| facts.actor),
+            action,
+            bytes: bytes.unwrap_or(0),
+            run: Some(run),
+            entries,
+            outcome,
+        };
+        self.commit(run, token).audits.push(record);
+    }
+
+    /// Publishes something ephemeral at once.
+    pub(super) fn publish(&mut self, run: RunId, body: EventBody) {
+        let event = self.event(run, body);
+        self.step.live.push(Effect::Publish(event));
+    }
+
+    /// Publishes something that tells of a durable fact, once it is one.
+    pub(super) fn publish_durable(&mut self, run: RunId, body: EventBody) {
+        let event = self.event(run, body);
+        self.step.after_commit.push(Effect::Publish(event));
+    }
+
+    pub(super) fn live(&mut self, effect: Effect) {
+        self.step.live.push(effect);
+    }
+
+    pub(super) fn after_commit(&mut self, effect: Effect) {
+        self.step.after_commit.push(effect);
+    }
+
+    /// Whether this step makes a commit so far.
+    pub(super) fn commits(&self) -> bool {
+        self.step.commit.is_some()
+    }
+
+    /// Answers at once.
+    pub(super) fn answer(&mut self, reply: ReplyId, answer: Answer) {
+        self.step.live.push(Effect::Answer(reply, answer));
+    }
+
+    /// Answers once this step, or the round it joins, is durable.
+    pub(super) fn answer_durable(&mut self, reply: ReplyId, answer: Answer) {
+        self.step.after_commit.push(Effect::Answer(reply, answer));
+    }
+
+    fn event(&self, run: RunId, body: EventBody) -> Event {
+        Event {
+            at: self.now,
+            run: Some(run),
+            body,
+        }
+    }
+}

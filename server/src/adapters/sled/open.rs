@@ -1,0 +1,253 @@
+//! Opening the store: the lock, the format, the boot counter, and what must be in order before
+//! anything is served. Reads only what was running, never all sessions.
+
+use std::fs::{self, File};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::sled::{Batch, Config, Db};
+use prost::Message as _;
+use sessionplane_core::ports::lease_store::HeldLease;
+use sessionplane_core::ports::repository::ReadError;
+
+use super::committer::{Counters, Direct};
+use super::convert::{Meta, Stored as _};
+use super::device::{Device, RoundProbe};
+use super::frame;
+use super::inflight::InFlight;
+use super::keys;
+use super::reader::Reader;
+use super::round::{decode, failed, fetch};
+
+/// The version of the stored forms that this server writes, and the highest that it reads.
+const FORMAT_VERSION: u32 = 1;
+
+/// How to open a store.
+#[derive(Clone)]
+pub struct StoreOptions {
+    /// Identifies the store, if this opening creates it: 128 random bits.
+    pub store_id: u128,
+    /// Memory for pages of the database, in bytes.
+    pub cache_bytes: u64,
+    /// Most commits that wait for the committer; callers beyond it wait to enter.
+    pub queue: usize,
+    /// Most reads at a time; further ones wait.
+    pub reads: usize,
+    /// Watches every round.
+    pub probe: Option<Arc<dyn RoundProbe>>,
+}
+
+impl StoreOptions {
+    /// The defaults: 64 MiB of cache, 1024 waiting commits, 32 reads at a time.
+    #[must_use]
+    pub fn new(store_id: u128) -> Self {
+        Self {
+            store_id,
+            cache_bytes: 64 * 1024 * 1024,
+            queue: 1024,
+            reads: 32,
+            probe: None,
+        }
+    }
+}
+
+/// Why a store could not be opened. Nothing was changed, except that a fresh one may have been
+/// begun.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error(
+        "the data directory {path} is in use by another process; stop that one, or name another \
+         directory"
+    )]
+    InUse {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// A newer server wrote it.
+    #[error(
+        "the data directory {path} has format {found}; this server reads up to {supported}: use \
+         the newer server"
+    )]
+    Newer {
+        /// The data directory.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest format that this server reads.
+        supported: u32,
+    },
+    /// It is no store, or a damaged one.
+    #[error("the data directory {path} is damaged: {problem}")]
+    Damaged {
+        /// The data directory.
+        path: PathBuf,
+        /// What was found.
+        problem: String,
+    },
+    /// The operating system refused something.
+    #[error("the data directory {path} cannot be used: {problem}")]
+    Io {
+        /// The data directory.
+        path: PathBuf,
+        /// What the system said.
+        problem: String,
+    },
+}
+
+/// An opened store, before its committer runs.
+pub(super) struct Opened {
+    pub(super) device: Device,
+    pub(super) reader: Reader,
+    pub(super) meta: Meta,
+    pub(super) counters: Arc<Counters>,
+}
+
+/// Opens, checks, counts the boot and syncs that.
+pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenError> {
+    let io = |error: std::io::Error| OpenError::Io {
+        path: path.to_owned(),
+        problem: error.to_string(),
+    };
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(io)?;
+    let db = guarded(path, || {
+        start(path, options.cache_bytes).map_err(|error| sled_said(path, &error))
+    })?;
+    let counters = Arc::new(Counters::default());
+    let inflight = Arc::new(InFlight::default());
+    let device = Device::new(
+        db.clone(),
+        path,
+        Arc::clone(&inflight),
+        options.probe.clone(),
+        Arc::clone(&counters.syncs),
+    )
+    .map_err(io)?;
+    let reader = Reader::new(db.clone(), inflight);
+    let meta = guarded(path, || {
+        let meta = next_boot(path, &db, options)?;
+        check_running(&db, &reader).map_err(|error| damaged(path, error.to_string()))?;
+        count_boot(path, &device, meta)
+    })?;
+    sync_names(path).map_err(io)?;
+    Ok(Opened {
+        device,
+        reader,
+        meta,
+        counters,
+    })
+}
+
+fn start(path: &Path, cache_bytes: u64) -> ::sled::Result<Db> {
+    Config::new()
+        .path(path)
+        .cache_capacity(cache_bytes)
+        // The committer flushes, and nobody else: sled's own flusher would only hide a missing one.
+        .flush_every_ms(None)
+        .open()
+}
+
+/// Runs a part of the opening; a panic of sled becomes an error.
+fn guarded<T>(path: &Path, part: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|_| {
+        let problem = "the storage engine gave up on its files (its message is above)";
+        Err(damaged(path, problem.to_owned()))
+    })
+}
+
+fn damaged(path: &Path, problem: String) -> OpenError {
+    OpenError::Damaged {
+        path: path.to_owned(),
+        problem,
+    }
+}
+
+fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
+    match error {
+        // sled gives the lock's refusal no kind of its own.
+        ::sled::Error::Io(io) if io.to_string().starts_with("could not acquire lock") => {
+            OpenError::InUse {
+                path: path.to_owned(),
+            }
+        }
+        ::sled::Error::Io(io) => OpenError::Io {
+            path: path.to_owned(),
+            problem: io.to_string(),
+        },
+        other => damaged(path, other.to_string()),
+    }
+}
+
+/// The store's record as this opening will write it.
+fn next_boot(path: &Path, db: &Db, options: &StoreOptions) -> Result<Meta, OpenError> {
+    let found: Option<Meta> = fetch(&Direct(db), &keys::meta())
+        .map_err(|error: ReadError| damaged(path, error.to_string()))?;
+    let Some(meta) = found else {
+        if !db.is_empty() {
+            return Err(damaged(
+                path,
+                "it has records, but not that of the store".into(),
+            ));
+        }
+        return Ok(Meta {
+            format_version: FORMAT_VERSION,
+            store_id: options.store_id,
+            boots: 1,
+        });
+    };
+    if meta.format_version > FORMAT_VERSION {
+        return Err(OpenError::Newer {
+            path: path.to_owned(),
+            found: meta.format_version,
+            supported: FORMAT_VERSION,
+        });
+    }
+    let boots = meta.boots.checked_add(1);
+    let boots = boots.ok_or_else(|| damaged(path, "its boot counter is at its end".into()))?;
+    Ok(Meta { boots, ..meta })
+}
+
+/// Counts the boot, before a token of it can exist.
+fn count_boot(path: &Path, device: &Device, meta: Meta) -> Result<Meta, OpenError> {
+    let mut batch = Batch::default();
+    let payload = meta.form().encode_to_vec();
+    for (key, value) in frame::values(keys::meta(), &payload, || 0) {
+        batch.insert(key, value);
+    }
+    device.write_alone(batch).map_err(|problem| OpenError::Io {
+        path: path.to_owned(),
+        problem,
+    })?;
+    Ok(meta)
+}
+
+/// Reads the leases of runs that were cut, and the ends of their conversations: those are written
+/// next.
+fn check_running(db: &Db, reader: &Reader) -> Result<(), ReadError> {
+    for record in db.scan_prefix(keys::leases()) {
+        let (key, value) = record.map_err(|error| failed(b"l", &error))?;
+        if let Some(payload) = frame::open(&Direct(db), &key, value)? {
+            let lease: HeldLease = decode(&key, &payload)?;
+            reader.check_last_entry(lease.session)?;
+        }
+    }
+    Ok(())
+}
+
+/// sled syncs neither its settings nor the directory entries of its files. Done at every opening:
+/// the one that created them may have been cut before it came here.
+fn sync_names(path: &Path) -> std::io::Result<()> {
+    File::open(path.join("conf"))?.sync_all()?;
+    File::open(path)?.sync_all()?;
+    // The directory's own name lies in its parent.
+    match path.canonicalize()?.parent() {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
