@@ -24,8 +24,8 @@ pub(crate) fn ours(code: Code, reason: &str, outcome: &str) -> Status {
     Status::with_error_details(code, format!("because of {reason}"), details)
 }
 
-pub(crate) fn time(seconds: i64) -> Option<prost_types::Timestamp> {
-    Some(prost_types::Timestamp { seconds, nanos: 0 })
+fn time(seconds: i64) -> prost_types::Timestamp {
+    prost_types::Timestamp { seconds, nanos: 0 }
 }
 
 pub(crate) fn position(seq: u64) -> v1::Position {
@@ -36,15 +36,15 @@ pub(crate) fn entry_id(seq: u64) -> String {
     format!("{SESSION}-{seq}")
 }
 
-pub(crate) fn origin() -> Option<v1::Origin> {
-    Some(v1::Origin {
+fn origin() -> v1::Origin {
+    v1::Origin {
         principal_id: "ada".to_owned(),
         kind: v1::PrincipalKind::Human.into(),
         channel: v1::OriginChannel::Invoke.into(),
         trust: v1::Trust::Typed.into(),
         digest: "ab".repeat(32),
         request_id: "r-1".to_owned(),
-    })
+    }
 }
 
 pub(crate) fn settled(outcome: v1::RunOutcome, code: &str) -> v1::RunRecord {
@@ -52,9 +52,9 @@ pub(crate) fn settled(outcome: v1::RunOutcome, code: &str) -> v1::RunRecord {
         run_id: RUN.to_owned(),
         session_id: SESSION.to_owned(),
         request_id: "r-1".to_owned(),
-        origin: origin(),
-        started_at: time(1_767_225_600),
-        settled_at: time(1_767_225_612),
+        origin: Some(origin()),
+        started_at: Some(time(1_767_225_600)),
+        settled_at: Some(time(1_767_225_612)),
         outcome: outcome.into(),
         code: code.to_owned(),
         details: String::new(),
@@ -95,11 +95,11 @@ pub(crate) fn user_entry(seq: u64, text: &str) -> v1::Entry {
         id: entry_id(seq),
         parent_id: String::new(),
         run_id: RUN.to_owned(),
-        created_at: time(1_767_225_600),
+        created_at: Some(time(1_767_225_600)),
         kind: "user".to_owned(),
         body: Some(entry::Body::User(v1::UserEntry {
             text: text.to_owned(),
-            origin: origin(),
+            origin: Some(origin()),
             ..v1::UserEntry::default()
         })),
     }
@@ -188,7 +188,7 @@ fn envelope(seq: u64, payload: Option<session_event::Payload>) -> v1::EventsResp
         seq,
         event: Some(v1::SessionEvent {
             r#type: "weather_changed".to_owned(),
-            time: time(1_767_225_600),
+            time: Some(time(1_767_225_600)),
             run_id: RUN.to_owned(),
             payload,
         }),
