@@ -383,8 +383,8 @@ impl SessionTask {
         }
         self.perform(after);
         let mut effects = Vec::new();
-        self.step(Input::Committed { round }, &mut effects);
-        self.engine_waiting = 0;
+        let unread = std::mem::take(&mut self.engine_waiting);
+        self.step(Input::Committed { round, unread }, &mut effects);
         for input in std::mem::take(&mut self.waiting) {
             self.step(input, &mut effects);
         }

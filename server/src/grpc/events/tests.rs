@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Buf;
 use futures_util::{StreamExt, stream};
 use http_body_util::BodyExt;
+use sessionplane_core::contract::EventItem;
 use sessionplane_core::domain::access::PrincipalKind;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::event::{
@@ -272,7 +273,7 @@ async fn events_that_are_ready_together_leave_in_one_frame_and_a_wait_holds_none
         Ok(observed(65))
     });
     let metrics = Arc::new(Metrics::default());
-    let events = EncodedEvents::new(Box::pin(burst.chain(later)), false, metrics.clone());
+    let events = EncodedEvents::new(Box::pin(burst.chain(later)), metrics.clone());
     let mut body = std::pin::pin!(EncodeBody::new_server(
         Verbatim,
         events,
@@ -289,40 +290,21 @@ async fn events_that_are_ready_together_leave_in_one_frame_and_a_wait_holds_none
 }
 
 #[tokio::test]
-async fn c29_a_backfill_from_the_start_is_told_to_a_reader_that_gave_a_cursor() {
-    let page = |seq| {
-        let body = EntryBody::Notice {
-            code: "c".into(),
-            text: "t".into(),
+async fn c29_a_backfill_from_the_start_is_told_to_its_reader() {
+    for told in [true, false] {
+        let page = EventItem::Entries {
+            entries: Vec::new(),
+            full_backfill: told,
         };
-        let id = EntryId {
-            session: session(),
-            seq,
-        };
-        let entry = Entry {
-            id,
-            parent: None,
-            run: run(),
-            at: AT,
-            body,
-        };
-        Ok(Observed::Other(EventItem::Entries(vec![entry])))
-    };
-    for (since, pages, told) in [
-        (true, [1, 2], [true, false]),
-        (true, [8, 9], [false, false]),
-        (false, [1, 2], [false, false]),
-    ] {
-        let observation = stream::iter(pages.map(page));
-        let events = EncodedEvents::new(Box::pin(observation), since, Arc::default());
-        let flags =
-            events.map(
-                |item| match wire::EventsResponse::decode(item.unwrap()).unwrap().item {
-                    Some(wire::events_response::Item::Entries(page)) => page.full_backfill,
-                    other => panic!("{other:?}"),
-                },
-            );
-        assert_eq!(flags.collect::<Vec<_>>().await, told);
+        let observation = stream::iter([Ok(Observed::Other(page))]);
+        let mut events = EncodedEvents::new(Box::pin(observation), Arc::default());
+        let item = events.next().await.unwrap().unwrap();
+        match wire::EventsResponse::decode(item).unwrap().item {
+            Some(wire::events_response::Item::Entries(page)) => {
+                assert_eq!(page.full_backfill, told)
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 

@@ -125,6 +125,8 @@ fn active(
         capabilities: facts.capabilities,
         queue: VecDeque::new(),
         next_ordinal: 1,
+        sealed_depth: 0,
+        told_depth: 0,
         admitted_in: turn.session.next_round,
         turn: 0,
         messages: BTreeMap::new(),
