@@ -26,6 +26,7 @@
 
 mod agent;
 mod backoff;
+pub mod cli;
 mod clock;
 mod connection;
 mod control;

@@ -8,6 +8,7 @@
 //! - [`scripted`] does what its prompt says; tests and people who try things out use it.
 //! - [`hostile`] breaks every habit that the port tolerates, by seed.
 
+pub mod demo;
 pub mod hostile;
 mod link;
 mod memory;

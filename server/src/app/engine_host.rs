@@ -51,7 +51,8 @@ pub(crate) struct Opening {
     pub(crate) engine: Result<Arc<dyn Engine>, EngineError>,
     pub(crate) session: SessionId,
     pub(crate) leaf: Option<EntryId>,
-    pub(crate) durable_entries: u64,
+    /// The last entry before the run's prompt, in append order.
+    pub(crate) before_prompt: u64,
     pub(crate) repository: Arc<dyn Repository>,
     pub(crate) timeout: Duration,
 }
@@ -150,7 +151,7 @@ async fn host(
 async fn open(opening: Opening, clock: &dyn Clock) -> Result<EngineConnection, EngineError> {
     let transcript = StoredTranscript {
         session: opening.session,
-        up_to: opening.durable_entries,
+        up_to: opening.before_prompt,
         repository: opening.repository,
     };
     let open = OpenSession {

@@ -390,8 +390,8 @@ impl SessionTask {
         failpoint::reach("session::after-commit");
         self.perform(after);
         let mut effects = Vec::new();
-        self.step(Input::Committed { round }, &mut effects);
-        self.engine_waiting = 0;
+        let unread = std::mem::take(&mut self.engine_waiting);
+        self.step(Input::Committed { round, unread }, &mut effects);
         for input in std::mem::take(&mut self.waiting) {
             self.step(input, &mut effects);
         }
@@ -471,12 +471,16 @@ impl SessionTask {
         failpoint::reach("session::before-engine-open");
         let context = &self.context;
         let engine = context.agents.engine(&self.session.record().agent);
+        let Some(run) = self.session.run() else {
+            return;
+        };
+        let (base, before_prompt) = (run.base(), run.record().first_entry.seq);
         let opening = Opening {
             tag,
             engine: engine.cloned().map_err(|error| EngineError(error.message)),
             session: self.session.id(),
-            leaf: self.session.head().leaf,
-            durable_entries: self.channel.with_view(|view| view.entries),
+            leaf: base,
+            before_prompt: before_prompt.saturating_sub(1),
             repository: context.ports.repository.clone(),
             timeout: context.config.engine_open_timeout,
         };

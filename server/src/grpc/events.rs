@@ -118,3 +118,6 @@ impl Encoder for Verbatim {
         BufferSettings::new(1024, 32 * 1024)
     }
 }
+
+#[cfg(test)]
+mod tests;

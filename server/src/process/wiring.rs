@@ -71,7 +71,10 @@ fn engine(
                 agent: name.to_string(),
                 problem,
             };
-            let engine = { let _ = failed; ScriptedEngine::new(clock, spawner) };
+            let engine = {
+                let _ = failed;
+                ScriptedEngine::new(clock, spawner)
+            };
             Ok((
                 Arc::new(engine),
                 format!("searches and reads {}; no model", root.display()),

@@ -36,6 +36,7 @@ pub(crate) async fn within<F: Future>(limit: Duration, what: &str, future: F) ->
 pub(crate) struct Bench {
     pub(crate) subject: Subject,
     pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) clock: TokioClock,
     tasks: Arc<AtomicUsize>,
 }
 
@@ -51,6 +52,7 @@ impl Bench {
         Self {
             subject,
             engine,
+            clock,
             tasks,
         }
     }

@@ -64,9 +64,9 @@ impl Command {
 pub enum RejectionCode {
     /// The engine does not have this verb.
     UnsupportedCapability,
-    /// Nothing is running.
+    /// Nothing is running, or not the expected run.
     NoActiveRun,
-    /// The run raced to settlement, or is not the expected one.
+    /// The run raced to settlement.
     RunCommandFailed,
     /// The payload makes no sense for the verb.
     InvalidCommand,

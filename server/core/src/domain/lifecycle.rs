@@ -41,6 +41,9 @@ use turn::Turn;
 /// The state is changed in memory at once; `commit` describes the same change for the store. If
 /// that commit fails, the caller must drop the state: it is ahead of what is durable.
 pub fn step(session: &mut Session, input: Input, now: Timestamp) -> Step {
+    if input.is_engine() {
+        session.unread = session.unread.saturating_sub(1);
+    }
     let mut turn = Turn::new(session, now);
     match input {
         Input::Invoke { reply, facts } => admit::invoke(&mut turn, reply, *facts),
@@ -60,7 +63,7 @@ pub fn step(session: &mut Session, input: Input, now: Timestamp) -> Step {
         Input::EngineGone { tag, reason } => engine_output::gone(&mut turn, tag, &reason),
         Input::Engine { tag, event } => engine_output::event(&mut turn, tag, event),
         Input::Timer { tag, timer } => attach::timer(&mut turn, tag, timer),
-        Input::Committed { round } => committed::committed(&mut turn, round),
+        Input::Committed { round, unread } => committed::committed(&mut turn, round, unread),
     }
     pump::pump(&mut turn);
     turn.finish()

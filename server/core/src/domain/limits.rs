@@ -18,6 +18,8 @@ pub const MAX_PREVIEW_BYTES: usize = 256;
 pub const MAX_LABEL_BYTES: usize = 256;
 /// Longest human-readable detail text (failure details, retry reason), in bytes.
 pub const MAX_DETAIL_BYTES: usize = 4096;
+/// Most messages, and most tools, that an engine may have open at once in one run.
+pub const MAX_OPEN_PER_RUN: usize = 64;
 /// At most one conflated event (tool progress, usage) per this time and tool.
 pub const CONFLATION_INTERVAL: Duration = Duration::from_millis(100);
 

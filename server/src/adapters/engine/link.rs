@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sessionplane_core::domain::ids::{InputId, RunId};
-use sessionplane_core::ports::clock::{Clock, Spawner, TaskHandle};
+use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
     EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent, EngineOutput,
     Revalidation, StopReason,
@@ -167,6 +167,11 @@ impl Link {
         }
         let sleep = self.clock.sleep(delay);
         self.until(sleep).await
+    }
+
+    /// A future that is ready after some time of the engine's clock.
+    pub(super) fn timer(&self, delay: Duration) -> BoxFuture<()> {
+        self.clock.sleep(delay)
     }
 
     /// Waits for `work` and takes commands meanwhile. A halt drops the work.

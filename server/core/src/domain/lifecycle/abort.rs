@@ -72,7 +72,7 @@ fn begin(turn: &mut Turn<'_>) {
     }
     run.phase = Phase::Aborting;
     run.record.abort_requested = true;
-    let (tag, token, record) = (run.tag(), run.token, run.record.clone());
+    let tag = run.tag();
     let working = run.engine == EngineStatus::Working;
     settle::discard(turn, DiscardCause::Aborted, |input| !input.handed);
     if working {
@@ -84,7 +84,7 @@ fn begin(turn: &mut Turn<'_>) {
         timer: Timer::AbortGrace,
         after: grace,
     });
-    turn.commit(tag.run, token).runs.push(record);
+    turn.write_run();
 }
 
 /// With no engine at work there is nothing to wait for.

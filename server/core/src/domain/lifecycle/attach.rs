@@ -3,6 +3,7 @@
 use super::abort;
 use super::conflate;
 use super::effect::{Answer, Effect};
+use super::engine_output;
 use super::input::{DetachCause, ReplyId, RunTag, StreamId, Timer};
 use super::settle;
 use super::state::{EngineStatus, Phase};
@@ -80,6 +81,7 @@ pub(super) fn timer(turn: &mut Turn<'_>, tag: RunTag, timer: Timer) {
             if run.phase == Phase::Aborting {
                 run.engine = EngineStatus::Gone;
                 turn.live(Effect::DropEngine(tag));
+                engine_output::keep_partial(turn, tag);
                 settle::settle(turn, RunOutcome::Aborted);
             }
         }

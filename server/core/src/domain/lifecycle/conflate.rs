@@ -2,6 +2,7 @@
 //! tool, always ending with the newest.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::effect::Effect;
 use super::input::{RunTag, Timer};
@@ -38,6 +39,11 @@ impl Conflation {
         self.lanes.remove(lane);
     }
 
+    /// How many lanes there are.
+    pub(super) fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
     /// What is held back, newest per lane.
     pub(super) fn drain(&mut self) -> Vec<EventBody> {
         self.lanes
@@ -53,50 +59,86 @@ pub(super) fn offer(turn: &mut Turn<'_>, tag: RunTag, lane: Lane, body: EventBod
     let Some(run) = turn.session.run.as_mut() else {
         return;
     };
-    let conflation = &mut run.conflation;
-    let due = conflation
-        .lanes
-        .get(&lane)
-        .is_none_or(|slot| now.since(slot.last) >= CONFLATION_INTERVAL);
-    if due {
-        conflation.lanes.insert(
-            lane,
-            Slot {
+    match run.conflation.lanes.get_mut(&lane) {
+        Some(slot) if wait(slot, now).is_some() => {
+            slot.held = Some(body);
+            arm(turn, tag);
+        }
+        _ => {
+            let slot = Slot {
                 last: now,
                 held: None,
-            },
-        );
-        turn.publish(tag.run, body);
-        return;
-    }
-    if let Some(slot) = conflation.lanes.get_mut(&lane) {
-        slot.held = Some(body);
-    }
-    if !std::mem::replace(&mut conflation.timer, true) {
-        turn.live(Effect::StartTimer {
-            tag,
-            timer: Timer::Conflation,
-            after: CONFLATION_INTERVAL,
-        });
+            };
+            run.conflation.lanes.insert(lane, slot);
+            turn.publish(tag.run, body);
+        }
     }
 }
 
-/// Shows what was held back.
+/// How long the lane must still be quiet. A clock that went back holds nothing up.
+fn wait(slot: &Slot, now: Timestamp) -> Option<Duration> {
+    let left = CONFLATION_INTERVAL.checked_sub(now.since(slot.last))?;
+    (now >= slot.last && !left.is_zero()).then_some(left)
+}
+
+/// Sets the timer, unless it runs, to the moment when the first held lane is due.
+fn arm(turn: &mut Turn<'_>, tag: RunTag) {
+    let now = turn.now;
+    let Some(run) = turn.session.run.as_mut() else {
+        return;
+    };
+    let held = run
+        .conflation
+        .lanes
+        .values()
+        .filter(|slot| slot.held.is_some());
+    let first = held.map(|slot| wait(slot, now).unwrap_or_default()).min();
+    let Some(after) = first.filter(|_| !run.conflation.timer) else {
+        return;
+    };
+    run.conflation.timer = true;
+    turn.live(Effect::StartTimer {
+        tag,
+        timer: Timer::Conflation,
+        after,
+    });
+}
+
+/// Shows what was held back on the lanes that are due: another lane's timer must not show a lane
+/// more often than it may be.
 pub(super) fn flush(turn: &mut Turn<'_>, tag: RunTag) {
     let now = turn.now;
     let Some(run) = turn.session.run.as_mut() else {
         return;
     };
     run.conflation.timer = false;
-    for slot in run
-        .conflation
-        .lanes
-        .values_mut()
-        .filter(|slot| slot.held.is_some())
-    {
-        slot.last = now;
+    let mut due = Vec::new();
+    for slot in run.conflation.lanes.values_mut() {
+        if wait(slot, now).is_none()
+            && let Some(body) = slot.held.take()
+        {
+            slot.last = now;
+            due.push(body);
+        }
     }
-    for body in run.conflation.drain() {
+    for body in due {
+        turn.publish(tag.run, body);
+    }
+    arm(turn, tag);
+}
+
+/// The engine waits for no tool any more: shows the last of each, and forgets them.
+pub(super) fn close_tools(turn: &mut Turn<'_>, tag: RunTag) {
+    let Some(run) = turn.session.run.as_mut() else {
+        return;
+    };
+    let usage = run.conflation.lanes.remove(&Lane::Usage);
+    let last = run.conflation.drain();
+    run.conflation.lanes.clear();
+    run.conflation
+        .lanes
+        .extend(usage.map(|slot| (Lane::Usage, slot)));
+    for body in last {
         turn.publish(tag.run, body);
     }
 }

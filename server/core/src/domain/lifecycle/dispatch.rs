@@ -40,11 +40,18 @@ fn reject(code: RejectionCode, message: String) -> Answer {
     }))
 }
 
-/// Checks capability, then run, in the order of C4.
+/// Checks capability, then run, in the order of C4: what the active run's engine cannot do is said
+/// before anything else is judged (C26). Without a run, the caller of the machine has asked the
+/// agent's description.
 fn reachable<'r>(
     run: Option<&'r ActiveRun>,
     facts: &DispatchFacts,
 ) -> Result<&'r ActiveRun, Answer> {
+    let kind = facts.command.kind();
+    if run.is_some_and(|run| !run.capabilities.allows(kind)) {
+        let message = format!("the session's agent does not support {}", kind.as_str());
+        return Err(reject(RejectionCode::UnsupportedCapability, message));
+    }
     let expected = facts.expected_run;
     let run = run.filter(|run| expected.is_none_or(|id| id == run.record.id));
     let Some(run) = run else {
@@ -52,11 +59,6 @@ fn reachable<'r>(
             Rejection::no_active_run(expected),
         )));
     };
-    let kind = facts.command.kind();
-    if !run.capabilities.allows(kind) {
-        let message = format!("the session's agent does not support {}", kind.as_str());
-        return Err(reject(RejectionCode::UnsupportedCapability, message));
-    }
     let ending = match run.phase {
         Phase::Active => false,
         // A second abort finds what it wants already under way.

@@ -15,15 +15,12 @@ use crate::domain::event::{EventBody, OutputChannel, QueueChange};
 use crate::domain::ids::InputId;
 use crate::domain::input::{DiscardCause, InputFate};
 use crate::domain::limits::{
-    MAX_DETAIL_BYTES, MAX_ENTRY_TEXT_BYTES, MAX_EVENT_TEXT_BYTES, MAX_LABEL_BYTES,
+    MAX_DETAIL_BYTES, MAX_ENTRY_TEXT_BYTES, MAX_EVENT_TEXT_BYTES, MAX_LABEL_BYTES, MAX_OPEN_PER_RUN,
 };
 use crate::domain::run::{Failure, RunOutcome, code};
 use crate::domain::text::{BoundedText, head};
 use crate::domain::usage::Usage;
 use crate::ports::engine::{EngineCommand, EngineEvent, Revalidation, StopReason};
-
-/// Most messages, and most tools, that an engine may have open at once in one run.
-const MAX_OPEN: usize = 64;
 
 /// The engine is there: give it the prompt, unless the run was aborted meanwhile.
 pub(super) fn opened(turn: &mut Turn<'_>, tag: RunTag, revalidation: Revalidation) {
@@ -172,7 +169,7 @@ fn message_started(turn: &mut Turn<'_>, tag: RunTag, message: &str) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    if run.messages.len() >= MAX_OPEN || run.messages.contains_key(&message) {
+    if run.messages.len() >= MAX_OPEN_PER_RUN || run.messages.contains_key(&message) {
         return ignore(
             turn,
             tag,
@@ -242,6 +239,8 @@ fn message_finished(
         );
     }
     if append_message(turn, tag, message, &open, usage, false) {
+        // The run's usage is as durable as the entry that it is of.
+        turn.write_run();
         turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
     }
 }
@@ -276,7 +275,7 @@ fn append_message(
 }
 
 /// What the engine was saying when it was cut is kept, marked as partial.
-fn keep_partial(turn: &mut Turn<'_>, tag: RunTag) {
+pub(super) fn keep_partial(turn: &mut Turn<'_>, tag: RunTag) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -291,7 +290,7 @@ fn tool_started(turn: &mut Turn<'_>, tag: RunTag, call: &str, name: &str, input_
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    if run.tools.len() >= MAX_OPEN || run.tools.contains_key(&call) {
+    if run.tools.len() >= MAX_OPEN_PER_RUN || run.tools.contains_key(&call) {
         return ignore(
             turn,
             tag,
@@ -425,6 +424,7 @@ fn stopped(turn: &mut Turn<'_>, tag: RunTag, reason: StopReason) {
     run.engine = EngineStatus::Resting;
     run.tools.clear();
     let aborting = run.phase == Phase::Aborting;
+    conflate::close_tools(turn, tag);
     keep_partial(turn, tag);
     let outcome = match reason {
         _ if aborting => RunOutcome::Aborted,

@@ -1,6 +1,7 @@
 //! After every input: is there something that the engine may be given now?
 //!
-//! Nothing is handed over before its acceptance is durable, and at most one input is outstanding.
+//! Nothing is handed over before its acceptance is durable, nor while reports of the engine wait to
+//! be judged, and at most one input is outstanding.
 
 use super::effect::Effect;
 use super::state::{EngineStatus, Phase};
@@ -18,11 +19,14 @@ pub(super) fn pump(turn: &mut Turn<'_>) {
         return;
     }
     let tag = run.tag();
+    let unread = turn.session.unread > 0;
     match run.engine {
         EngineStatus::Unopened => {
             run.engine = EngineStatus::Opening;
             turn.live(Effect::OpenEngine(tag));
         }
+        // What the engine said before may change what it is to be given.
+        EngineStatus::Working | EngineStatus::Resting if unread => {}
         EngineStatus::Working if run.capabilities.steering.is_some() && !run.is_handing() => {
             if let Some(at) = run.next_of(InputKind::Steer, durable) {
                 hand_over(turn, at);
@@ -53,7 +57,8 @@ fn hand_over(turn: &mut Turn<'_>, at: usize) {
         return;
     };
     let tag = run.tag();
-    let depth = super::dispatch::depth(run);
+    // Told at once: it must not count what is not durable yet.
+    let depth = run.told_depth;
     let input = &mut run.queue[at];
     input.handed = true;
     let (id, text) = (input.record.id, input.record.text.clone());

@@ -11,7 +11,8 @@ use crate::domain::lease::LeaseClause;
 use crate::domain::run::{RunOutcome, Settlement};
 use crate::domain::session::LastRun;
 
-/// Ends the queued inputs that `which` picks: durable in this step's commit, told after it.
+/// Ends the queued inputs that `which` picks: durable in this step's commit, told after it. The
+/// run's record lists them in the same commit, so that a crash cannot part the two.
 pub(super) fn discard(
     turn: &mut Turn<'_>,
     cause: DiscardCause,
@@ -23,6 +24,9 @@ pub(super) fn discard(
     let (id, token) = (run.record.id, run.token);
     let (gone, kept): (Vec<_>, Vec<_>) = run.queue.drain(..).partition(|input| which(input));
     run.queue = kept.into();
+    if gone.is_empty() {
+        return;
+    }
     let mut depth = super::dispatch::depth(run) + u32::try_from(gone.len()).unwrap_or(u32::MAX);
     let lost = gone.iter().map(|input| UndeliveredInput {
         id: input.record.id,
@@ -50,6 +54,7 @@ pub(super) fn discard(
             },
         );
     }
+    turn.write_run();
 }
 
 /// Decides the run's end. From here on joins are rejected and the state stays `running`; after the
@@ -67,33 +72,24 @@ pub(super) fn settle(turn: &mut Turn<'_>, outcome: RunOutcome) {
         return;
     };
     run.phase = Phase::Settling { round };
+    let word = outcome.as_str();
     run.record.settled = Some(Settlement { at: now, outcome });
-    run.record.final_entry = session.head.leaf.unwrap_or(run.record.final_entry);
-    let record = run.record.clone();
-    session.head.last_run = LastRun::of(&record);
-    session.head.usage = session.head.usage.plus(record.usage);
-    let (id, token, tag) = (record.id, run.token, run.tag());
+    session.head.last_run = LastRun::of(&run.record);
+    session.head.usage = session.head.usage.plus(run.record.usage);
+    let (id, token, tag) = (run.record.id, run.token, run.tag());
     for body in run.conflation.drain() {
         turn.publish(id, body);
     }
     for timer in [Timer::AbortGrace, Timer::DisconnectGrace, Timer::Conflation] {
         turn.live(Effect::CancelTimer(timer));
     }
-    let word = record
-        .settled
-        .as_ref()
-        .map_or("failed", |settled| settled.outcome.as_str());
-    let commit = turn.commit(id, token);
-    commit.lease = LeaseClause::Release(token);
-    commit.runs.retain(|earlier| earlier.id != id);
-    commit.runs.push(record.clone());
+    turn.write_run();
+    turn.commit(id, token).lease = LeaseClause::Release(token);
     turn.audit(id, token, AuditAction::Settle, None, word);
-    turn.publish_durable(
-        id,
-        EventBody::RunSettled {
-            run: Box::new(record),
-        },
-    );
+    if let Some(run) = turn.session.run.as_ref() {
+        let run = Box::new(run.record.clone());
+        turn.publish_durable(id, EventBody::RunSettled { run });
+    }
     // Residency is a cache: what an engine still says after its run belongs to nobody.
     turn.after_commit(Effect::DropEngine(tag));
 }

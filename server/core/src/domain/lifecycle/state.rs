@@ -7,7 +7,7 @@ use super::conflate::Conflation;
 use super::input::{RunTag, StreamId};
 use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
-use crate::domain::ids::{InputId, SessionId};
+use crate::domain::ids::{EntryId, InputId, SessionId};
 use crate::domain::input::{InputKind, InputRecord};
 use crate::domain::lease::LeaseToken;
 use crate::domain::limits::Limits;
@@ -21,15 +21,17 @@ use crate::domain::usage::Usage;
 pub struct Session {
     pub(super) record: SessionRecord,
     /// The session is in the store, or a commit that creates it was stepped.
-    pub(super) exists: bool,
+    pub(in crate::domain) exists: bool,
     /// As the next commit will find it: ahead of the store by what is in flight.
     pub(super) head: SessionHead,
     pub(super) run: Option<ActiveRun>,
-    pub(super) limits: Limits,
+    pub(in crate::domain) limits: Limits,
     /// The number that the next round to be sent to the store will have.
-    pub(super) next_round: u64,
+    pub(in crate::domain) next_round: u64,
     /// The last round that is durable.
-    pub(super) durable_round: u64,
+    pub(in crate::domain) durable_round: u64,
+    /// Engine inputs that wait with the shell.
+    pub(in crate::domain) unread: usize,
 }
 
 impl Session {
@@ -62,6 +64,7 @@ impl Session {
             limits,
             next_round: 1,
             durable_round: 0,
+            unread: 0,
         }
     }
 
@@ -94,6 +97,9 @@ impl Session {
     pub fn seal_round(&mut self) -> u64 {
         let round = self.next_round;
         self.next_round += 1;
+        if let Some(run) = self.run.as_mut() {
+            run.sealed_depth = super::dispatch::depth(run);
+        }
         round
     }
 }
@@ -157,16 +163,23 @@ pub(super) struct OpenTool {
 pub struct ActiveRun {
     pub(super) record: RunRecord,
     pub(super) prompt: Arc<str>,
+    /// The leaf that the run goes on from: what the engine's own transcript must agree with.
+    pub(super) base: Option<EntryId>,
     pub(super) token: LeaseToken,
     pub(super) generation: u32,
     pub(super) phase: Phase,
     pub(super) engine: EngineStatus,
-    pub(super) capabilities: Capabilities,
+    pub(in crate::domain) capabilities: Capabilities,
     /// In order of acceptance.
     pub(super) queue: VecDeque<QueuedInput>,
-    pub(super) next_ordinal: u32,
+    pub(in crate::domain) next_ordinal: u32,
+    /// The queue's length when the round in flight was sealed: observers count so many once that
+    /// round is durable.
+    pub(super) sealed_depth: u32,
+    /// The queue's length as observers count it, behind ours by what is not durable yet.
+    pub(super) told_depth: u32,
     /// The round that admits the run.
-    pub(super) admitted_in: u64,
+    pub(in crate::domain) admitted_in: u64,
     pub(super) turn: u32,
     pub(super) messages: BTreeMap<String, OpenMessage>,
     pub(super) tools: BTreeMap<String, OpenTool>,
@@ -194,6 +207,12 @@ impl ActiveRun {
         self.engine
     }
 
+    /// The leaf before the run's prompt: what the engine's own transcript must agree with.
+    #[must_use]
+    pub fn base(&self) -> Option<EntryId> {
+        self.base
+    }
+
     /// Inputs that wait, in order of acceptance.
     pub fn queue(&self) -> impl Iterator<Item = &QueuedInput> {
         self.queue.iter()
@@ -203,6 +222,21 @@ impl ActiveRun {
     #[must_use]
     pub fn token(&self) -> LeaseToken {
         self.token
+    }
+
+    /// How many messages the engine is writing.
+    pub(in crate::domain) fn open_messages(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// How many tools the engine is waiting for.
+    pub(in crate::domain) fn open_tools(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// How many kinds of progress are being conflated.
+    pub(in crate::domain) fn lanes(&self) -> usize {
+        self.conflation.lanes()
     }
 
     pub(super) fn tag(&self) -> RunTag {

@@ -65,6 +65,19 @@ impl<'a> Turn<'a> {
         commit
     }
 
+    /// Writes the run's record as it stands now, up to the newest entry.
+    pub(super) fn write_run(&mut self) {
+        let leaf = self.session.head.leaf;
+        let Some(run) = self.session.run.as_mut() else {
+            return;
+        };
+        run.record.final_entry = leaf.unwrap_or(run.record.final_entry);
+        let (token, record) = (run.token, run.record.clone());
+        let commit = self.commit(record.id, token);
+        commit.runs.retain(|earlier| earlier.id != record.id);
+        commit.runs.push(record);
+    }
+
     /// Appends an entry behind the leaf; it is told once it is durable.
     pub(super) fn append(&mut self, run: RunId, token: LeaseToken, body: EntryBody) -> EntryId {
         let session = self.session.record.id;

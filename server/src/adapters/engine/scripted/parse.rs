@@ -124,10 +124,16 @@ fn say_words(line: &mut Line) -> Result<Step, String> {
     if count > MAX_WORDS {
         return Err(format!("`say-words` says at most {MAX_WORDS} words"));
     }
-    Ok(Step::SayWords {
-        count,
-        every: line.every()?,
-    })
+    let every = line.every()?;
+    let by = if line.keyword("by") {
+        line.number("how many words at a time")?
+    } else {
+        1
+    };
+    if by == 0 {
+        return Err("`say-words` says at least one word at a time".to_owned());
+    }
+    Ok(Step::SayWords { count, every, by })
 }
 
 fn tool(line: &mut Line) -> Result<ToolStep, String> {
@@ -261,14 +267,22 @@ mod tests {
 
     #[test]
     fn a_scenario_reads_in_order() {
-        let read = steps("# greet\nsay \"a\\n\\\"b\\\"\"\n\n  say-words 3 every 2ms\nhang\n");
+        let read = steps(
+            "# greet\nsay \"a\\n\\\"b\\\"\"\n\n  say-words 3 every 2ms\nsay-words 32 every 1s by 16\nhang\n",
+        );
         assert_eq!(
             read,
             [
                 Step::Say("a\n\"b\"".into()),
                 Step::SayWords {
                     count: 3,
-                    every: Duration::from_millis(2)
+                    every: Duration::from_millis(2),
+                    by: 1,
+                },
+                Step::SayWords {
+                    count: 32,
+                    every: Duration::from_secs(1),
+                    by: 16,
                 },
                 Step::Hang,
             ]
@@ -289,7 +303,7 @@ mod tests {
 
     #[test]
     fn plain_words_are_no_scenario() {
-        assert_eq!(parse("Where is the lease checked?"), Ok(None));
+        assert_eq!(parse("Where is the gate painted?"), Ok(None));
         assert_eq!(parse("please say \"hello\""), Ok(None));
         assert_eq!(parse(""), Ok(None));
     }
@@ -324,6 +338,7 @@ mod tests {
             assert_eq!(problem(text), expected);
         }
         assert!(problem("say \"a\"\n\nshout \"b\"").starts_with("line 3: `shout` is not a verb"));
+        assert!(problem("say-words 9 every 1s by 0").contains("at least one word"));
         assert!(problem("slow 2h").contains("is not a delay"));
         assert!(problem("big 65MiB").contains("is not a size up to 64MiB"));
         assert!(problem("big 99999999999999999999").contains("is not a size"));

@@ -113,7 +113,7 @@ impl Player {
         match step {
             Step::Say(text) => self.say(OutputChannel::Text, text).await?,
             Step::Think(text) => self.say(OutputChannel::Thinking, text).await?,
-            Step::SayWords { count, every } => self.say_words(count, every).await?,
+            Step::SayWords { count, every, by } => self.say_words(count, every, by).await?,
             Step::Big { bytes } => self.say_all(odd::filler(bytes)).await?,
             Step::Odd => self.say_all(odd::pieces()).await?,
             Step::Echo => {
@@ -230,9 +230,11 @@ impl Player {
         )
     }
 
-    async fn say_words(&mut self, count: u64, every: Duration) -> Result<(), End> {
+    async fn say_words(&mut self, count: u64, every: Duration, by: u64) -> Result<(), End> {
         for number in 1..=count {
-            self.link.pause(every).await?;
+            if (number - 1) % by == 0 {
+                self.link.pause(every).await?;
+            }
             self.say(OutputChannel::Text, format!("w{number} ")).await?;
         }
         Ok(())

@@ -12,8 +12,12 @@ pub(super) enum Step {
     Say(String),
     /// Thinking, in one piece.
     Think(String),
-    /// Numbered words, a piece each.
-    SayWords { count: u64, every: Duration },
+    /// Numbered words, a piece each; `by` of them at a time.
+    SayWords {
+        count: u64,
+        every: Duration,
+        by: u64,
+    },
     /// Answer text of a size.
     Big { bytes: u64 },
     /// Answer text that no display or store likes.

@@ -1,0 +1,229 @@
+//! What is durable, and whether each commit may follow the ones before it.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::domain::commit::Commit;
+use crate::domain::entry::{Entry, EntryBody};
+use crate::domain::ids::{InputId, RunId};
+use crate::domain::input::{InputFate, InputRecord, UndeliveredInput};
+use crate::domain::invariants::{Held, ensure};
+use crate::domain::lease::LeaseClause;
+use crate::domain::provenance::Digest;
+use crate::domain::run::RunRecord;
+use crate::domain::session::{LastRun, SessionHead};
+
+/// The rows, as far as the predicates need them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Durable {
+    pub(super) head: Option<SessionHead>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) runs: BTreeMap<RunId, RunRecord>,
+    pub(super) inputs: BTreeMap<InputId, InputRecord>,
+    /// Digests of the requests that left an audit record.
+    pub(super) requests: HashSet<Digest>,
+}
+
+impl Durable {
+    pub(super) fn committed(&mut self, commit: &Commit) -> Held {
+        self.follows(commit)?;
+        ensure(!commit.audits.is_empty(), "T02", || {
+            format!("a commit of run {} has no audit record", commit.run)
+        })?;
+        self.fenced(commit)?;
+        for input in &commit.inputs {
+            self.input(input)?;
+        }
+        self.entries.extend(commit.entries.iter().cloned());
+        for run in &commit.runs {
+            self.run(run)?;
+        }
+        self.head = Some(commit.head.clone());
+        let digests = commit
+            .audits
+            .iter()
+            .filter_map(|audit| audit.request_digest);
+        self.requests.extend(digests);
+        self.agrees(commit)
+    }
+
+    /// Numbers go on without a hole, and the head says what was written.
+    fn follows(&self, commit: &Commit) -> Held {
+        let (entries, audits) = self
+            .head
+            .as_ref()
+            .map_or((0, 0), |head| (head.entries, head.audits));
+        let expected = commit.expected_entries == entries && commit.expected_audits == audits;
+        let numbered = (entries + 1..)
+            .zip(&commit.entries)
+            .all(|(seq, entry)| entry.id.seq == seq && entry.id.session == commit.session)
+            && (audits + 1..).zip(&commit.audits).all(|(ordinal, audit)| {
+                audit.ordinal == ordinal && audit.session == commit.session
+            });
+        let head = &commit.head;
+        let leaf = commit.entries.last().map(|entry| entry.id);
+        let said = head.entries == entries + commit.entries.len() as u64
+            && head.audits == audits + commit.audits.len() as u64
+            && (leaf.is_none() || head.leaf == leaf);
+        let created = commit.create.is_some() == self.head.is_none();
+        ensure(expected && numbered && said && created, "T01", || {
+            format!("after {entries} entries and {audits} audits comes {commit:?}")
+        })
+    }
+
+    fn fenced(&self, commit: &Commit) -> Held {
+        let last = self.head.as_ref().map(|head| head.token);
+        let token = commit.lease.token();
+        let may = match commit.lease {
+            LeaseClause::Acquire(_) | LeaseClause::Recover(_) => {
+                last.is_none_or(|last| token > last)
+            }
+            LeaseClause::Hold(_) | LeaseClause::Release(_) => last == Some(token),
+        };
+        ensure(may && commit.head.token == token, "T03", || {
+            format!("{:?} after token {last:?}", commit.lease)
+        })
+    }
+
+    fn input(&mut self, input: &InputRecord) -> Held {
+        let id = input.id;
+        let open = self
+            .runs
+            .get(&id.run)
+            .is_none_or(|run| run.settled.is_none());
+        let before = self.inputs.get(&id).map(|before| before.fate);
+        ensure(
+            open && matches!(before, None | Some(InputFate::Pending)),
+            "T05",
+            || {
+                format!(
+                    "{id} had ended as {before:?}, or its run had, before {:?}",
+                    input.fate
+                )
+            },
+        )?;
+        let follows = id.ordinal == 1
+            || self.inputs.contains_key(&InputId {
+                ordinal: id.ordinal - 1,
+                ..id
+            });
+        ensure(follows, "T05", || {
+            format!("{id} is not the next input of its run")
+        })?;
+        self.inputs.insert(id, input.clone());
+        Ok(())
+    }
+
+    fn run(&mut self, run: &RunRecord) -> Held {
+        let others = self
+            .runs
+            .values()
+            .any(|other| other.id != run.id && other.settled.is_none());
+        let settled = self
+            .runs
+            .get(&run.id)
+            .is_some_and(|before| before.settled.is_some());
+        ensure(!others && !settled, "T04", || {
+            format!(
+                "run {} is written although it has settled, or another is active",
+                run.id
+            )
+        })?;
+        let listed = run
+            .undelivered
+            .iter()
+            .map(|input| (input.id, *input))
+            .collect::<BTreeMap<_, _>>();
+        let discarded: BTreeMap<_, _> = self
+            .discarded_of(run.id)
+            .map(|input| (input.id, input))
+            .collect();
+        ensure(
+            listed == discarded && listed.len() == run.undelivered.len(),
+            "T06",
+            || {
+                format!(
+                    "run {} lists {:?}, its inputs say {discarded:?}",
+                    run.id, run.undelivered
+                )
+            },
+        )?;
+        if run.settled.is_some() {
+            self.settles(run)?;
+        }
+        self.runs.insert(run.id, run.clone());
+        Ok(())
+    }
+
+    fn settles(&self, run: &RunRecord) -> Held {
+        for input in self.inputs_of(run.id) {
+            let shown = match input.fate {
+                InputFate::Pending => false,
+                InputFate::Discarded(_) => true,
+                InputFate::Delivered(entry) => self.entry(entry.seq).is_some_and(|entry| {
+                    matches!(&entry.body, EntryBody::User { input: Some(id), text, .. }
+                        if *id == input.id && *text == input.text)
+                }),
+            };
+            ensure(shown, "T06", || {
+                format!("{} settles as {:?}", input.id, input.fate)
+            })?;
+        }
+        let last = self.entries.iter().rev().find(|entry| entry.run == run.id);
+        ensure(
+            last.map(|entry| entry.id) == Some(run.final_entry),
+            "T06",
+            || {
+                format!(
+                    "run {} ends with {}, not with its newest entry",
+                    run.id, run.final_entry
+                )
+            },
+        )
+    }
+
+    /// The commit as a whole: whose writes they are, and what the head says of the last run.
+    fn agrees(&self, commit: &Commit) -> Held {
+        let one = commit.entries.iter().all(|entry| entry.run == commit.run)
+            && commit.runs.iter().all(|run| run.id == commit.run)
+            && commit.inputs.iter().all(|input| input.id.run == commit.run);
+        let run = self.runs.get(&commit.run);
+        ensure(one && run.is_some(), "T04", || {
+            format!("a commit of more than run {}", commit.run)
+        })?;
+        let settled = run.and_then(LastRun::of);
+        let freed = matches!(
+            commit.lease,
+            LeaseClause::Release(_) | LeaseClause::Recover(_)
+        );
+        ensure(freed == settled.is_some(), "T04", || {
+            format!("{:?}, and the run's end is {settled:?}", commit.lease)
+        })?;
+        ensure(
+            settled.is_none() || settled == commit.head.last_run,
+            "T04",
+            || format!("the head's last run is {:?}", commit.head.last_run),
+        )
+    }
+
+    pub(super) fn entry(&self, seq: u64) -> Option<&Entry> {
+        let at = usize::try_from(seq.checked_sub(1)?).ok()?;
+        self.entries.get(at)
+    }
+
+    pub(super) fn inputs_of(&self, run: RunId) -> impl Iterator<Item = &InputRecord> {
+        self.inputs
+            .values()
+            .filter(move |input| input.id.run == run)
+    }
+
+    fn discarded_of(&self, run: RunId) -> impl Iterator<Item = UndeliveredInput> {
+        self.inputs_of(run).filter_map(|input| match input.fate {
+            InputFate::Discarded(cause) => Some(UndeliveredInput {
+                id: input.id,
+                kind: input.kind,
+                cause,
+            }),
+            InputFate::Pending | InputFate::Delivered(_) => None,
+        })
+    }
+}

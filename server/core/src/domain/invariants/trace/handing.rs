@@ -1,0 +1,112 @@
+//! What the engine is given: nothing before it is durable, one input at a time, none twice.
+
+use std::collections::BTreeMap;
+
+use super::durable::Durable;
+use crate::domain::ids::{InputId, RunId};
+use crate::domain::input::InputFate;
+use crate::domain::invariants::{Held, ensure};
+use crate::domain::lifecycle::{Input, RunTag};
+use crate::ports::engine::{EngineCommand, EngineEvent};
+
+/// What the engine was given since the session is served.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Handing {
+    open: Option<RunTag>,
+    outstanding: Option<InputId>,
+    /// How often an input may still be handed: once, and once more each time it came back.
+    allowed: BTreeMap<InputId, u32>,
+    aborted: Option<RunTag>,
+}
+
+impl Handing {
+    pub(super) fn stepping(&mut self, input: &Input) {
+        match input {
+            Input::Engine { tag, event } if self.open == Some(*tag) => self.reported(event),
+            Input::EngineGone { tag, .. } => self.dropping(*tag),
+            _ => {}
+        }
+    }
+
+    fn reported(&mut self, event: &EngineEvent) {
+        match event {
+            EngineEvent::InputShown { input } if self.outstanding == Some(*input) => {
+                self.outstanding = None;
+            }
+            EngineEvent::InputTakenBack { input } if self.outstanding == Some(*input) => {
+                self.outstanding = None;
+                *self.allowed.entry(*input).or_default() += 1;
+            }
+            EngineEvent::Stopped(_) => self.outstanding = None,
+            _ => {}
+        }
+    }
+
+    pub(super) fn dropping(&mut self, tag: RunTag) {
+        if self.open == Some(tag) {
+            self.open = None;
+            self.outstanding = None;
+        }
+    }
+
+    pub(super) fn opening(&mut self, tag: RunTag, durable: &Durable) -> Held {
+        active(tag.run, durable)?;
+        ensure(self.open.is_none(), "T14", || {
+            format!("{:?} is open and {tag:?} is opened", self.open)
+        })?;
+        self.open = Some(tag);
+        Ok(())
+    }
+
+    pub(super) fn telling(
+        &mut self,
+        tag: RunTag,
+        command: &EngineCommand,
+        durable: &Durable,
+    ) -> Held {
+        active(tag.run, durable)?;
+        ensure(self.open == Some(tag), "T14", || {
+            format!("{tag:?} is not open: {:?}", self.open)
+        })?;
+        ensure(self.aborted != Some(tag), "T16", || {
+            format!("after an abort comes {command:?}")
+        })?;
+        match command {
+            EngineCommand::Abort => self.aborted = Some(tag),
+            EngineCommand::Prompt { input: None, .. } => {}
+            EngineCommand::Prompt {
+                input: Some(id),
+                text,
+                ..
+            }
+            | EngineCommand::Steer { input: id, text } => {
+                let stored = durable.inputs.get(id);
+                let accepted = stored
+                    .is_some_and(|input| input.fate == InputFate::Pending && input.text == *text);
+                ensure(accepted, "T14", || {
+                    format!("{id} is handed, stored is {stored:?}")
+                })?;
+                let allowed = self.allowed.entry(*id).or_insert(1);
+                ensure(self.outstanding.is_none() && *allowed > 0, "T15", || {
+                    format!(
+                        "{id} is handed again, or while {:?} is outstanding",
+                        self.outstanding
+                    )
+                })?;
+                *allowed -= 1;
+                self.outstanding = Some(*id);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn active(run: RunId, durable: &Durable) -> Held {
+    let admitted = durable
+        .runs
+        .get(&run)
+        .is_some_and(|run| run.settled.is_none());
+    ensure(admitted, "T14", || {
+        format!("the engine is used for run {run}, which is not active in the store")
+    })
+}

@@ -1,0 +1,47 @@
+//! What must hold once nothing runs any more.
+
+use super::Trace;
+use crate::domain::input::InputFate;
+use crate::domain::invariants::{Held, ensure};
+use crate::domain::session::StoredSession;
+use crate::domain::view::SessionView;
+
+impl Trace {
+    pub(super) fn all_ended(&self) -> Held {
+        let run = self.durable.runs.values().find(|run| run.settled.is_none());
+        ensure(run.is_none(), "T19", || format!("{run:?} never settled"))?;
+        let pending = self
+            .durable
+            .inputs
+            .values()
+            .find(|input| input.fate == InputFate::Pending);
+        ensure(pending.is_none(), "T19", || {
+            format!("{pending:?} never ended")
+        })?;
+        let open = self.calls.open();
+        ensure(open == 0, "T17", || format!("{open} calls have no answer"))
+    }
+
+    /// Observers know what the rows say: a view built from either is the same. The settings of the
+    /// newest run are left out: rows do not keep them.
+    pub(super) fn all_told(&self, stored: &StoredSession) -> Held {
+        let mut dormant = SessionView::dormant(stored);
+        dormant.settings = self.shown.view.settings.clone();
+        ensure(
+            self.durable.head.as_ref() == Some(&stored.head),
+            "T01",
+            || {
+                format!(
+                    "the store's head is {:?}, the commits say {:?}",
+                    stored.head, self.durable.head
+                )
+            },
+        )?;
+        ensure(self.shown.view == dormant, "T19", || {
+            format!(
+                "observers see {:?}, the rows say {dormant:?}",
+                self.shown.view
+            )
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! What observers are shown: durable facts only once they are facts, each exactly once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::durable::Durable;
+use crate::domain::event::{Event, EventBody, QueueChange};
+use crate::domain::ids::{InputId, RunId};
+use crate::domain::input::InputFate;
+use crate::domain::invariants::{Held, ensure};
+use crate::domain::limits::CONFLATION_INTERVAL;
+use crate::domain::time::Timestamp;
+use crate::domain::view::SessionView;
+
+/// When a lane was shown last, and whether that was its early last word.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    last: Timestamp,
+    early: bool,
+}
+
+/// What was published since the session is served.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    pub(super) view: SessionView,
+    /// Runs whose start was told.
+    started: BTreeSet<RunId>,
+    /// Inputs whose end was told, and how.
+    ends: BTreeMap<InputId, InputFate>,
+    removed: BTreeSet<InputId>,
+    /// By tool call; the run's usage has none.
+    lanes: BTreeMap<Option<String>, Lane>,
+}
+
+impl Shown {
+    pub(super) fn new(view: SessionView) -> Self {
+        Self {
+            view,
+            started: BTreeSet::new(),
+            ends: BTreeMap::new(),
+            removed: BTreeSet::new(),
+            lanes: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn publishing(&mut self, event: &Event, durable: &Durable) -> Held {
+        let starts = matches!(event.body, EventBody::RunStarted { .. });
+        let open = self.view.active_run;
+        ensure(
+            event.run.is_some() && (starts || event.run == open),
+            "T11",
+            || {
+                format!(
+                    "{} of run {:?} while {open:?} is open",
+                    event.body.event_type(),
+                    event.run
+                )
+            },
+        )?;
+        let Some(run) = event.run else {
+            return Ok(());
+        };
+        match &event.body {
+            EventBody::RunStarted { entry, .. } => {
+                ensure(open.is_none() && self.started.insert(run), "T07", || {
+                    format!("run {run} starts while {open:?} is open, or again")
+                })?;
+                let first = durable.runs.get(&run).map(|record| record.first_entry);
+                ensure(first == Some(*entry), "T08", || {
+                    format!("run {run} is not durable")
+                })?;
+                self.lanes.clear();
+            }
+            EventBody::RunSettled { run: record } => self.settled(run, record, durable)?,
+            EventBody::QueueChanged { change, .. } => self.queue(change, durable)?,
+            EventBody::InputDelivered { input, entry } => {
+                self.ended(*input, InputFate::Delivered(*entry), durable)?;
+            }
+            EventBody::InputDiscarded { input, cause } => {
+                self.ended(*input, InputFate::Discarded(*cause), durable)?;
+            }
+            EventBody::EntryAppended { entry } => {
+                let next = self.view.entries + 1;
+                let stored = durable
+                    .entry(next)
+                    .map(crate::domain::entry::Entry::for_event);
+                ensure(stored.as_ref() == Some(entry), "T09", || {
+                    format!(
+                        "{} is told where entry {next} is next, or is not durable",
+                        entry.id
+                    )
+                })?;
+            }
+            EventBody::ToolStarted { call, .. } => {
+                self.lanes.remove(&Some(call.clone()));
+            }
+            EventBody::ToolProgress { call, .. } => self.conflated(Some(call.clone()), event.at)?,
+            EventBody::UsageUpdated { .. } => self.conflated(None, event.at)?,
+            _ => {}
+        }
+        self.view.apply(event);
+        self.depth(event)
+    }
+
+    fn settled(
+        &self,
+        run: RunId,
+        record: &crate::domain::run::RunRecord,
+        durable: &Durable,
+    ) -> Held {
+        let stored = durable.runs.get(&run);
+        ensure(
+            record.settled.is_some() && stored == Some(record),
+            "T08",
+            || format!("run {run} is told to have settled otherwise than stored"),
+        )?;
+        let silent = durable.inputs_of(run).find(|input| {
+            self.ends.get(&input.id) != Some(&input.fate) || !self.removed.contains(&input.id)
+        });
+        ensure(silent.is_none(), "T10", || {
+            format!("the end of {silent:?} was never told")
+        })
+    }
+
+    fn queue(&mut self, change: &QueueChange, durable: &Durable) -> Held {
+        match change {
+            QueueChange::Added(input) => {
+                let new = durable.inputs.contains_key(&input.id)
+                    && !self.view.pending.contains_key(&input.id)
+                    && !self.removed.contains(&input.id);
+                ensure(new, "T08", || {
+                    format!("{} is added, not durable or again", input.id)
+                })
+            }
+            QueueChange::Handed(id) => {
+                let waits = self.view.pending.contains_key(id);
+                ensure(waits, "T08", || {
+                    format!("{id} is handed and was never added")
+                })
+            }
+            QueueChange::Removed(id) => {
+                let ended = self.ends.contains_key(id) && self.removed.insert(*id);
+                ensure(ended, "T10", || {
+                    format!("{id} leaves the queue without an end, or again")
+                })
+            }
+        }
+    }
+
+    fn ended(&mut self, input: InputId, fate: InputFate, durable: &Durable) -> Held {
+        let stored = durable.inputs.get(&input).map(|record| record.fate);
+        ensure(stored == Some(fate), "T08", || {
+            format!("{input} is told to be {fate:?}, stored is {stored:?}")
+        })?;
+        let before = self.ends.insert(input, fate);
+        ensure(before.is_none(), "T10", || {
+            format!("{input} ends again, after {before:?}")
+        })
+    }
+
+    fn depth(&self, event: &Event) -> Held {
+        let EventBody::QueueChanged { change, depth } = &event.body else {
+            return Ok(());
+        };
+        let folded = self.view.pending.len();
+        ensure(*depth as usize == folded, "T12", || {
+            format!("{change:?} says {depth} wait, an observer counts {folded}")
+        })
+    }
+
+    /// Ten a second and lane: a shorter gap is only for the last word before an end.
+    fn conflated(&mut self, lane: Option<String>, at: Timestamp) -> Held {
+        let before = self.lanes.get(&lane).copied();
+        let early = before.is_some_and(|lane| at.since(lane.last) < CONFLATION_INTERVAL);
+        ensure(!before.is_some_and(|lane| lane.early), "T13", || {
+            format!("{lane:?} is shown at {at:?}, after {before:?}")
+        })?;
+        self.lanes.insert(lane, Lane { last: at, early });
+        Ok(())
+    }
+}

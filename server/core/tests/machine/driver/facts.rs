@@ -1,0 +1,151 @@
+//! Facts as an app layer would give them to the machine. Every request gets a digest of its own,
+//! so that a record tells which call it is of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sessionplane_core::contract::OnDisconnect;
+use sessionplane_core::domain::access::PrincipalKind;
+use sessionplane_core::domain::audit::AuditActor;
+use sessionplane_core::domain::binding::{BindingKey, Method};
+use sessionplane_core::domain::capabilities::{Capabilities, Steering};
+use sessionplane_core::domain::command::{Command, CommandKind};
+use sessionplane_core::domain::ids::{
+    AgentName, PrincipalId, RequestId, RunId, SessionId, SessionName, TenantId,
+};
+use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::lifecycle::{CallFacts, DispatchFacts, InvokeFacts, StreamId};
+use sessionplane_core::domain::limits::Limits;
+use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
+use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::domain::time::Timestamp;
+
+/// When every test starts.
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+pub(crate) fn limits() -> Limits {
+    Limits {
+        max_pending_inputs: 4,
+        cancel_grace: Duration::from_secs(10),
+        rejoin_grace: Duration::from_secs(60),
+        abort_grace: Duration::from_secs(5),
+    }
+}
+
+pub(crate) fn record() -> SessionRecord {
+    SessionRecord {
+        id: SessionId::mint(START, 1),
+        tenant: TenantId::parse("acme").unwrap(),
+        name: Some(SessionName::parse("fix-flaky-tests").unwrap()),
+        external_key: None,
+        agent: AgentName::parse("coder").unwrap(),
+        created_at: START,
+    }
+}
+
+/// The id of the session's `n`th run.
+pub(crate) fn run_id(n: u64) -> RunId {
+    RunId::mint(START, u128::from(n))
+}
+
+pub(crate) fn everything() -> Capabilities {
+    Capabilities {
+        steering: Some(Steering {
+            after_tools: true,
+            preempts_text: false,
+        }),
+        follow_up: true,
+        tool_progress: true,
+        usage: true,
+    }
+}
+
+/// What tells one call from another.
+pub(crate) fn digest(call: u64) -> Digest {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&call.to_be_bytes());
+    Digest(bytes)
+}
+
+/// The facts of the `n`th call, with a request id if `keyed`.
+pub(crate) fn call(n: u64, method: Method, keyed: bool) -> CallFacts {
+    let request_id = keyed.then(|| RequestId::parse(&format!("r{n}")).unwrap());
+    let principal = PrincipalId::parse("ada").unwrap();
+    let binding = request_id.clone().map(|request_id| BindingKey {
+        tenant: record().tenant,
+        principal: principal.clone(),
+        method,
+        request_id,
+    });
+    CallFacts {
+        actor: AuditActor {
+            principal,
+            credential: Arc::from("key-1"),
+            policies: Arc::from(["owner".to_owned()]),
+            trace_id: None,
+        },
+        digest: digest(n),
+        request_id,
+        binding,
+    }
+}
+
+pub(crate) fn origin(call: &CallFacts, channel: Channel) -> Origin {
+    Origin {
+        principal: call.actor.principal.clone(),
+        kind: PrincipalKind::Human,
+        channel,
+        trust: Trust::Relayed,
+        digest: call.digest,
+        request_id: call.request_id.clone(),
+    }
+}
+
+/// The `n`th call invokes run `n` under token `token`.
+pub(crate) fn invoke(n: u64, token: u64, keyed: bool, on_disconnect: OnDisconnect) -> InvokeFacts {
+    let call = call(n, Method::Invoke, keyed);
+    InvokeFacts {
+        run: run_id(n),
+        token: LeaseToken(token),
+        text: Arc::from(format!("prompt {n}")),
+        origin: origin(&call, Channel::Invoke),
+        settings: RunSettings {
+            model: Some("model-1".to_owned()),
+            thinking_level: None,
+        },
+        capabilities: everything(),
+        stream: StreamId(n),
+        on_disconnect,
+        call,
+    }
+}
+
+pub(crate) fn command(kind: CommandKind, n: u64) -> Command {
+    let text = Arc::from(format!("{} {n}", kind.as_str()));
+    match kind {
+        CommandKind::Steer => Command::Steer { text },
+        CommandKind::FollowUp => Command::FollowUp { text },
+        CommandKind::Abort => Command::Abort,
+    }
+}
+
+/// The `n`th call dispatches a command.
+pub(crate) fn dispatch(
+    n: u64,
+    kind: CommandKind,
+    keyed: bool,
+    expected_run: Option<RunId>,
+) -> DispatchFacts {
+    let call = call(n, Method::Dispatch, keyed);
+    let channel = match kind {
+        CommandKind::FollowUp => Channel::FollowUp,
+        CommandKind::Steer | CommandKind::Abort => Channel::Steer,
+    };
+    DispatchFacts {
+        command: command(kind, n),
+        origin: origin(&call, channel),
+        expected_run,
+        call,
+    }
+}

@@ -1,0 +1,279 @@
+//! A model of the shell: it does what the machine's documents ask of one, in virtual time, and
+//! judges every state and everything it does by the numbered invariants.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::invariants::{self, Trace};
+use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::lifecycle::{
+    Answer, Effect, Input, ReplyId, Round, RunTag, Session, Step, Timer, interrupt, step,
+};
+use sessionplane_core::domain::limits::Limits;
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::domain::view::SessionView;
+
+use super::facts;
+use super::rng::Fingerprint;
+use super::store::Store;
+
+struct Flight {
+    number: u64,
+    commit: Commit,
+    after: Vec<Effect>,
+}
+
+/// One session's task.
+pub(crate) struct Shell {
+    pub(crate) now: Timestamp,
+    pub(crate) store: Store,
+    /// What was done, in order, since the tests last took it.
+    pub(crate) done: Vec<Effect>,
+    pub(crate) answers: BTreeMap<ReplyId, Answer>,
+    pub(crate) fingerprint: Fingerprint,
+    limits: Limits,
+    session: Session,
+    round: Round,
+    flight: Option<Flight>,
+    waiting: VecDeque<Input>,
+    timers: BTreeMap<Timer, (Timestamp, RunTag)>,
+    /// Gets every step's commit on its own: what joining them must be equal to.
+    twin: Store,
+    trace: Trace,
+    last_token: u64,
+}
+
+impl Shell {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            now: facts::START,
+            store: Store::default(),
+            done: Vec::new(),
+            answers: BTreeMap::new(),
+            fingerprint: Fingerprint::new(),
+            limits,
+            session: Session::unborn(facts::record(), limits),
+            round: Round::default(),
+            flight: None,
+            waiting: VecDeque::new(),
+            timers: BTreeMap::new(),
+            twin: Store::default(),
+            trace: Trace::new(facts::record()),
+            last_token: 0,
+        }
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// What observers see.
+    pub(crate) fn view(&self) -> &SessionView {
+        self.trace.view()
+    }
+
+    pub(crate) fn in_flight(&self) -> bool {
+        self.flight.is_some()
+    }
+
+    /// Nothing runs, waits or is in flight.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.session.run().is_none() && self.flight.is_none() && self.waiting.is_empty()
+    }
+
+    pub(crate) fn mint(&mut self) -> u64 {
+        self.last_token += 1;
+        self.last_token
+    }
+
+    /// An input arrives: stepped now, or once the commit in flight is durable.
+    pub(crate) fn send(&mut self, input: Input) {
+        let behind = input.is_engine() && self.waiting.iter().any(Input::is_engine);
+        if self.flight.is_some() && (behind || !input.is_live()) {
+            self.waiting.push_back(input);
+        } else {
+            self.step(input);
+            self.seal();
+        }
+    }
+
+    /// The commit in flight becomes durable.
+    pub(crate) fn land(&mut self) {
+        let Flight {
+            number,
+            commit,
+            after,
+        } = self.flight.take().expect("a commit is in flight");
+        self.write(&commit);
+        self.perform(after);
+        self.step(Input::Committed {
+            round: number,
+            unread: self
+                .waiting
+                .iter()
+                .filter(|input| input.is_engine())
+                .count(),
+        });
+        for input in std::mem::take(&mut self.waiting) {
+            self.step(input);
+        }
+        self.seal();
+    }
+
+    /// Commits until nothing is in flight.
+    pub(crate) fn settle_disk(&mut self) {
+        while self.flight.is_some() {
+            self.land();
+        }
+    }
+
+    /// The process dies, or a commit failed: what was in flight may or may not be in the store.
+    /// The next start settles what was cut.
+    pub(crate) fn crash(&mut self, applied: bool) {
+        if let Some(Flight { commit, .. }) = self.flight.take()
+            && applied
+        {
+            self.write(&commit);
+        }
+        self.waiting.clear();
+        self.timers.clear();
+        self.round = Round::default();
+        if let Some(cut) = self.store.cut() {
+            let token = LeaseToken(self.mint());
+            let commit = interrupt(cut, token, self.now);
+            self.write(&commit);
+        }
+        self.load();
+    }
+
+    /// Nobody needs the session now: its state is dropped, and read again at the next use.
+    pub(crate) fn doze(&mut self) {
+        self.check_quiet();
+        self.load();
+    }
+
+    fn load(&mut self) {
+        let stored = self.store.session.clone();
+        self.trace.restarted(stored.as_ref());
+        self.twin = self.store.clone();
+        self.session = match stored {
+            Some(stored) => Session::stored(stored, self.limits),
+            None => Session::unborn(facts::record(), self.limits),
+        };
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<Timestamp> {
+        self.timers.values().map(|(at, _)| *at).min()
+    }
+
+    /// Lets time pass; delays that are over by then are reported at their time.
+    pub(crate) fn advance_to(&mut self, to: Timestamp) {
+        while let Some(at) = self.next_timer().filter(|at| *at <= to) {
+            self.now = self.now.max(at);
+            let (timer, tag) = self
+                .timers
+                .iter()
+                .find_map(|(timer, due)| (due.0 == at).then_some((*timer, due.1)))
+                .expect("the next timer is one of the timers");
+            self.timers.remove(&timer);
+            self.send(Input::Timer { tag, timer });
+        }
+        self.now = self.now.max(to);
+    }
+
+    pub(crate) fn advance(&mut self, by: Duration) {
+        self.advance_to(self.now.after(by));
+    }
+
+    /// Judges the whole history; nothing may run or wait.
+    pub(crate) fn check_quiet(&self) {
+        assert!(self.is_quiet(), "something runs or waits");
+        assert_eq!(
+            self.store, self.twin,
+            "joined steps wrote something else than single ones"
+        );
+        if let Some(stored) = &self.store.session {
+            self.trace
+                .quiescent(stored)
+                .unwrap_or_else(|no| panic!("{no}"));
+        }
+    }
+
+    fn step(&mut self, input: Input) {
+        self.trace
+            .stepping(&input)
+            .unwrap_or_else(|no| panic!("{no}"));
+        let Step {
+            live,
+            commit,
+            after_commit,
+        } = step(&mut self.session, input, self.now);
+        invariants::check(&self.session).unwrap_or_else(|no| panic!("{no}"));
+        if let Some(commit) = &commit {
+            self.twin
+                .apply(commit)
+                .expect("a step's commit is one that a store takes");
+        }
+        self.perform(live);
+        self.round.join(Step {
+            live: Vec::new(),
+            commit,
+            after_commit,
+        });
+    }
+
+    fn seal(&mut self) {
+        if self.flight.is_some() {
+            return;
+        }
+        if let Some((commit, after)) = self.round.take() {
+            let number = self.session.seal_round();
+            self.flight = Some(Flight {
+                number,
+                commit,
+                after,
+            });
+            invariants::check(&self.session).unwrap_or_else(|no| panic!("{no}"));
+        } else {
+            let effects = self.round.take_effects_without_commit();
+            self.perform(effects);
+        }
+    }
+
+    fn write(&mut self, commit: &Commit) {
+        self.fingerprint.add(&format!("{commit:?}"));
+        self.store
+            .apply(commit)
+            .expect("the store takes the commit");
+        self.trace
+            .committed(commit)
+            .unwrap_or_else(|no| panic!("{no}"));
+    }
+
+    /// Answers go out after everything else of their batch.
+    fn perform(&mut self, effects: Vec<Effect>) {
+        let (answers, others): (Vec<_>, Vec<_>) = effects
+            .into_iter()
+            .partition(|effect| matches!(effect, Effect::Answer(..)));
+        for effect in others.into_iter().chain(answers) {
+            self.fingerprint.add(&format!("{:?} {effect:?}", self.now));
+            self.trace
+                .performing(&effect)
+                .unwrap_or_else(|no| panic!("{no}"));
+            match &effect {
+                Effect::Answer(reply, answer) => {
+                    self.answers.insert(*reply, answer.clone());
+                }
+                Effect::StartTimer { tag, timer, after } => {
+                    self.timers.insert(*timer, (self.now.after(*after), *tag));
+                }
+                Effect::CancelTimer(timer) => {
+                    self.timers.remove(timer);
+                }
+                _ => {}
+            }
+            self.done.push(effect);
+        }
+    }
+}

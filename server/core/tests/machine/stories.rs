@@ -1,0 +1,11 @@
+//! Stories: one rule of the contract each, named after it, with fixed inputs and their outcome.
+
+mod abort;
+mod admission;
+mod conflation;
+mod disconnect;
+mod dispatch;
+mod queue;
+mod recovery;
+mod settle;
+mod story;

@@ -1,0 +1,326 @@
+//! How a story is told: short words for what callers, the engine and the disk do.
+
+use std::time::Duration;
+
+use sessionplane_core::contract::OnDisconnect;
+use sessionplane_core::domain::command::{CommandKind, DispatchAnswer, RejectionCode};
+use sessionplane_core::domain::event::{EventBody, OutputChannel};
+use sessionplane_core::domain::ids::{InputId, RunId};
+use sessionplane_core::domain::input::InputFate;
+use sessionplane_core::domain::lifecycle::{
+    Answer, DetachCause, DispatchFacts, Effect, Input, InvokeFacts, ReplyId, RunTag, StreamId,
+};
+use sessionplane_core::domain::run::{RunOutcome, RunRecord};
+use sessionplane_core::domain::usage::Usage;
+use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, Revalidation, StopReason};
+
+use crate::driver::facts;
+use crate::driver::shell::Shell;
+
+pub(crate) struct Story {
+    pub(crate) shell: Shell,
+    calls: u64,
+    tag: Option<RunTag>,
+}
+
+impl Story {
+    /// A session that does not exist yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            shell: Shell::new(facts::limits()),
+            calls: 0,
+            tag: None,
+        }
+    }
+
+    /// A detached run whose engine has its prompt; what led here is forgotten.
+    pub(crate) fn working() -> Self {
+        let mut story = Self::new();
+        story.invoke(false, OnDisconnect::Detach);
+        story.land();
+        story.open();
+        story.shell.done.clear();
+        story
+    }
+
+    fn call(&mut self) -> (u64, ReplyId) {
+        self.calls += 1;
+        (self.calls, ReplyId(self.calls))
+    }
+
+    /// An invoke; its run is the one that the other words are about, if it is admitted.
+    pub(crate) fn invoke(&mut self, keyed: bool, on_disconnect: OnDisconnect) -> ReplyId {
+        self.invoke_with(keyed, on_disconnect, |_| ())
+    }
+
+    pub(crate) fn invoke_with(
+        &mut self,
+        keyed: bool,
+        on_disconnect: OnDisconnect,
+        change: impl FnOnce(&mut InvokeFacts),
+    ) -> ReplyId {
+        let (call, reply) = self.call();
+        let mut facts = facts::invoke(call, self.shell.mint(), keyed, on_disconnect);
+        change(&mut facts);
+        if self.shell.session().run().is_none() {
+            self.tag = Some(RunTag {
+                run: facts.run,
+                token: facts.token,
+                generation: 1,
+            });
+        }
+        let facts = Box::new(facts);
+        self.shell.send(Input::Invoke { reply, facts });
+        reply
+    }
+
+    pub(crate) fn tag(&self) -> RunTag {
+        self.tag.expect("the story has a run")
+    }
+
+    pub(crate) fn run(&self) -> RunId {
+        self.tag().run
+    }
+
+    /// The id of the run's `ordinal`th input.
+    pub(crate) fn input(&self, ordinal: u32) -> InputId {
+        let run = self.run();
+        InputId { run, ordinal }
+    }
+
+    pub(crate) fn dispatch(&mut self, kind: CommandKind) -> ReplyId {
+        self.dispatch_with(kind, |_| ())
+    }
+
+    pub(crate) fn dispatch_with(
+        &mut self,
+        kind: CommandKind,
+        change: impl FnOnce(&mut DispatchFacts),
+    ) -> ReplyId {
+        let (call, reply) = self.call();
+        let mut facts = facts::dispatch(call, kind, true, None);
+        change(&mut facts);
+        let facts = Box::new(facts);
+        self.shell.send(Input::Dispatch { reply, facts });
+        reply
+    }
+
+    pub(crate) fn steer(&mut self) -> ReplyId {
+        self.dispatch(CommandKind::Steer)
+    }
+
+    pub(crate) fn follow_up(&mut self) -> ReplyId {
+        self.dispatch(CommandKind::FollowUp)
+    }
+
+    pub(crate) fn abort(&mut self) -> ReplyId {
+        self.dispatch(CommandKind::Abort)
+    }
+
+    pub(crate) fn attach(&mut self, stream: u64, on_disconnect: OnDisconnect) -> ReplyId {
+        let (_, reply) = self.call();
+        let run = self.run();
+        self.shell.send(Input::Attach {
+            reply,
+            run,
+            stream: StreamId(stream),
+            on_disconnect,
+        });
+        reply
+    }
+
+    /// The stream that the first invoke listens on is number 1.
+    pub(crate) fn detach(&mut self, stream: u64, cause: DetachCause) {
+        let run = self.run();
+        let stream = StreamId(stream);
+        self.shell.send(Input::Detach { run, stream, cause });
+    }
+
+    pub(crate) fn open(&mut self) {
+        let tag = self.tag();
+        let revalidation = Revalidation::Current;
+        self.shell.send(Input::EngineOpened { tag, revalidation });
+    }
+
+    pub(crate) fn gone(&mut self) {
+        let tag = self.tag();
+        let reason = "exit status 1".to_owned();
+        self.shell.send(Input::EngineGone { tag, reason });
+    }
+
+    pub(crate) fn says(&mut self, event: EngineEvent) {
+        let tag = self.tag();
+        self.shell.send(Input::Engine { tag, event });
+    }
+
+    pub(crate) fn shows(&mut self, ordinal: u32) {
+        let input = self.input(ordinal);
+        self.says(EngineEvent::InputShown { input });
+    }
+
+    pub(crate) fn takes_back(&mut self, ordinal: u32) {
+        let input = self.input(ordinal);
+        self.says(EngineEvent::InputTakenBack { input });
+    }
+
+    pub(crate) fn stops(&mut self) {
+        self.says(EngineEvent::Stopped(StopReason::Completed));
+    }
+
+    pub(crate) fn starts_message(&mut self, message: &str, text: &str) {
+        let message = message.to_owned();
+        self.says(EngineEvent::MessageStarted {
+            message: message.clone(),
+        });
+        self.says(EngineEvent::MessageDelta {
+            message,
+            channel: OutputChannel::Text,
+            text: text.to_owned(),
+        });
+    }
+
+    pub(crate) fn finishes_message(&mut self, message: &str, output_tokens: Option<u64>) {
+        self.says(EngineEvent::MessageFinished {
+            message: message.to_owned(),
+            text: None,
+            usage: Usage {
+                output_tokens,
+                ..Usage::default()
+            },
+        });
+    }
+
+    pub(crate) fn starts_tool(&mut self, call: &str) {
+        self.says(EngineEvent::ToolStarted {
+            call: call.to_owned(),
+            name: "shell".to_owned(),
+            input_json: "{}".to_owned(),
+        });
+    }
+
+    pub(crate) fn progresses(&mut self, call: &str, output: &str) {
+        self.says(EngineEvent::ToolProgress {
+            call: call.to_owned(),
+            output: output.to_owned(),
+        });
+    }
+
+    pub(crate) fn finishes_tool(&mut self, call: &str) {
+        self.says(EngineEvent::ToolFinished {
+            call: call.to_owned(),
+            output: "done".to_owned(),
+            failed: false,
+        });
+    }
+
+    pub(crate) fn passes(&mut self, time: Duration) {
+        self.shell.advance(time);
+    }
+
+    pub(crate) fn land(&mut self) {
+        self.shell.land();
+    }
+
+    /// Commits all there is, then judges the whole history.
+    pub(crate) fn ends(mut self) -> Shell {
+        self.shell.settle_disk();
+        self.shell.check_quiet();
+        self.shell
+    }
+
+    pub(crate) fn answer(&self, reply: ReplyId) -> Option<&Answer> {
+        self.shell.answers.get(&reply)
+    }
+
+    pub(crate) fn is_accepted(&self, reply: ReplyId) -> bool {
+        let answer = self.answer(reply);
+        matches!(
+            answer,
+            Some(Answer::Dispatched(DispatchAnswer::Accepted(_)))
+        )
+    }
+
+    /// The code that a dispatch was rejected with.
+    pub(crate) fn rejection(&self, reply: ReplyId) -> Option<RejectionCode> {
+        match self.answer(reply)? {
+            Answer::Dispatched(DispatchAnswer::Rejected(no)) => Some(no.code),
+            _ => None,
+        }
+    }
+
+    /// What was done since this was last asked.
+    pub(crate) fn news(&mut self) -> News {
+        News(std::mem::take(&mut self.shell.done))
+    }
+
+    pub(crate) fn stored_run(&self) -> &RunRecord {
+        let run = self.run();
+        self.shell.store.runs.get(&run).expect("the run is durable")
+    }
+
+    pub(crate) fn outcome(&self) -> Option<&RunOutcome> {
+        let settled = self.stored_run().settled.as_ref()?;
+        Some(&settled.outcome)
+    }
+
+    pub(crate) fn fate(&self, ordinal: u32) -> InputFate {
+        let input = self.input(ordinal);
+        self.shell
+            .store
+            .inputs
+            .get(&input)
+            .expect("the input is durable")
+            .fate
+    }
+}
+
+/// Effects, in the order in which they were performed.
+pub(crate) struct News(pub(crate) Vec<Effect>);
+
+impl News {
+    pub(crate) fn events(&self) -> Vec<&EventBody> {
+        let mut events = Vec::new();
+        for effect in &self.0 {
+            if let Effect::Publish(event) = effect {
+                events.push(&event.body);
+            }
+        }
+        events
+    }
+
+    pub(crate) fn event_types(&self) -> Vec<&'static str> {
+        self.events()
+            .into_iter()
+            .map(EventBody::event_type)
+            .collect()
+    }
+
+    pub(crate) fn told(&self) -> Vec<&EngineCommand> {
+        let mut commands = Vec::new();
+        for effect in &self.0 {
+            if let Effect::Tell(_, command) = effect {
+                commands.push(command);
+            }
+        }
+        commands
+    }
+
+    /// The inputs that the engine was handed.
+    pub(crate) fn handed(&self) -> Vec<u32> {
+        let input = |command: &EngineCommand| match command {
+            EngineCommand::Prompt { input, .. } => input.map(|input| input.ordinal),
+            EngineCommand::Steer { input, .. } => Some(input.ordinal),
+            EngineCommand::Abort => None,
+        };
+        self.told().into_iter().filter_map(input).collect()
+    }
+
+    pub(crate) fn aborts(&self) -> usize {
+        let is_abort = |command: &&&EngineCommand| ***command == EngineCommand::Abort;
+        self.told().iter().filter(is_abort).count()
+    }
+
+    pub(crate) fn has(&self, wanted: impl Fn(&Effect) -> bool) -> bool {
+        self.0.iter().any(wanted)
+    }
+}
