@@ -367,9 +367,10 @@ impl Check<'_> {
             Some(invoked) => invoked.request,
             None => return,
         };
-        let marker = format!("<m:after-{round}>");
+        let name = format!("after-{round}-{}", request.session).replace(':', "-");
+        let marker = format!("<m:{name}>");
         request.prompt = format!("# {marker}\nsay \"at your service\"");
-        let id = RequestId::parse(&format!("after-{round}")).unwrap();
+        let id = RequestId::parse(&name).unwrap();
         let (known, terminal) = (Known::Unknown, None);
         let invoked = Invoked {
             request,
