@@ -154,7 +154,7 @@ async fn serve(
         entropy: Arc::new(OsEntropy),
         spawner: Arc::new(TokioSpawner::current()),
     };
-    let (agents, lines) = wiring::agents(config, options, &ports)?;
+    let (agents, lines) = wiring::agents(config, options, data_dir, &ports)?;
     let cut = recovery::recover(&ports).await?;
     let app = App::new(ports, agents, config.app_config());
     failpoint::reach("process::before-listen");
