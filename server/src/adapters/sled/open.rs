@@ -18,6 +18,7 @@ use super::device::{Device, RoundProbe};
 use super::frame;
 use super::inflight::InFlight;
 use super::keys;
+use super::mark;
 use super::reader::Reader;
 use super::round::{decode, failed, fetch};
 
@@ -135,6 +136,7 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
         check_running(&db, &reader).map_err(|error| damaged(path, error.to_string()))?;
         count_boot(path, &device, meta)
     })?;
+    mark::write(path, &meta).map_err(io)?;
     sync_names(path).map_err(io)?;
     Ok(Opened {
         device,
@@ -188,6 +190,7 @@ fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
 fn next_boot(path: &Path, db: &Db, options: &StoreOptions) -> Result<Meta, OpenError> {
     let found: Option<Meta> = fetch(&Direct(db), &keys::meta())
         .map_err(|error: ReadError| damaged(path, error.to_string()))?;
+    check_mark(path, found.as_ref())?;
     let Some(meta) = found else {
         if !db.is_empty() {
             return Err(damaged(
@@ -211,6 +214,17 @@ fn next_boot(path: &Path, db: &Db, options: &StoreOptions) -> Result<Meta, OpenE
     let boots = meta.boots.checked_add(1);
     let boots = boots.ok_or_else(|| damaged(path, "its boot counter is at its end".into()))?;
     Ok(Meta { boots, ..meta })
+}
+
+/// Refuses a database that has lost what an earlier opening had synced.
+fn check_mark(path: &Path, found: Option<&Meta>) -> Result<(), OpenError> {
+    let mark = mark::read(path).map_err(|error| damaged(path, error.to_string()))?;
+    if mark.is_none_or(|mark| mark.admits(found)) {
+        return Ok(());
+    }
+    let problem = "its database has lost records that were on the disk at the last start; restore \
+                   the directory from a copy";
+    Err(damaged(path, problem.to_owned()))
 }
 
 /// Counts the boot, before a token of it can exist.
