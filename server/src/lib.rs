@@ -7,5 +7,6 @@
 pub mod adapters;
 pub mod app;
 pub mod config;
+mod failpoint;
 pub mod grpc;
 pub mod process;

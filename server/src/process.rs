@@ -17,6 +17,7 @@ use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
 use crate::app::recovery::{self, RecoveryError};
 use crate::app::{App, Ports};
 use crate::config::{ConfigError, ConfigFile, DEFAULT_LISTEN, default_data_dir};
+use crate::failpoint;
 use crate::grpc::events::Metrics;
 use crate::grpc::listener::{Address, AddressError, BindError, Listener};
 use crate::grpc::server::{Config as FaceConfig, ServeError, Server};
@@ -90,6 +91,7 @@ pub enum ProcessError {
 /// # Errors
 /// When the file cannot be read or has something unknown in it.
 pub fn configuration(options: &Options) -> Result<ConfigFile, ConfigError> {
+    failpoint::reach("process::beginning");
     let mut config = options
         .config
         .as_deref()
@@ -152,9 +154,10 @@ async fn serve(
         entropy: Arc::new(OsEntropy),
         spawner: Arc::new(TokioSpawner::current()),
     };
-    let (agents, lines) = wiring::agents(config, options, &ports)?;
+    let (agents, lines) = wiring::agents(config, options, data_dir, &ports)?;
     let cut = recovery::recover(&ports).await?;
     let app = App::new(ports, agents, config.app_config());
+    failpoint::reach("process::before-listen");
     // The listener is bound last: whoever can connect is served, and finds every run settled.
     let listener = Listener::bind(&address).await?;
     let bound = listener.address().clone();
@@ -171,7 +174,7 @@ async fn serve(
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
     tokio::pin!(sweeper);
-    let served = {
+    let ended = {
         let face = server.serve(listener, shutdown);
         tokio::pin!(face);
         tokio::select! {
@@ -183,7 +186,7 @@ async fn serve(
         }
     };
     app.stop().await;
-    served
+    ended
 }
 
 fn store_failed(reason: Option<Arc<str>>) -> ProcessError {

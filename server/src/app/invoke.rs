@@ -21,7 +21,7 @@ use super::cursor::Cursor;
 use super::digest;
 use super::dispatch::{check_same, lost};
 use super::invoke_stream::{Attachment, InvokeStream};
-use super::session_task::{Mail, NoReply, Reply};
+use super::session_mail::{Mail, NoReply, Reply};
 
 /// How often an invoke looks again after another call created the session of the same name.
 const ATTEMPTS: usize = 4;

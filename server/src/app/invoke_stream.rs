@@ -17,7 +17,7 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::invoke::terminal;
 use super::observation::Published;
-use super::session_task::Gone;
+use super::session_mail::Gone;
 
 /// A stream's attachment to its run. Dropping it tells the session that the caller is gone, unless
 /// the server itself ended the stream.

@@ -8,6 +8,7 @@ use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::{CommitError, ReadError};
 
 use super::context::Ports;
+use crate::failpoint;
 
 /// Sessions that are recovered at the same time, so that their commits share rounds.
 const CONCURRENT: usize = 64;
@@ -106,8 +107,11 @@ async fn settle(ports: &Ports, lease: HeldLease) -> Result<(), RecoveryError> {
         ports.clock.now(),
     );
     tracing::info!(%session, run = %lease.run, "settling a run that was cut");
+    failpoint::reach("recovery::before-settle");
     repository
         .commit(commit)
         .await
-        .map_err(|error| RecoveryError::Commit { session, error })
+        .map_err(|error| RecoveryError::Commit { session, error })?;
+    failpoint::reach("recovery::after-settle");
+    Ok(())
 }
