@@ -15,8 +15,8 @@ pub(crate) fn event_line(item: &WatchItem) -> Option<String> {
         WatchItem::Subscribed { session, epoch } => {
             format!("subscribed to {session}, epoch {epoch}")
         }
-        WatchItem::Reconnecting { delay, error, .. } => {
-            format!("connection lost, trying again in {}: {error}", age(*delay))
+        WatchItem::Reconnecting { error, .. } => {
+            format!("connection lost ({error}), reconnecting")
         }
         WatchItem::Reconnected { resumed: true } => "reconnected, nothing was missed".to_owned(),
         WatchItem::Reconnected { resumed: false } => "reconnected".to_owned(),
