@@ -72,7 +72,7 @@ fn words(body: &EventBody) -> String {
         EventBody::InputDiscarded { input, cause } => format!("{input}: {}", cause.as_str()),
         EventBody::RetryScheduled { delay, reason, .. } => format!("in {}: {reason}", age(*delay)),
         EventBody::EntryAppended { entry } => format!("{} {}", entry.id.seq, entry.body.kind()),
-        EventBody::UsageUpdated { usage } => usage_words(usage).unwrap_or_default(),
+        EventBody::UsageUpdated { usage, .. } => usage_words(usage).unwrap_or_default(),
         EventBody::ServingError { reason } => reason.clone(),
     }
 }
