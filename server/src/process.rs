@@ -154,7 +154,7 @@ async fn serve(
         entropy: Arc::new(OsEntropy),
         spawner: Arc::new(TokioSpawner::current()),
     };
-    let (agents, lines) = wiring::agents(config, options, &ports)?;
+    let (agents, lines) = wiring::agents(config, options, data_dir, &ports)?;
     let cut = recovery::recover(&ports).await?;
     let app = App::new(ports, agents, config.app_config());
     failpoint::reach("process::before-listen");
@@ -174,7 +174,7 @@ async fn serve(
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
     tokio::pin!(sweeper);
-    let served = {
+    let ended = {
         let face = server.serve(listener, shutdown);
         tokio::pin!(face);
         tokio::select! {
@@ -186,7 +186,7 @@ async fn serve(
         }
     };
     app.stop().await;
-    served
+    ended
 }
 
 fn store_failed(reason: Option<Arc<str>>) -> ProcessError {

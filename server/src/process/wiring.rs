@@ -1,6 +1,6 @@
 //! Makes the configured agents, and keeps the store tidy while the server runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use sessionplane_core::domain::ids::AgentName;
 use sessionplane_core::ports::engine::Engine;
 
 use super::{Options, ProcessError};
+use crate::adapters::engine::demo::DemoEngine;
 use crate::adapters::engine::scripted::ScriptedEngine;
 use crate::app::agents::AgentCatalog;
 use crate::app::{App, Ports};
@@ -22,6 +23,7 @@ const SWEEP_AT_MOST: usize = 1000;
 pub(super) fn agents(
     config: &ConfigFile,
     options: &Options,
+    data_dir: &Path,
     ports: &Ports,
 ) -> Result<(AgentCatalog, Vec<String>), ProcessError> {
     let here = match &options.workspace {
@@ -36,7 +38,7 @@ pub(super) fn agents(
     let default = config.default_agent(&names)?;
     let (mut catalog, mut lines) = (None, Vec::new());
     for (name, kind, root) in configured {
-        let (engine, about) = engine(&name, kind, root, ports)?;
+        let (engine, about) = engine(&name, kind, root, data_dir, ports)?;
         let mark = if name == default { " (default)" } else { "" };
         lines.push(format!("{name}{mark}: {about}"));
         catalog = Some(match catalog {
@@ -55,6 +57,7 @@ fn engine(
     name: &AgentName,
     kind: EngineKind,
     root: Option<PathBuf>,
+    data_dir: &Path,
     ports: &Ports,
 ) -> Result<(Arc<dyn Engine>, String), ProcessError> {
     let (clock, spawner) = (ports.clock.clone(), ports.spawner.clone());
@@ -71,9 +74,16 @@ fn engine(
                 agent: name.to_string(),
                 problem,
             };
-            let engine = {
-                let _ = failed;
-                ScriptedEngine::new(clock, spawner)
+            let engine = DemoEngine::in_folder(&root, clock, spawner).map_err(|error| {
+                failed(format!(
+                    "its workspace {} cannot be read: {error}",
+                    root.display()
+                ))
+            })?;
+            // The owner token and the store are nobody's reading matter.
+            let engine = match inside(&root, data_dir) {
+                Some(path) => engine.hiding(path),
+                None => engine,
             };
             Ok((
                 Arc::new(engine),
@@ -90,6 +100,12 @@ fn engine(
     }
 }
 
+/// Where a path lies inside a folder, both with their links followed; nothing if it does not.
+fn inside(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let (folder, path) = (folder.canonicalize().ok()?, path.canonicalize().ok()?);
+    path.strip_prefix(folder).ok().map(Path::to_owned)
+}
+
 /// Forgets request bindings whose time is over, for as long as it is polled.
 pub(super) async fn sweep_bindings(app: App) {
     loop {
@@ -98,7 +114,7 @@ pub(super) async fn sweep_bindings(app: App) {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "forgot old request bindings"),
             Err(error) => {
-                tracing::warn!(%error, "request bindings could not be swept; trying again later")
+                tracing::warn!(%error, "request bindings could not be swept; trying again later");
             }
         }
     }
