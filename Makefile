@@ -9,7 +9,8 @@ help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
 
 run: ## start a server on this machine; ARGS="..." are its flags
-	cargo run -p sessionplane-server --bin sessiond -- $(ARGS)
+	cargo build --workspace --bins
+	cargo run --quiet -p sessionplane-server --bin sessiond -- $(ARGS)
 
 test: setup lint ## everything a change must pass: tools, lint, build of all binaries, all tests
 	cargo build --workspace --bins --features $(FEATURES)

@@ -2,3 +2,10 @@
 //!
 //! An adapter knows the core and its own outside world. It never names the application layer, a
 //! face, or another adapter.
+
+pub mod authn;
+pub mod authz;
+pub mod clock;
+pub mod engine;
+pub mod memory;
+pub mod sled;

@@ -4,4 +4,28 @@
 //! bindings, recovery, and the contract's two traits for an in-process caller. What must never
 //! enter: a tonic or prost type, a database, an engine's name.
 
+pub mod agents;
+pub mod caller;
+pub mod channel;
+pub mod config;
+pub mod context;
+pub mod cursor;
+pub mod digest;
+mod dispatch;
+pub mod engine_host;
+pub mod face;
+mod invoke;
+pub mod invoke_stream;
 pub mod observation;
+mod observe;
+mod observer;
+pub mod recovery;
+pub mod residents;
+mod session_effects;
+pub mod session_mail;
+pub mod session_task;
+mod session_timers;
+pub mod single_flight;
+
+pub use caller::AppCaller;
+pub use context::{App, Ports};

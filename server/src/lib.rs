@@ -6,3 +6,7 @@
 
 pub mod adapters;
 pub mod app;
+pub mod config;
+mod failpoint;
+pub mod grpc;
+pub mod process;

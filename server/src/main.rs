@@ -1,3 +1,106 @@
 //! `sessiond`, the Sessionplane server.
 
-fn main() {}
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use sessionplane_server::config::ConfigFile;
+use sessionplane_server::process::{self, Options};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The Sessionplane server: agent sessions as addressable, observable, steerable objects.
+#[allow(clippy::doc_markdown, reason = "these comments are the help text")]
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Arguments {
+    /// Where the store and the owner token live. Default: $XDG_STATE_HOME/sessionplane, else
+    /// ~/.local/state/sessionplane.
+    #[arg(long, env = "SESSIONPLANE_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// 127.0.0.1:PORT, or unix:/PATH. Port 0 takes a free one. Default: 127.0.0.1:50051.
+    #[arg(long, env = "SESSIONPLANE_LISTEN", value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// The configuration file (TOML).
+    #[arg(long, env = "SESSIONPLANE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The directory that the built-in demo agent reads. Default: the current one.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// A file to write once the server takes calls: one line of JSON with its address and pid.
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let _failpoints = fail::FailScenario::setup();
+    let arguments = Arguments::parse();
+    let options = Options {
+        config: arguments.config,
+        data_dir: arguments.data_dir,
+        listen: arguments.listen,
+        workspace: arguments.workspace,
+        ready_file: arguments.ready_file,
+    };
+    let config = match process::configuration(&options) {
+        Ok(config) => config,
+        Err(error) => return failed(&error),
+    };
+    start_logging(&config);
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error),
+    };
+    let ended = runtime.block_on(async {
+        let shutdown = shutdown_signal()?;
+        process::run(config, &options, shutdown)
+            .await
+            .map_err(Box::<dyn std::error::Error>::from)
+    });
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(error.as_ref()),
+    }
+}
+
+#[allow(
+    clippy::print_stderr,
+    reason = "the last word to whoever started it, whatever the log does"
+)]
+fn failed(error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("sessiond: {error}");
+    ExitCode::FAILURE
+}
+
+fn start_logging(config: &ConfigFile) {
+    let filter = config.log.filter.as_deref().unwrap_or("info");
+    let filter =
+        EnvFilter::try_from_env("SESSIONPLANE_LOG").unwrap_or_else(|_| EnvFilter::new(filter));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    if config.log.json {
+        builder.json().init();
+    } else {
+        builder.init();
+    }
+}
+
+/// Completes at SIGTERM or SIGINT.
+fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+    })
+}

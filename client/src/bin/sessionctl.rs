@@ -1,3 +1,8 @@
-//! `sessionctl`, the Sessionplane command line client.
+//! `sessionctl`, the Sessionplane command line client. Only wires: its rooms are in
+//! `sessionplane_client::cli`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sessionplane_client::cli::main()
+}

@@ -247,7 +247,12 @@ pub enum EventItem {
         gap: bool,
     },
     /// Durable entries, unsequenced.
-    Entries(Vec<Entry>),
+    Entries {
+        /// In append order.
+        entries: Vec<Entry>,
+        /// `entries_since` was unknown: the entries start from the first.
+        full_backfill: bool,
+    },
     /// The state, after which nothing is missed.
     Snapshot(Box<SessionState>),
     /// A live event.

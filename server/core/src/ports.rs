@@ -1,8 +1,10 @@
 //! What the core needs from outside: few, small traits. Each is also a conformance suite that
 //! every adapter must pass.
 
+pub mod authenticator;
 pub mod authorizer;
 pub mod clock;
+pub mod commit_rules;
 pub mod engine;
 pub mod lease_store;
 pub mod repository;

@@ -21,7 +21,10 @@ impl Published {
     /// Wraps an event that has been numbered.
     #[must_use]
     pub fn new(envelope: EventEnvelope) -> Self {
-        Self { envelope, encoded: OnceLock::new() }
+        Self {
+            envelope,
+            encoded: OnceLock::new(),
+        }
     }
     /// The event.
     #[must_use]
@@ -35,6 +38,10 @@ impl Published {
 }
 
 /// One item of an observer's stream.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the small variant is the common one; the others are a handful per stream"
+)]
 #[derive(Debug, Clone)]
 pub enum Observed {
     /// A live event, shared.

@@ -74,6 +74,11 @@ pub struct AuditRecord {
     pub run: Option<RunId>,
     /// Entries that this commit appended.
     pub entries: Vec<EntryId>,
-    /// How it ended, as a stable word: `accepted`, `completed`, `failed`, `aborted`.
+    /// How it ended, as a stable word: one of [`Self::OUTCOMES`].
     pub outcome: &'static str,
+}
+
+impl AuditRecord {
+    /// Every word that an outcome may be; a store keeps and reads back no other.
+    pub const OUTCOMES: [&'static str; 4] = ["accepted", "completed", "failed", "aborted"];
 }

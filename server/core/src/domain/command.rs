@@ -108,6 +108,22 @@ pub struct Rejection {
     pub retryable: bool,
 }
 
+impl Rejection {
+    /// The rejection of a command where nothing runs, or not the expected run.
+    #[must_use]
+    pub fn no_active_run(expected: Option<RunId>) -> Self {
+        let message = match expected {
+            Some(run) => format!("run {run} is not active; start a new one with invoke"),
+            None => "nothing is running in this session; start a run with invoke".to_owned(),
+        };
+        Self {
+            code: RejectionCode::NoActiveRun,
+            message,
+            retryable: false,
+        }
+    }
+}
+
 /// A typed yes: admitted or applied, never that the run succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Acceptance {

@@ -90,6 +90,21 @@ impl EntryBody {
 }
 
 impl Entry {
+    /// The entry's weight in a page, in bytes: its texts, and a flat 256 for the rest. The same in
+    /// every store, so that a page ends at the same entry whatever keeps it.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let texts = match &self.body {
+            EntryBody::User { text, .. } => text.len(),
+            EntryBody::Assistant { text, thinking, .. } => text.text.len() + thinking.text.len(),
+            EntryBody::Tool {
+                input_json, output, ..
+            } => input_json.text.len() + output.text.len(),
+            EntryBody::Notice { code, text } => code.len() + text.len(),
+        };
+        256 + texts
+    }
+
     /// The entry as an event may carry it: long texts reduced to their tails.
     #[must_use]
     pub fn for_event(&self) -> Self {

@@ -95,6 +95,18 @@ impl SessionView {
         }
     }
 
+    /// The state as another process told it, which keeps the base of the usage total to itself:
+    /// while a run is active, a fold of `usage_updated` onto this view counts what the run had
+    /// used before once more, until the next snapshot.
+    #[must_use]
+    pub fn reported(record: SessionRecord, usage: Usage) -> Self {
+        Self {
+            usage,
+            settled_usage: usage,
+            ..Self::unborn(record)
+        }
+    }
+
     /// Idle or running.
     #[must_use]
     pub fn status(&self) -> Status {

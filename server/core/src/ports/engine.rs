@@ -38,7 +38,7 @@ pub struct EngineDescription {
 pub struct OpenSession {
     /// The session.
     pub session: SessionId,
-    /// The durable leaf that the engine's own transcript must agree with before a run.
+    /// The durable leaf before the run's prompt, which the engine's own transcript must agree with.
     pub leaf: Option<EntryId>,
     /// Reads the session's durable conversation, so that an engine without a transcript of its
     /// own, or one behind ours, can rebuild it.

@@ -75,8 +75,17 @@ pub struct EntryRange {
     pub up_to: EntrySeq,
     /// Most entries to return, at least 1.
     pub max_entries: usize,
-    /// Stop before the entry that would exceed this many stored bytes, but return at least one.
+    /// Stop before the entry that would exceed this many bytes ([`Entry::weight`]), but return at
+    /// least one.
     pub max_bytes: usize,
+}
+
+impl EntryRange {
+    /// Whether a page that holds `taken` entries of together `bytes` takes one more of `weight`.
+    #[must_use]
+    pub fn admits(&self, taken: usize, bytes: usize, weight: usize) -> bool {
+        taken == 0 || (taken < self.max_entries && bytes.saturating_add(weight) <= self.max_bytes)
+    }
 }
 
 /// The durable store.
@@ -103,8 +112,8 @@ pub trait Repository: Send + Sync {
     async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError>;
     /// A request binding.
     async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError>;
-    /// Forgets bindings older than `before` whose run has settled, at most `max` of them.
-    /// Returns how many went.
+    /// Forgets bindings older than `before` whose run settled before that, oldest first, at most
+    /// `max` of them. Returns how many went.
     async fn sweep_bindings(
         &self,
         before: crate::domain::time::Timestamp,

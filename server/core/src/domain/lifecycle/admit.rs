@@ -12,6 +12,7 @@ use crate::domain::audit::AuditAction;
 use crate::domain::binding::{Binding, BoundAnswer};
 use crate::domain::entry::EntryBody;
 use crate::domain::event::EventBody;
+use crate::domain::ids::EntryId;
 use crate::domain::lease::LeaseClause;
 use crate::domain::run::RunRecord;
 use crate::domain::usage::Usage;
@@ -45,7 +46,7 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
         origin: facts.origin.clone(),
         input: None,
     };
-    let record = record(turn, &facts);
+    let (record, base) = (record(turn, &facts), turn.session.head.leaf);
     turn.publish_durable(
         id,
         EventBody::RunStarted {
@@ -81,12 +82,12 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
         Some((facts.call.clone(), bytes)),
         "accepted",
     );
-    turn.session.run = Some(active(turn, facts, record));
+    turn.session.run = Some(active(turn, facts, record, base));
 }
 
 fn record(turn: &Turn<'_>, facts: &InvokeFacts) -> RunRecord {
     let session = turn.session.record.id;
-    let first = crate::domain::ids::EntryId {
+    let first = EntryId {
         session,
         seq: turn.session.head.entries + 1,
     };
@@ -107,10 +108,16 @@ fn record(turn: &Turn<'_>, facts: &InvokeFacts) -> RunRecord {
     }
 }
 
-fn active(turn: &Turn<'_>, facts: InvokeFacts, record: RunRecord) -> ActiveRun {
+fn active(
+    turn: &Turn<'_>,
+    facts: InvokeFacts,
+    record: RunRecord,
+    base: Option<EntryId>,
+) -> ActiveRun {
     ActiveRun {
         record,
         prompt: facts.text,
+        base,
         token: facts.token,
         generation: 1,
         phase: Phase::Active,

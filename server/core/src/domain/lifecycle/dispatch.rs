@@ -13,7 +13,7 @@ use crate::domain::command::{
 };
 use crate::domain::error::{CallError, Reason};
 use crate::domain::event::{EventBody, PendingInput, QueueChange};
-use crate::domain::ids::{InputId, RunId};
+use crate::domain::ids::InputId;
 use crate::domain::input::{InputFate, InputKind, InputRecord};
 
 pub(super) fn dispatch(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts) {
@@ -40,20 +40,6 @@ fn reject(code: RejectionCode, message: String) -> Answer {
     }))
 }
 
-/// The rejection of a command on a session where nothing runs.
-#[must_use]
-pub(crate) fn no_active_run(expected: Option<RunId>) -> Rejection {
-    let message = match expected {
-        Some(run) => format!("run {run} is not active; start a new one with invoke"),
-        None => "nothing is running in this session; start a run with invoke".to_owned(),
-    };
-    Rejection {
-        code: RejectionCode::NoActiveRun,
-        message,
-        retryable: false,
-    }
-}
-
 /// Checks capability, then run, in the order of C4: what the active run's engine cannot do is said
 /// before anything else is judged (C26). Without a run, the caller of the machine has asked the
 /// agent's description.
@@ -69,9 +55,9 @@ fn reachable<'r>(
     let expected = facts.expected_run;
     let run = run.filter(|run| expected.is_none_or(|id| id == run.record.id));
     let Some(run) = run else {
-        return Err(Answer::Dispatched(DispatchAnswer::Rejected(no_active_run(
-            expected,
-        ))));
+        return Err(Answer::Dispatched(DispatchAnswer::Rejected(
+            Rejection::no_active_run(expected),
+        )));
     };
     let ending = match run.phase {
         Phase::Active => false,

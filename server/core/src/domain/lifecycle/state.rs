@@ -7,7 +7,7 @@ use super::conflate::Conflation;
 use super::input::{RunTag, StreamId};
 use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
-use crate::domain::ids::{InputId, SessionId};
+use crate::domain::ids::{EntryId, InputId, SessionId};
 use crate::domain::input::{InputKind, InputRecord};
 use crate::domain::lease::LeaseToken;
 use crate::domain::limits::Limits;
@@ -163,6 +163,8 @@ pub(super) struct OpenTool {
 pub struct ActiveRun {
     pub(super) record: RunRecord,
     pub(super) prompt: Arc<str>,
+    /// The leaf that the run goes on from: what the engine's own transcript must agree with.
+    pub(super) base: Option<EntryId>,
     pub(super) token: LeaseToken,
     pub(super) generation: u32,
     pub(super) phase: Phase,
@@ -203,6 +205,12 @@ impl ActiveRun {
     #[must_use]
     pub fn engine(&self) -> EngineStatus {
         self.engine
+    }
+
+    /// The leaf before the run's prompt: what the engine's own transcript must agree with.
+    #[must_use]
+    pub fn base(&self) -> Option<EntryId> {
+        self.base
     }
 
     /// Inputs that wait, in order of acceptance.

@@ -1,0 +1,63 @@
+//! What is measured, a file for each row. A row starts its servers, measures floor and ours round
+//! by round, and adds its lines to the report.
+
+mod dispatch;
+mod events;
+mod lossless;
+mod session;
+mod unary;
+
+use crate::Outcome;
+use crate::load::Target;
+use crate::process::Server;
+use crate::report::Report;
+use crate::settings::Settings;
+
+/// Connections of a unary load.
+const CONNECTIONS: usize = 4;
+
+/// Measures every row that is wanted.
+pub(crate) fn main() -> Outcome<()> {
+    let settings = Settings::read()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut report = Report::begin();
+        if settings.wants("unary") {
+            unary::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("events") {
+            events::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("dispatch") {
+            dispatch::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("lossless") {
+            lossless::measure(&mut report).await?;
+        }
+        report.end()
+    })
+}
+
+/// Ours, and a floor that answers with the same bytes.
+struct Pair {
+    ours: Server,
+    floor: Server,
+    /// A session whose run has ended.
+    session: String,
+}
+
+impl Pair {
+    async fn start() -> Outcome<Self> {
+        let ours = Server::sessiond()?;
+        let target = Target::connect(&ours, 1).await?;
+        let taken = session::samples(&target).await?;
+        let floor = Server::floor(&taken.state, &taken.event)?;
+        Ok(Self {
+            ours,
+            floor,
+            session: taken.session,
+        })
+    }
+}

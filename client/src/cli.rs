@@ -1,0 +1,19 @@
+//! The rooms of `sessionctl`, the command line client: one file per verb, rendering apart from
+//! them. No verb writes to a terminal or exits the process by itself.
+
+mod args;
+mod context;
+mod credentials;
+mod entry;
+mod exit;
+mod hint;
+mod interrupt;
+mod json;
+mod prompt;
+mod render;
+mod screen;
+mod session;
+mod verbs;
+mod visible;
+
+pub use entry::main;

@@ -1,0 +1,87 @@
+//! What a verb works with: a client, the caller's request id, and the way to wait with patience.
+
+use std::future::Future;
+use std::time::Duration;
+
+use sessionplane_core::contract::CallOptions;
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::ids::{RequestId, SessionRef};
+
+use super::args::Globals;
+use super::credentials;
+use super::exit::Stop;
+use super::hint::{self, Effect};
+use super::interrupt::Interrupts;
+use super::screen::Screen;
+use crate::clock::mint_request_id;
+use crate::connection::Client;
+
+/// After so long a person is told that something is being waited for.
+const IMPATIENCE: Duration = Duration::from_secs(2);
+
+/// What a verb works with.
+pub(crate) struct Context {
+    pub(crate) client: Client,
+    pub(crate) globals: Globals,
+    /// Names the one logical call of this command.
+    pub(crate) request_id: RequestId,
+}
+
+impl Context {
+    /// Makes the client; connects at the first call.
+    ///
+    /// # Errors
+    /// When the token or the address cannot be used.
+    pub(crate) fn new(globals: Globals) -> Result<Self, Stop> {
+        let options = credentials::options(&globals)?;
+        let client = Client::connect(options).map_err(|error| credentials::refusal(&error))?;
+        let request_id = globals.request_id.clone().unwrap_or_else(mint_request_id);
+        Ok(Self {
+            client,
+            globals,
+            request_id,
+        })
+    }
+
+    /// Options for the command's one logical call.
+    pub(crate) fn call(&self) -> CallOptions {
+        CallOptions {
+            request_id: Some(self.request_id.clone()),
+            deadline: None,
+        }
+    }
+
+    /// What a call that got no answer means for a person.
+    pub(crate) fn stop(
+        &self,
+        error: CallError,
+        about: Option<&SessionRef>,
+        effect: Effect,
+    ) -> Stop {
+        hint::refusal(error, about, effect, self)
+    }
+
+    /// Waits for a call, telling a person when it takes long, and until Ctrl-C.
+    pub(crate) async fn patiently<T>(
+        &self,
+        screen: &mut Screen,
+        effect: Effect,
+        call: impl Future<Output = T>,
+    ) -> Result<T, Stop> {
+        let mut call = std::pin::pin!(call);
+        let mut interrupts = Interrupts::new();
+        let mut waited = Duration::ZERO;
+        loop {
+            tokio::select! {
+                answer = &mut call => return Ok(answer),
+                () = interrupts.pressed() => return Err(hint::interrupted(effect, self)),
+                () = tokio::time::sleep(IMPATIENCE) => {
+                    waited += IMPATIENCE;
+                    let seconds = waited.as_secs();
+                    let target = self.client.target();
+                    screen.status(&format!("waiting for {target}, {seconds} s"))?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Where the process begins and ends: the command line is read, the verb is run under a runtime,
+//! and its end becomes words and an exit code.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use super::args::{Arguments, Globals, Verb};
+use super::context::Context;
+use super::exit::{Exit, Stop};
+use super::screen::Screen;
+use super::{json, verbs};
+
+/// What a bare `sessionctl` prints.
+const FIRST_STEPS: &str = "\
+start a server:   sessiond            (in the source tree: make run)
+start a session:  sessionctl invoke --new NAME \"what to do\"
+be there:         sessionctl attach NAME      (all commands: sessionctl --help)";
+
+/// Runs `sessionctl`.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return told(&error).into(),
+    };
+    let mut screen = Screen::of_process(arguments.globals.no_color);
+    let Some(verb) = arguments.verb else {
+        let printed = screen.line(FIRST_STEPS).map_err(Stop::from);
+        return ended(printed.map(|()| Exit::Done), &mut screen, false).into();
+    };
+    let json = arguments.globals.json;
+    let end = started(verb, arguments.globals, &mut screen);
+    ended(end, &mut screen, json).into()
+}
+
+/// Help, the version, or a command line that makes no sense.
+fn told(error: &clap::Error) -> Exit {
+    // Nobody to tell that nobody can be told.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
+        _ => Exit::Usage,
+    }
+}
+
+fn started(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit, Stop> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Stop::failed(Exit::Failed, format!("cannot start: {error}")))?;
+    let end = runtime.block_on(timed(verb, globals, screen));
+    // A read of standard input cannot be interrupted; the process does not wait for it.
+    runtime.shutdown_background();
+    end
+}
+
+async fn timed(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit, Stop> {
+    let timeout = globals.timeout;
+    let context = Context::new(globals)?;
+    let run = verbs::run(verb, &context, screen);
+    let Some(timeout) = timeout else {
+        return run.await;
+    };
+    match tokio::time::timeout(timeout, run).await {
+        Ok(end) => end,
+        Err(_) => Err(Stop::failed(
+            Exit::Unknown,
+            format!(
+                "no outcome within {timeout:?}\n  \
+                 find out: the same command with --request-id {}",
+                context.request_id
+            ),
+        )),
+    }
+}
+
+/// Tells how it ended. What cannot be told is not told.
+fn ended(end: Result<Exit, Stop>, screen: &mut Screen, json: bool) -> Exit {
+    match end {
+        Ok(exit) => exit,
+        Err(Stop::Unread) => Exit::Done,
+        Err(Stop::Failed { exit, words, error }) => {
+            if json {
+                let _ = screen.json(&json::error(&words, error.as_deref()));
+            }
+            let _ = screen.error(&words);
+            exit
+        }
+    }
+}

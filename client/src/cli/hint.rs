@@ -1,0 +1,269 @@
+//! Refusals in words that teach: what happened, then what to do next. Words only.
+
+use sessionplane_core::domain::command::{Rejection, RejectionCode};
+use sessionplane_core::domain::error::{CallError, Outcome, Reason};
+use sessionplane_core::domain::ids::SessionRef;
+
+use super::context::Context;
+use super::credentials;
+use super::exit::{Exit, Stop};
+use super::session::shell_word;
+
+/// Whether the call that failed could have changed something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Effect {
+    /// It only reads.
+    Reads,
+    /// It writes under the command's request id.
+    Writes,
+}
+
+/// What is known of the place a call went to.
+struct Setting<'a> {
+    address: String,
+    searched: String,
+    request_id: &'a str,
+}
+
+/// A call that got no answer of its own.
+pub(crate) fn refusal(
+    error: CallError,
+    about: Option<&SessionRef>,
+    effect: Effect,
+    context: &Context,
+) -> Stop {
+    let setting = Setting {
+        address: context.client.target().to_string(),
+        searched: credentials::searched(&context.globals),
+        request_id: context.request_id.as_str(),
+    };
+    Stop::Failed {
+        exit: Exit::of(&error),
+        words: words(&error, about, effect, &setting),
+        error: Some(Box::new(error)),
+    }
+}
+
+fn words(
+    error: &CallError,
+    about: Option<&SessionRef>,
+    effect: Effect,
+    setting: &Setting<'_>,
+) -> String {
+    let mut lines = vec![first_line(error, about, setting)];
+    lines.extend(fields(error));
+    lines.extend(next_steps(error, about, setting));
+    if effect == Effect::Writes && error.outcome != Outcome::Refused {
+        lines.push(unknown(setting.request_id));
+    }
+    lines.join("\n  ")
+}
+
+fn first_line(error: &CallError, about: Option<&SessionRef>, setting: &Setting<'_>) -> String {
+    let Setting { address, .. } = setting;
+    match (error.reason, about) {
+        (Reason::NoSuchSession, Some(session)) => {
+            format!("there is no session {}", quoted(session))
+        }
+        (Reason::Transport, _) => format!("no answer from {address}: {}", error.message),
+        (Reason::Unauthenticated, _) => {
+            format!("{address} does not know this caller: {}", error.message)
+        }
+        _ => error.message.clone(),
+    }
+}
+
+/// The fields concerned, unless the message names them already.
+fn fields(error: &CallError) -> impl Iterator<Item = String> {
+    let named = |violation: &&sessionplane_core::domain::error::FieldViolation| {
+        !error.message.contains(&violation.description)
+    };
+    error
+        .violations
+        .iter()
+        .filter(named)
+        .map(|violation| format!("{}: {}", violation.field, violation.description))
+}
+
+fn next_steps(error: &CallError, about: Option<&SessionRef>, setting: &Setting<'_>) -> Vec<String> {
+    match (error.reason, about) {
+        (Reason::NoSuchSession, Some(session)) if !matches!(session, SessionRef::Id(_)) => {
+            let word = word(session);
+            vec![format!("create it: sessionctl invoke --new {word} \"...\"")]
+        }
+        (Reason::Transport, _) => vec![
+            "start a server:  sessiond (in the source tree: make run)".to_owned(),
+            "another address: --address or SESSIONPLANE_ADDRESS".to_owned(),
+        ],
+        (Reason::Unauthenticated, _) => {
+            vec![format!("the token was looked for in {}", setting.searched)]
+        }
+        (Reason::Overloaded | Reason::ServerDraining | Reason::PositionNotReached, _) => {
+            let after = error.retry_after;
+            let when = after.map_or_else(String::new, |after| format!(" in {after:?}"));
+            vec![format!("try again{when}")]
+        }
+        (Reason::RequestIdReused, _) => {
+            vec!["give another --request-id, or none".to_owned()]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// An invoke that another run, or a change of the session, was in the way of.
+pub(crate) fn busy(session: &SessionRef, details: &str) -> String {
+    let word = word(session);
+    format!(
+        "session {} is busy: {details}\n  \
+         steer it:    sessionctl steer {word} \"...\"\n  \
+         queue after: sessionctl follow-up {word} \"...\"\n  \
+         watch it:    sessionctl attach {word}\n  \
+         stop it:     sessionctl abort {word}",
+        quoted(session)
+    )
+}
+
+/// A command that was rejected.
+pub(crate) fn rejected(session: &SessionRef, rejection: &Rejection) -> String {
+    let Rejection { code, message, .. } = rejection;
+    let word = word(session);
+    let first = format!("rejected, {}: {message}", code.as_str());
+    let next = match code {
+        RejectionCode::NoActiveRun | RejectionCode::RunCommandFailed => {
+            format!("start a run: sessionctl invoke {word} \"...\"")
+        }
+        RejectionCode::UnsupportedCapability => {
+            format!("what it can do: sessionctl capabilities {word}")
+        }
+        _ if rejection.retryable => "the same command may succeed later".to_owned(),
+        _ => return first,
+    };
+    format!("{first}\n  {next}")
+}
+
+/// A run's stream that was lost for good.
+pub(crate) fn lost_run(session: &SessionRef, cancel: bool, request_id: &str) -> String {
+    let fate = if cancel {
+        "the run is aborted unless somebody rejoins it soon"
+    } else {
+        "the run goes on without this command"
+    };
+    let word = word(session);
+    format!(
+        "{fate}\n  \
+         watch it:  sessionctl attach {word}\n  \
+         rejoin it: the same command with --request-id {request_id}"
+    )
+}
+
+/// Ctrl-C while a call was under way.
+pub(crate) fn interrupted(effect: Effect, context: &Context) -> Stop {
+    let words = match effect {
+        Effect::Reads => "interrupted".to_owned(),
+        Effect::Writes => format!("interrupted; {}", unknown(context.request_id.as_str())),
+    };
+    Stop::failed(Exit::Interrupted, words)
+}
+
+/// How to find out what became of a call.
+fn unknown(request_id: &str) -> String {
+    format!(
+        "whether it was done is unknown; repeating it is harmless with\n    \
+         --request-id {request_id}"
+    )
+}
+
+fn quoted(session: &SessionRef) -> String {
+    format!("\"{session}\"")
+}
+
+/// The session as an argument.
+pub(crate) fn word(session: &SessionRef) -> String {
+    shell_word(&session.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sessionplane_core::domain::ids::SessionName;
+
+    use super::*;
+
+    fn docs() -> SessionRef {
+        SessionRef::Name(SessionName::parse("docs").unwrap())
+    }
+
+    fn said(error: &CallError, effect: Effect) -> String {
+        let setting = Setting {
+            address: "http://127.0.0.1:50051".to_owned(),
+            searched: "--token-file, SESSIONPLANE_TOKEN, /state/owner.token".to_owned(),
+            request_id: "01K0000000000000000000000A",
+        };
+        words(error, Some(&docs()), effect, &setting)
+    }
+
+    #[test]
+    fn refusals_say_what_to_do_next() {
+        let refused = CallError::refused;
+        let errors = [
+            (CallError::no_such_session(), Effect::Reads),
+            (
+                CallError::unknown(Reason::Transport, "Connection refused"),
+                Effect::Reads,
+            ),
+            (
+                CallError::unknown(Reason::DeadlineExceeded, "no answer within 30s"),
+                Effect::Writes,
+            ),
+            (
+                refused(Reason::Unauthenticated, "no credential"),
+                Effect::Reads,
+            ),
+            (
+                refused(Reason::Overloaded, "too much is waiting")
+                    .retry_after(Duration::from_millis(1500)),
+                Effect::Writes,
+            ),
+            (
+                refused(
+                    Reason::RequestIdReused,
+                    "the request id was used with another text",
+                ),
+                Effect::Writes,
+            ),
+            (
+                CallError::too_large("prompt.text", 2_000_000, 1_048_576, "use a file"),
+                Effect::Writes,
+            ),
+        ];
+        let all: Vec<_> = errors
+            .iter()
+            .map(|(error, effect)| format!("error: {}\n", said(error, *effect)))
+            .collect();
+        insta::assert_snapshot!(all.join("\n"));
+    }
+
+    #[test]
+    fn a_busy_session_shows_the_ways_in() {
+        insta::assert_snapshot!(busy(&docs(), "run 01K0000000000000000000000B is active"));
+    }
+
+    #[test]
+    fn a_rejection_shows_its_code_and_the_way_on() {
+        let rejection = |code, retryable| Rejection {
+            code,
+            message: "no run is active".to_owned(),
+            retryable,
+        };
+        let said = [
+            rejected(&docs(), &rejection(RejectionCode::NoActiveRun, true)),
+            rejected(
+                &docs(),
+                &rejection(RejectionCode::UnsupportedCapability, false),
+            ),
+            rejected(&docs(), &rejection(RejectionCode::InvalidCommand, false)),
+        ];
+        insta::assert_snapshot!(said.join("\n"));
+    }
+}

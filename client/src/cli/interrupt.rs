@@ -1,0 +1,26 @@
+//! Ctrl-C: told to whom it concerns, as often as it is pressed.
+
+use std::future::pending;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Counts no press that nobody waited for at the time: they are kept until asked for.
+pub(crate) struct Interrupts(Option<Signal>);
+
+impl Interrupts {
+    /// From now on Ctrl-C no longer ends the process by itself.
+    pub(crate) fn new() -> Self {
+        Self(signal(SignalKind::interrupt()).ok())
+    }
+
+    /// Completes at the next Ctrl-C; never where the process cannot be told of one.
+    pub(crate) async fn pressed(&mut self) {
+        let told = match &mut self.0 {
+            Some(signal) => signal.recv().await,
+            None => None,
+        };
+        if told.is_none() {
+            pending::<()>().await;
+        }
+    }
+}

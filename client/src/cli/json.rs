@@ -1,0 +1,15 @@
+//! What `--json` prints: one object per line, the fields named as in the API's protos. A field
+//! that is not told is `null`; enum values are their short words. Values only; nothing is printed.
+
+mod answer;
+mod entry;
+mod event;
+mod field;
+mod run;
+mod state;
+
+pub(crate) use answer::{capabilities, dispatched, error, version};
+pub(crate) use entry::entry;
+pub(crate) use event::{invoked, rejoined, rejoining, watched};
+pub(crate) use run::run;
+pub(crate) use state::state;

@@ -1,0 +1,86 @@
+//! Answers to single calls, and refusals.
+
+use serde_json::{Value, json};
+use sessionplane_core::contract::CapabilityReport;
+use sessionplane_core::domain::command::{AcceptedInput, CommandKind, DispatchAnswer};
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::input::{DiscardCause, InputFate};
+
+use super::field::{duration, maybe, text};
+
+/// The answer to a command.
+pub(crate) fn dispatched(answer: &DispatchAnswer) -> Value {
+    match answer {
+        DispatchAnswer::Accepted(accepted) => {
+            let input = accepted.input.as_ref();
+            let discarded = input.and_then(AcceptedInput::discarded);
+            json!({ "accepted": {
+                "run_id": text(accepted.run),
+                "input_id": maybe(input.map(|input| input.id)),
+                "fate": input.map(|input| fate(input.fate)),
+                "entry_id": maybe(input.and_then(AcceptedInput::entry)),
+                "discard_cause": discarded.map(DiscardCause::as_str),
+            }})
+        }
+        DispatchAnswer::Rejected(rejected) => json!({ "rejected": {
+            "code": rejected.code.as_str(),
+            "message": rejected.message,
+            "retryable": rejected.retryable,
+        }}),
+    }
+}
+
+fn fate(fate: InputFate) -> &'static str {
+    match fate {
+        InputFate::Pending => "pending",
+        InputFate::Delivered(_) => "delivered",
+        InputFate::Discarded(_) => "discarded",
+    }
+}
+
+/// What a session or an agent can do.
+pub(crate) fn capabilities(report: &CapabilityReport) -> Value {
+    let can = &report.capabilities;
+    let steering = can.steering.map(|steering| {
+        json!({
+            "after_tools": steering.after_tools,
+            "preempts_text": steering.preempts_text,
+        })
+    });
+    let commands: Vec<_> = report
+        .commands
+        .iter()
+        .map(|kind| CommandKind::as_str(*kind))
+        .collect();
+    json!({
+        "steering": steering,
+        "follow_up": can.follow_up,
+        "tool_progress": can.tool_progress,
+        "usage": can.usage,
+        "commands": commands,
+        "request_binding_retention": duration(report.binding_retention),
+    })
+}
+
+/// This program's version and the API's package.
+pub(crate) fn version(version: &str, api: &str) -> Value {
+    json!({ "version": version, "api": api })
+}
+
+/// A call that got no answer of its own, or a failure of this program.
+pub(crate) fn error(words: &str, error: Option<&CallError>) -> Value {
+    let violations = error.map_or_else(Vec::new, |error| {
+        let all = error.violations.iter();
+        all.map(
+            |violation| json!({ "field": violation.field, "description": violation.description }),
+        )
+        .collect()
+    });
+    json!({ "error": {
+        "reason": error.map(|error| error.reason.as_str()),
+        "outcome": error.map(|error| error.outcome.as_str()),
+        "message": error.map_or(words, |error| &error.message),
+        "field_violations": violations,
+        "retry_delay": error.and_then(|error| error.retry_after).map(duration),
+    }})
+}

@@ -1,0 +1,69 @@
+//! Durable entries.
+
+use serde_json::{Value, json};
+use sessionplane_core::domain::entry::{Entry, EntryBody};
+
+use super::field::{maybe, origin, text, time, usage};
+
+/// An entry; its body is in the field that its kind names.
+pub(crate) fn entry(entry: &Entry) -> Value {
+    let kind = entry.body.kind();
+    let mut object = json!({
+        "id": text(entry.id),
+        "parent_id": maybe(entry.parent),
+        "run_id": text(entry.run),
+        "created_at": time(entry.at),
+        "kind": kind,
+    });
+    object[kind] = body(&entry.body);
+    object
+}
+
+fn body(body: &EntryBody) -> Value {
+    match body {
+        EntryBody::User {
+            text: said,
+            omitted_bytes,
+            origin: from,
+            input,
+        } => json!({
+            "text": **said,
+            "origin": origin(from),
+            "input_id": maybe(*input),
+            "omitted_bytes": omitted_bytes,
+        }),
+        EntryBody::Assistant {
+            message,
+            model,
+            text: said,
+            thinking,
+            partial,
+            usage: used,
+        } => json!({
+            "text": said.text,
+            "thinking": thinking.text,
+            "model": model,
+            "usage": usage(used),
+            "omitted_bytes": said.omitted_bytes,
+            "partial": partial,
+            "message_id": message,
+            "thinking_omitted_bytes": thinking.omitted_bytes,
+        }),
+        EntryBody::Tool {
+            call_id,
+            name,
+            input_json,
+            output,
+            failed,
+        } => json!({
+            "tool_call_id": call_id,
+            "name": name,
+            "input_json": input_json.text,
+            "output": output.text,
+            "failed": failed,
+            "omitted_bytes": output.omitted_bytes,
+            "input_omitted_bytes": input_json.omitted_bytes,
+        }),
+        EntryBody::Notice { code, text } => json!({ "code": code, "text": text }),
+    }
+}

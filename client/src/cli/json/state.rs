@@ -1,0 +1,50 @@
+//! A session's state.
+
+use serde_json::{Value, json};
+use sessionplane_core::contract::SessionState;
+use sessionplane_core::domain::event::PendingInput;
+use sessionplane_core::domain::session::LastRun;
+
+use super::field::{maybe, origin, position, text, time, usage};
+
+/// A session's state.
+pub(crate) fn state(state: &SessionState) -> Value {
+    let view = &state.view;
+    json!({
+        "session_id": text(view.record.id),
+        "name": maybe(view.record.name.as_ref()),
+        "external_key": maybe(view.record.external_key.as_ref()),
+        "agent": text(&view.record.agent),
+        "status": view.status().as_str(),
+        "active_run_id": maybe(view.active_run),
+        "last_run": view.last_run.as_ref().map(last_run),
+        "model": view.settings.model,
+        "thinking_level": view.settings.thinking_level,
+        "pending": view.pending.values().map(pending).collect::<Vec<_>>(),
+        "usage": usage(&view.usage),
+        "leaf_entry_id": maybe(view.leaf),
+        "entry_count": view.entries,
+        "position": position(state.position),
+    })
+}
+
+/// An input that waits.
+pub(super) fn pending(input: &PendingInput) -> Value {
+    json!({
+        "input_id": text(input.id),
+        "kind": input.kind.as_str(),
+        "text": input.preview,
+        "omitted_bytes": input.bytes.saturating_sub(input.preview.len() as u64),
+        "origin": origin(&input.origin),
+        "handed": input.handed,
+    })
+}
+
+fn last_run(last: &LastRun) -> Value {
+    json!({
+        "run_id": text(last.run),
+        "outcome": last.outcome.as_str(),
+        "code": last.outcome.code(),
+        "settled_at": time(last.settled_at),
+    })
+}

@@ -1,0 +1,151 @@
+//! Durable entries: as a list with their ids, and as a conversation to read.
+
+use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::text::BoundedText;
+
+use super::WIDTH;
+use super::time::rfc3339;
+use crate::cli::screen::Piece;
+use crate::cli::visible;
+
+/// Most lines of a tool's output that a conversation shows.
+const OUTPUT_LINES: usize = 6;
+
+/// An entry of a list: its id, kind and time, then its text, indented.
+pub(crate) fn entry_lines(entry: &Entry) -> Vec<String> {
+    let kind = entry.body.kind();
+    let mut lines = vec![format!("{}  {kind}  {}", entry.id, rfc3339(entry.at))];
+    lines.extend(body_lines(&entry.body).into_iter().map(|line| {
+        if line.is_empty() {
+            line
+        } else {
+            format!("  {line}")
+        }
+    }));
+    lines
+}
+
+fn body_lines(body: &EntryBody) -> Vec<String> {
+    let mut lines = Vec::new();
+    match body {
+        EntryBody::User {
+            text,
+            omitted_bytes,
+            origin,
+            input,
+        } => {
+            let how = input.map_or_else(String::new, |input| format!(", input {input}"));
+            lines.push(format!("from {}{how}", origin.principal));
+            omitted(*omitted_bytes, &mut lines);
+            lines.extend(text.lines().map(str::to_owned));
+        }
+        EntryBody::Assistant {
+            text,
+            thinking,
+            partial,
+            ..
+        } => {
+            if !thinking.text.is_empty() {
+                lines.push("(thinking)".to_owned());
+                bounded(thinking, &mut lines);
+                lines.push("(answer)".to_owned());
+            }
+            bounded(text, &mut lines);
+            if *partial {
+                lines.push("(cut off)".to_owned());
+            }
+        }
+        EntryBody::Tool {
+            name,
+            input_json,
+            output,
+            failed,
+            ..
+        } => {
+            lines.push(format!("{name} {}", input_json.text));
+            bounded(output, &mut lines);
+            if *failed {
+                lines.push("(failed)".to_owned());
+            }
+        }
+        EntryBody::Notice { code, text } => lines.push(format!("{code}: {text}")),
+    }
+    lines
+}
+
+fn bounded(text: &BoundedText, lines: &mut Vec<String>) {
+    omitted(text.omitted_bytes, lines);
+    lines.extend(text.text.lines().map(str::to_owned));
+}
+
+fn omitted(bytes: u64, lines: &mut Vec<String>) {
+    if bytes > 0 {
+        lines.push(format!("({bytes} bytes before this are not shown)"));
+    }
+}
+
+/// An entry as a part of a conversation.
+pub(crate) fn entry_block(entry: &Entry) -> Vec<Piece> {
+    let mut pieces = vec![Piece::Break];
+    match &entry.body {
+        EntryBody::User { text, origin, .. } => {
+            let text = text.trim_end().replace('\n', "\n  ");
+            pieces.push(Piece::Answer(format!("{}> {text}\n", origin.principal)));
+        }
+        EntryBody::Assistant {
+            text,
+            thinking,
+            partial,
+            ..
+        } => {
+            if !thinking.text.trim().is_empty() {
+                pieces.push(Piece::Aside(format!("{}\n", thinking.text.trim_end())));
+            }
+            if !text.text.is_empty() {
+                pieces.push(Piece::Answer(format!("{}\n", text.text.trim_end())));
+            }
+            if *partial {
+                pieces.push(Piece::Aside("(cut off)\n".to_owned()));
+            }
+        }
+        EntryBody::Tool {
+            name,
+            input_json,
+            output,
+            failed,
+            ..
+        } => {
+            pieces.push(tool_line(name, &input_json.text));
+            pieces.push(tool_output(&output.text, *failed));
+        }
+        EntryBody::Notice { code, text } => {
+            pieces.push(Piece::Aside(format!("! {code}: {text}\n")));
+        }
+    }
+    pieces
+}
+
+/// A tool that begins, on one line.
+pub(super) fn tool_line(name: &str, input_json: &str) -> Piece {
+    let line = format!("* {name} {input_json}");
+    Piece::Aside(format!("{}\n", visible::clipped(line.trim_end(), WIDTH)))
+}
+
+/// The end of what a tool returned, indented.
+pub(super) fn tool_output(output: &str, failed: bool) -> Piece {
+    let lines: Vec<_> = output.trim_end().lines().collect();
+    let from = lines.len().saturating_sub(OUTPUT_LINES);
+    let mut shown = Vec::new();
+    if from > 0 {
+        shown.push(format!("  ({from} lines before this are not shown)\n"));
+    }
+    shown.extend(
+        lines[from..]
+            .iter()
+            .map(|line| format!("  {}\n", visible::clipped(line, WIDTH - 2))),
+    );
+    if failed {
+        shown.push("  (failed)\n".to_owned());
+    }
+    Piece::Aside(shown.concat())
+}

@@ -1,0 +1,97 @@
+//! Run records.
+
+use sessionplane_core::domain::run::{RunOutcome, RunRecord, Settlement};
+use sessionplane_core::domain::usage::Usage;
+
+use super::time::{age, rfc3339};
+use crate::cli::visible;
+
+/// A run's record, one fact a line.
+pub(crate) fn run_lines(run: &RunRecord) -> Vec<String> {
+    let mut lines = vec![
+        format!("run        {}", run.id),
+        format!("session    {}", run.session),
+        format!("agent      {}{}", run.agent, settings(run)),
+        format!("from       {}", run.origin.principal),
+    ];
+    if let Some(request) = &run.request_id {
+        lines.push(format!("request    {request}"));
+    }
+    lines.push(format!("started    {}", rfc3339(run.started_at)));
+    match &run.settled {
+        Some(settled) => {
+            let took = age(settled.at.since(run.started_at));
+            lines.push(format!("settled    {} after {took}", rfc3339(settled.at)));
+            lines.push(format!("outcome    {}", outcome(&settled.outcome)));
+        }
+        None => lines.push("outcome    still running".to_owned()),
+    }
+    lines.push(format!(
+        "entries    {} to {}",
+        run.first_entry, run.final_entry.seq
+    ));
+    if let Some(usage) = usage_words(&run.usage) {
+        lines.push(format!("usage      {usage}"));
+    }
+    for input in &run.undelivered {
+        let (kind, cause) = (input.kind.as_str(), input.cause.as_str());
+        lines.push(format!("not shown  {kind} {}: {cause}", input.id));
+    }
+    lines
+}
+
+/// How a run ended, in one line.
+pub(crate) fn settled_line(run: &RunRecord) -> String {
+    let Some(Settlement { at, outcome: how }) = &run.settled else {
+        return format!("run {} is still running", run.id);
+    };
+    let took = age(at.since(run.started_at));
+    let mut words = vec![format!("{}: run {}", outcome(how), run.id), took];
+    words.extend(usage_words(&run.usage));
+    let undelivered = run.undelivered.len();
+    if undelivered > 0 {
+        words.push(format!("{undelivered} inputs not shown"));
+    }
+    words.join(", ")
+}
+
+fn outcome(outcome: &RunOutcome) -> String {
+    match outcome {
+        RunOutcome::Completed | RunOutcome::Aborted => outcome.as_str().to_owned(),
+        RunOutcome::Failed(failure) => {
+            let details = visible::line(&failure.details);
+            let again = if failure.retryable {
+                "; a new invoke may succeed"
+            } else {
+                ""
+            };
+            format!("failed ({}: {details}{again})", failure.code)
+        }
+    }
+}
+
+fn settings(run: &RunRecord) -> String {
+    let settings = &run.settings;
+    let words = [
+        settings.model.as_deref(),
+        settings.thinking_level.as_deref(),
+    ];
+    let words: Vec<_> = words.into_iter().flatten().collect();
+    if words.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", visible::line(&words.join(", thinking ")))
+}
+
+/// Consumption in words; none if nothing is known of it.
+pub(super) fn usage_words(usage: &Usage) -> Option<String> {
+    let count = |count: Option<u64>, word: &str| count.map(|count| format!("{count} {word}"));
+    let words = [
+        count(usage.input_tokens, "in"),
+        count(usage.output_tokens, "out"),
+        count(usage.cached_tokens, "cached"),
+        usage.cost_usd.map(|cost| format!("${cost:.4}")),
+    ];
+    let words: Vec<_> = words.into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(" / "))
+}

@@ -1,0 +1,52 @@
+//! What the commands of the control plane have in common: they are given, and answered.
+
+use sessionplane_core::contract::{DispatchRequest, SessionControl as _};
+use sessionplane_core::domain::command::{Acceptance, DispatchAnswer};
+use sessionplane_core::domain::input::InputFate;
+
+use crate::cli::context::Context;
+use crate::cli::exit::{Exit, Stop};
+use crate::cli::hint::{self, Effect};
+use crate::cli::json;
+use crate::cli::screen::Screen;
+
+/// Gives a command and tells the answer.
+pub(super) async fn give(
+    request: DispatchRequest,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Exit, Stop> {
+    let session = request.session.clone();
+    let call = context.client.dispatch(request, context.call());
+    let answer = context.patiently(screen, Effect::Writes, call).await?;
+    let answer = answer.map_err(|error| context.stop(error, Some(&session), Effect::Writes))?;
+    if context.globals.json {
+        screen.json(&json::dispatched(&answer))?;
+    }
+    match answer {
+        DispatchAnswer::Accepted(accepted) => {
+            if !context.globals.json {
+                screen.line(&accepted_line(&accepted))?;
+            }
+            Ok(Exit::Done)
+        }
+        DispatchAnswer::Rejected(rejection) => {
+            screen.error(&hint::rejected(&session, &rejection))?;
+            Ok(Exit::Failed)
+        }
+    }
+}
+
+/// An accepted command in words.
+pub(super) fn accepted_line(accepted: &Acceptance) -> String {
+    let run = accepted.run;
+    let Some(input) = accepted.input else {
+        return format!("accepted for run {run}");
+    };
+    let fate = match input.fate {
+        InputFate::Pending => "waiting".to_owned(),
+        InputFate::Delivered(entry) => format!("delivered as entry {entry}"),
+        InputFate::Discarded(cause) => format!("not shown: {}", cause.as_str()),
+    };
+    format!("accepted: input {}, {fate}", input.id)
+}

@@ -1,0 +1,27 @@
+//! `sessionctl run`.
+
+use sessionplane_core::contract::Agent as _;
+
+use crate::cli::args::RunArgs;
+use crate::cli::context::Context;
+use crate::cli::exit::{Exit, Stop};
+use crate::cli::hint::Effect;
+use crate::cli::json;
+use crate::cli::render::run_lines;
+use crate::cli::screen::Screen;
+
+pub(super) async fn run(
+    args: RunArgs,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Exit, Stop> {
+    let call = context.client.get_run(args.run, context.call());
+    let record = context.patiently(screen, Effect::Reads, call).await?;
+    let record = record.map_err(|error| context.stop(error, None, Effect::Reads))?;
+    if context.globals.json {
+        screen.json(&json::run(&record))?;
+    } else {
+        screen.line(&run_lines(&record).join("\n"))?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,94 @@
+//! Making what others wrote safe to show on a terminal: control characters, escape sequences and
+//! invisible characters become visible text. Never used for `--json`, which escapes by itself.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// A text of several lines: line feeds and tabs stay, all else that steers is made visible.
+pub(crate) fn lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c == '\n' || c == '\t')
+}
+
+/// A text that must stay on one line.
+pub(crate) fn line(text: &str) -> Cow<'_, str> {
+    escaped(text, |_| false)
+}
+
+/// At most `width` characters of one line; what is cut off is told by an ellipsis.
+pub(crate) fn clipped(text: &str, width: usize) -> String {
+    let line = line(text);
+    if line.chars().count() <= width {
+        return line.into_owned();
+    }
+    let kept = line.chars().take(width.saturating_sub(1));
+    kept.chain(['…']).collect()
+}
+
+fn escaped(text: &str, stays: fn(char) -> bool) -> Cow<'_, str> {
+    let steers = |c: char| is_unsafe(c) && !stays(c);
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            c if !steers(c) => out.push(c),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            '\x1b' => out.push_str("\\e"),
+            c => {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Characters that steer a terminal, reorder a line, or are there without being seen. The joiners
+/// U+200C and U+200D stay: scripts and emoji are made of them.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}'
+            | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_escape_sequence_is_shown_and_not_obeyed() {
+        assert_eq!(lines("a\x1b[2Jb"), "a\\e[2Jb");
+        assert_eq!(lines("\x1b]0;title\x07"), "\\e]0;title\\u{7}");
+        assert_eq!(lines("\u{9b}31m"), "\\u{9b}31m");
+        assert_eq!(lines("one\r\ntwo\tthree"), "one\\r\ntwo\tthree");
+        assert_eq!(line("one\ntwo"), "one\\ntwo");
+    }
+
+    #[test]
+    fn text_that_hides_or_reorders_itself_is_shown() {
+        assert_eq!(lines("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(lines("a\u{200b}b"), "a\\u{200b}b");
+        assert_eq!(lines("a\u{e0041}"), "a\\u{e0041}");
+    }
+
+    #[test]
+    fn plain_text_of_any_script_stays_as_it_is() {
+        for text in ["héllo", "日本語", "👩\u{200d}💻", "می\u{200c}خواهم"] {
+            assert!(matches!(lines(text), Cow::Borrowed(same) if same == text));
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_says_so() {
+        assert_eq!(clipped("abcdef", 4), "abc…");
+        assert_eq!(clipped("abcd", 4), "abcd");
+    }
+}

@@ -1,0 +1,138 @@
+//! A connection to a server: what every call of the SDK starts from. Knows no method by name.
+
+use std::fmt;
+use std::sync::Arc;
+
+use sessionplane::v1::invoke_client::InvokeClient;
+use sessionplane::v1::session_control_client::SessionControlClient;
+use sessionplane_core::contract::CallOptions;
+use tonic::Request;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Channel, Endpoint};
+
+use crate::backoff::Backoff;
+use crate::options::{ClientOptions, ConnectError};
+use crate::retry::{Effect, Patience};
+use crate::target::Target;
+use crate::token::TokenError;
+
+/// What the client calls itself.
+const USER_AGENT: &str = concat!("sessionplane-rust/", env!("CARGO_PKG_VERSION"));
+/// Largest message that is read, in bytes: a page of entries with one full entry in it fits.
+const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// A caller's handle on a server. Cheap to clone; all clones share one connection, which is made
+/// at the first call and made anew when it breaks.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    channel: Channel,
+    bearer: Option<MetadataValue<Ascii>>,
+    options: ClientOptions,
+}
+
+impl Client {
+    /// Makes a client. Connects at the first call, not here; must be called within a Tokio
+    /// runtime, which drives the connection.
+    ///
+    /// # Errors
+    /// When the options cannot be used: an address the transport does not take, or a token that
+    /// would leave the machine unencrypted.
+    pub fn connect(options: ClientOptions) -> Result<Self, ConnectError> {
+        let bearer = match options.sendable_token()? {
+            Some(token) => {
+                let value = MetadataValue::try_from(token.bearer());
+                let mut value = value.map_err(|_| TokenError::Malformed)?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+            None => None,
+        };
+        let channel = endpoint(&options)?.connect_lazy();
+        let inner = Inner {
+            channel,
+            bearer,
+            options,
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The server that this client calls.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.inner.options.target
+    }
+
+    /// The data plane's generated stub.
+    pub(crate) fn invoke_stub(&self) -> InvokeClient<Channel> {
+        InvokeClient::new(self.inner.channel.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
+    }
+
+    /// The control plane's generated stub.
+    pub(crate) fn control_stub(&self) -> SessionControlClient<Channel> {
+        SessionControlClient::new(self.inner.channel.clone())
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+    }
+
+    /// A message with the caller's credential.
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        if let Some(bearer) = &self.inner.bearer {
+            request
+                .metadata_mut()
+                .insert("authorization", bearer.clone());
+        }
+        request
+    }
+
+    /// A unary message with the caller's credential and deadline.
+    pub(crate) fn timed<T>(&self, message: T, options: &CallOptions) -> Request<T> {
+        let mut request = self.request(message);
+        request.set_timeout(options.deadline.unwrap_or(self.inner.options.deadline));
+        request
+    }
+
+    /// How a call is repeated.
+    pub(crate) fn backoff(&self) -> Backoff {
+        self.inner.options.retry
+    }
+
+    /// How patient a call is.
+    pub(crate) fn patience(&self, options: &CallOptions, effect: Effect) -> Patience {
+        Patience {
+            deadline: options.deadline.unwrap_or(self.inner.options.deadline),
+            backoff: self.inner.options.retry,
+            effect,
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("options", &self.inner.options)
+            .finish_non_exhaustive()
+    }
+}
+
+fn endpoint(options: &ClientOptions) -> Result<Endpoint, ConnectError> {
+    let refused = |error: tonic::transport::Error| ConnectError::Transport {
+        target: options.target.clone(),
+        problem: error.to_string(),
+    };
+    Ok(Endpoint::from_shared(options.target.to_string())
+        .map_err(refused)?
+        .user_agent(USER_AGENT)
+        .map_err(refused)?
+        .connect_timeout(options.connect_timeout)
+        .http2_keep_alive_interval(options.keepalive_interval)
+        .keep_alive_timeout(options.keepalive_timeout)
+        // Servers with default settings answer probes of an idle connection with
+        // ENHANCE_YOUR_CALM.
+        .keep_alive_while_idle(false))
+}

@@ -1,0 +1,153 @@
+//! Live events.
+
+use sessionplane::v1::{self, queue_changed::Change, session_event::Payload};
+use sessionplane_core::contract::EventItem;
+use sessionplane_core::domain::event::{
+    Event, EventBody, EventEnvelope, OutputChannel, QueueChange,
+};
+use sessionplane_core::domain::position::Position;
+use sessionplane_core::domain::text::BoundedText;
+
+use super::field::{Malformed, bounded, duration, id, optional_id, required, time};
+use super::observation::Received;
+use super::{entry, origin, pending, run, usage};
+
+/// An event with its place.
+pub(crate) fn read(envelope: v1::SessionEventEnvelope) -> Result<Received, Malformed> {
+    let v1::SessionEventEnvelope { epoch, seq, .. } = envelope;
+    let event = required("event", envelope.event)?;
+    let body = match event.payload {
+        Some(payload) => body(payload)?,
+        None => None,
+    };
+    let Some(body) = body else {
+        return Ok(Received::Unknown {
+            event_type: event.r#type,
+            position: Position { epoch, seq },
+        });
+    };
+    Ok(Received::Item(EventItem::Event(EventEnvelope {
+        session: id("session_id", &envelope.session_id)?,
+        epoch,
+        seq,
+        event: Event {
+            at: time("event.time", event.time)?,
+            run: optional_id("event.run_id", &event.run_id)?,
+            body,
+        },
+    })))
+}
+
+/// What happened; none if this client does not know a word of it that matters.
+fn body(payload: Payload) -> Result<Option<EventBody>, Malformed> {
+    Ok(Some(match payload {
+        Payload::MessageDelta(delta) => return Ok(message_delta(delta)),
+        Payload::EntryAppended(appended) => {
+            let entry = entry::read(required("entry", appended.entry)?)?;
+            return Ok(entry.map(|entry| EventBody::EntryAppended { entry }));
+        }
+        Payload::QueueChanged(changed) => return queue_changed(changed),
+        Payload::RunStarted(started) => run_started(started)?,
+        Payload::RunSettled(settled) => EventBody::RunSettled {
+            run: Box::new(run::read(required("run", settled.run)?)?),
+        },
+        Payload::TurnStarted(turn) => EventBody::TurnStarted { turn: turn.turn },
+        Payload::TurnFinished(turn) => EventBody::TurnFinished { turn: turn.turn },
+        Payload::MessageStarted(message) => EventBody::MessageStarted {
+            message: message.message_id,
+        },
+        Payload::MessageFinished(message) => EventBody::MessageFinished {
+            message: message.message_id,
+        },
+        Payload::ToolStarted(tool) => tool_started(tool),
+        Payload::ToolProgress(tool) => EventBody::ToolProgress {
+            call: tool.tool_call_id,
+            output: bounded(tool.text, tool.omitted_bytes),
+        },
+        Payload::ToolFinished(tool) => tool_finished(tool),
+        Payload::InputDelivered(input) => EventBody::InputDelivered {
+            input: id("input_delivered.input_id", &input.input_id)?,
+            entry: id("input_delivered.entry_id", &input.entry_id)?,
+        },
+        Payload::InputDiscarded(input) => EventBody::InputDiscarded {
+            cause: pending::cause(input.cause()),
+            input: id("input_discarded.input_id", &input.input_id)?,
+        },
+        Payload::RetryScheduled(retry) => EventBody::RetryScheduled {
+            attempt: retry.attempt,
+            max_attempts: retry.max_attempts,
+            delay: duration(retry.delay),
+            reason: retry.reason,
+        },
+        Payload::UsageUpdated(updated) => EventBody::UsageUpdated {
+            usage: usage::read(updated.usage),
+        },
+        Payload::ServingError(lost) => EventBody::ServingError {
+            reason: lost.reason,
+        },
+    }))
+}
+
+fn run_started(started: v1::RunStarted) -> Result<EventBody, Malformed> {
+    Ok(EventBody::RunStarted {
+        origin: origin::read("run_started.origin", started.origin)?,
+        entry: id("run_started.entry_id", &started.entry_id)?,
+        agent: id("run_started.agent", &started.agent)?,
+        settings: run::settings(started.model, started.thinking_level),
+    })
+}
+
+/// A channel this client does not know is not shown as text, so the piece is no known event.
+fn message_delta(delta: v1::MessageDelta) -> Option<EventBody> {
+    let channel = match delta.channel() {
+        v1::DeltaChannel::Text => OutputChannel::Text,
+        v1::DeltaChannel::Thinking => OutputChannel::Thinking,
+        v1::DeltaChannel::Unspecified => return None,
+    };
+    Some(EventBody::MessageDelta {
+        message: delta.message_id,
+        channel,
+        text: delta.text.into(),
+    })
+}
+
+fn tool_started(tool: v1::ToolStarted) -> EventBody {
+    let (call, name, input_json) = started_tool(tool);
+    EventBody::ToolStarted {
+        call,
+        name,
+        input_json,
+    }
+}
+
+fn tool_finished(tool: v1::ToolFinished) -> EventBody {
+    let (call, failed, output) = finished_tool(tool);
+    EventBody::ToolFinished {
+        call,
+        failed,
+        output,
+    }
+}
+
+/// A tool's call, name and arguments, as both kinds of stream tell them.
+pub(crate) fn started_tool(tool: v1::ToolStarted) -> (String, String, BoundedText) {
+    let input = bounded(tool.input_json, tool.omitted_bytes);
+    (tool.tool_call_id, tool.name, input)
+}
+
+/// A tool's call, failure and output, as both kinds of stream tell them.
+pub(crate) fn finished_tool(tool: v1::ToolFinished) -> (String, bool, BoundedText) {
+    let output = bounded(tool.output, tool.omitted_bytes);
+    (tool.tool_call_id, tool.failed, output)
+}
+
+fn queue_changed(changed: v1::QueueChanged) -> Result<Option<EventBody>, Malformed> {
+    let depth = changed.depth;
+    let change = match changed.change {
+        Some(Change::Added(input)) => QueueChange::Added(pending::read(input)?),
+        Some(Change::Handed(input)) => QueueChange::Handed(id("queue_changed.handed", &input)?),
+        Some(Change::Removed(input)) => QueueChange::Removed(id("queue_changed.removed", &input)?),
+        None => return Ok(None),
+    };
+    Ok(Some(EventBody::QueueChanged { change, depth }))
+}

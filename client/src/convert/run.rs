@@ -1,0 +1,83 @@
+//! Run records.
+
+use sessionplane::v1;
+use sessionplane_core::domain::input::UndeliveredInput;
+use sessionplane_core::domain::run::{Failure, RunOutcome, RunRecord, RunSettings, Settlement};
+
+use super::field::{Malformed, id, optional_id, optional_text, required, time};
+use super::{origin, pending, usage};
+
+/// The answer to `GetRun`.
+pub(crate) fn answer(answer: v1::GetRunResponse) -> Result<RunRecord, Malformed> {
+    read(required("run", answer.run)?)
+}
+
+/// A run's record.
+pub(crate) fn read(run: v1::RunRecord) -> Result<RunRecord, Malformed> {
+    let outcome = outcome(run.outcome(), &run);
+    let abort_requested = run.outcome() == v1::RunOutcome::Aborted;
+    let settled = match run.settled_at {
+        Some(at) => Some(Settlement {
+            at: time("run.settled_at", Some(at))?,
+            outcome,
+        }),
+        None => None,
+    };
+    let first_entry = id("run.first_entry_id", &run.first_entry_id)?;
+    let final_entry = optional_id("run.final_entry_id", &run.final_entry_id)?;
+    let undelivered = run.undelivered.iter().map(undelivered);
+    Ok(RunRecord {
+        id: id("run.run_id", &run.run_id)?,
+        session: id("run.session_id", &run.session_id)?,
+        agent: id("run.agent", &run.agent)?,
+        request_id: optional_id("run.request_id", &run.request_id)?,
+        origin: origin::read("run.origin", run.origin)?,
+        started_at: time("run.started_at", run.started_at)?,
+        first_entry,
+        // Not told while the run is active.
+        final_entry: final_entry.unwrap_or(first_entry),
+        usage: usage::read(run.usage),
+        undelivered: undelivered.collect::<Result<_, _>>()?,
+        settings: settings(run.model, run.thinking_level),
+        abort_requested,
+        settled,
+    })
+}
+
+/// How a settled run ended. An outcome this client does not know is a failure.
+pub(crate) fn ending(
+    outcome: v1::RunOutcome,
+    code: &str,
+    details: &str,
+    retryable: bool,
+) -> RunOutcome {
+    match outcome {
+        v1::RunOutcome::Completed => RunOutcome::Completed,
+        v1::RunOutcome::Aborted => RunOutcome::Aborted,
+        v1::RunOutcome::Failed | v1::RunOutcome::Unspecified => RunOutcome::Failed(Failure {
+            code: code.to_owned(),
+            details: details.to_owned(),
+            retryable,
+        }),
+    }
+}
+
+/// Model and level; empty where the engine has none.
+pub(crate) fn settings(model: String, thinking_level: String) -> RunSettings {
+    RunSettings {
+        model: optional_text(model),
+        thinking_level: optional_text(thinking_level),
+    }
+}
+
+fn outcome(outcome: v1::RunOutcome, run: &v1::RunRecord) -> RunOutcome {
+    ending(outcome, &run.code, &run.details, run.retryable)
+}
+
+fn undelivered(input: &v1::UndeliveredInput) -> Result<UndeliveredInput, Malformed> {
+    Ok(UndeliveredInput {
+        kind: pending::kind(input.kind()),
+        cause: pending::cause(input.cause()),
+        id: id("run.undelivered.input_id", &input.input_id)?,
+    })
+}

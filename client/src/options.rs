@@ -1,0 +1,154 @@
+//! What a program decides about its connection. Values only; nothing here connects.
+
+use std::env;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+use crate::target::{DEFAULT_ADDRESS, Target, TargetError};
+use crate::token::{Token, TokenError};
+
+/// The environment variable with the server's address.
+pub(crate) const ADDRESS_VARIABLE: &str = "SESSIONPLANE_ADDRESS";
+/// The environment variable with the caller's token.
+pub(crate) const TOKEN_VARIABLE: &str = "SESSIONPLANE_TOKEN";
+/// The environment variable with the path of a file that holds the caller's token.
+pub(crate) const TOKEN_FILE_VARIABLE: &str = "SESSIONPLANE_TOKEN_FILE";
+
+/// How to reach a server, and how patiently.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// The server.
+    pub target: Target,
+    /// The caller's secret; none for a server that asks for none.
+    pub token: Option<Token>,
+    /// Send the token unencrypted over a network. Without it a token goes only to a loopback
+    /// address or a unix socket.
+    pub insecure_send_token_in_plaintext: bool,
+    /// Longest time to establish a connection.
+    pub connect_timeout: Duration,
+    /// Longest time for the answer of a call that names no deadline, all its attempts included.
+    /// For a stream: for its first message.
+    pub deadline: Duration,
+    /// A connection on which calls wait is probed after so much silence. Servers refuse less
+    /// than 30 s.
+    pub keepalive_interval: Duration,
+    /// A connection is given up when a probe is not answered for so long.
+    pub keepalive_timeout: Duration,
+    /// How a call is repeated when its outcome is unknown or the server was unavailable.
+    pub retry: Backoff,
+}
+
+/// Why no client could be made. Nothing was sent.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The address is none.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The token is none, or cannot be read.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The token would leave the machine unencrypted.
+    #[error(
+        "the token is not sent to {0}: the connection is not encrypted and leaves this machine; \
+         connect to a loopback address or a unix socket, or set \
+         insecure_send_token_in_plaintext"
+    )]
+    TokenInPlaintext(Target),
+    /// The transport does not take the address.
+    #[error("cannot use the address {target}: {problem}")]
+    Transport {
+        /// The address.
+        target: Target,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl ClientOptions {
+    /// Options for a server, without a token and with the default patience.
+    #[must_use]
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            token: None,
+            insecure_send_token_in_plaintext: false,
+            connect_timeout: Duration::from_secs(5),
+            deadline: Duration::from_secs(30),
+            keepalive_interval: Duration::from_secs(30),
+            keepalive_timeout: Duration::from_secs(20),
+            retry: Backoff::CALLS,
+        }
+    }
+
+    /// Options from `SESSIONPLANE_ADDRESS` (default `http://127.0.0.1:50051`) and
+    /// `SESSIONPLANE_TOKEN`, or else the file that `SESSIONPLANE_TOKEN_FILE` names.
+    ///
+    /// # Errors
+    /// When one of them is set to what it cannot be.
+    pub fn from_env() -> Result<Self, ConnectError> {
+        let address = env::var(ADDRESS_VARIABLE).unwrap_or_else(|_| DEFAULT_ADDRESS.to_owned());
+        let mut options = Self::new(address.parse()?);
+        options.token = token_from_env()?;
+        Ok(options)
+    }
+
+    /// Sets the token.
+    #[must_use]
+    pub fn token(mut self, token: Token) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// The token, if it may travel to the target.
+    pub(crate) fn sendable_token(&self) -> Result<Option<&Token>, ConnectError> {
+        let safe = self.target.is_local() || self.insecure_send_token_in_plaintext;
+        if self.token.is_some() && !safe {
+            return Err(ConnectError::TokenInPlaintext(self.target.clone()));
+        }
+        Ok(self.token.as_ref())
+    }
+}
+
+/// The token that the environment gives.
+pub(crate) fn token_from_env() -> Result<Option<Token>, TokenError> {
+    if let Ok(text) = env::var(TOKEN_VARIABLE) {
+        return Token::parse(&text).map(Some);
+    }
+    match env::var_os(TOKEN_FILE_VARIABLE) {
+        Some(path) => Token::from_file(Path::new(&path)).map(Some),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(address: &str) -> ClientOptions {
+        ClientOptions::new(address.parse().unwrap()).token(Token::parse("sp_secret").unwrap())
+    }
+
+    #[test]
+    fn a_token_is_not_sent_unencrypted_over_a_network() {
+        let remote = options("http://10.0.0.5:50051");
+        assert!(matches!(
+            remote.sendable_token(),
+            Err(ConnectError::TokenInPlaintext(_))
+        ));
+        assert!(
+            options("http://127.0.0.1:1")
+                .sendable_token()
+                .unwrap()
+                .is_some()
+        );
+        assert!(options("unix:/s").sendable_token().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_program_may_insist_by_name() {
+        let mut insecure = options("http://10.0.0.5:50051");
+        insecure.insecure_send_token_in_plaintext = true;
+        assert!(insecure.sendable_token().unwrap().is_some());
+    }
+}

@@ -1,0 +1,227 @@
+//! Following a run to its end: when the stream is lost, the run is rejoined with the same request
+//! id. What it must not do: start a second run, or say a piece twice where that can be known.
+
+mod seen;
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures_core::Stream;
+use sessionplane_core::contract::{
+    CallOptions, InvokeEvent, InvokeRequest, OnDisconnect, ResultStream,
+};
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::ids::{RequestId, SessionRef};
+use tokio::time::Sleep;
+
+use crate::backoff::Backoff;
+use crate::clock::mint_request_id;
+use crate::connection::Client;
+use crate::outcome::{Moment, ended_early, may_resume};
+use crate::retry::{Effect, Patience};
+use seen::Seen;
+
+/// What following a run yields.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RunItem {
+    /// An event of the run. [`InvokeEvent::Accepted`] comes once; a terminal is the last item.
+    /// After a [`InvokeEvent::Resumed`] one message may be repeated or incomplete; the entries of
+    /// the run hold it whole.
+    Event(InvokeEvent),
+    /// The stream was lost; the run is rejoined after a delay.
+    Rejoining {
+        /// Failures in a row, from 1.
+        attempt: u32,
+        /// How long until the next attempt.
+        delay: Duration,
+        /// What ended it.
+        error: CallError,
+    },
+    /// The run was rejoined; what was seen before does not come again.
+    Rejoined,
+}
+
+/// A run, followed to its end. Ends after the terminal, or with an error: one that another
+/// attempt would not cure, or the last one when attempts are used up. The error's outcome says
+/// whether the run may stand.
+pub struct RunStream {
+    client: Client,
+    request: InvokeRequest,
+    request_id: RequestId,
+    deadline: Duration,
+    reconnect: Backoff,
+    seen: Seen,
+    ready: VecDeque<RunItem>,
+    phase: Phase,
+    failures: u32,
+    accepted: bool,
+}
+
+type Opening = Pin<Box<dyn Future<Output = Result<ResultStream<InvokeEvent>, CallError>> + Send>>;
+
+enum Phase {
+    Opening(Opening),
+    Reading(ResultStream<InvokeEvent>),
+    Waiting(Pin<Box<Sleep>>),
+    Ended,
+}
+
+/// An invoke as the SDK asks for it: the run outlives its caller, a session that does not exist
+/// is created.
+#[must_use]
+pub fn detached(session: SessionRef, prompt: String) -> InvokeRequest {
+    InvokeRequest {
+        session,
+        prompt,
+        agent: None,
+        must_exist: false,
+        on_disconnect: OnDisconnect::Detach,
+    }
+}
+
+impl Client {
+    /// Invokes and follows the run to its end, rejoining it when the stream is lost. `options`'s
+    /// request id names the run for all attempts; without one, one is made.
+    #[must_use]
+    pub fn invoke_to_end(&self, request: InvokeRequest, options: CallOptions) -> RunStream {
+        let patience = self.patience(&options, Effect::Writes);
+        let mut run = RunStream {
+            client: self.clone(),
+            request,
+            request_id: options.request_id.unwrap_or_else(mint_request_id),
+            deadline: patience.deadline,
+            reconnect: Backoff::STREAMS,
+            seen: Seen::default(),
+            ready: VecDeque::new(),
+            phase: Phase::Ended,
+            failures: 0,
+            accepted: false,
+        };
+        // Nothing is accepted yet: the first opening is as patient as any call.
+        run.phase = run.open(patience);
+        run
+    }
+}
+
+impl RunStream {
+    /// The request id that the run can be rejoined by.
+    #[must_use]
+    pub fn request_id(&self) -> &RequestId {
+        &self.request_id
+    }
+
+    /// How many bytes of a message's text were yielded; none if the message was not seen or was
+    /// cut by a loss.
+    #[must_use]
+    pub fn seen_text(&self, message: &str) -> Option<u64> {
+        self.seen.text(message)
+    }
+
+    /// The next item; `None` after the terminal or an error. A dropped `next` loses nothing.
+    pub async fn next(&mut self) -> Option<Result<RunItem, CallError>> {
+        std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    }
+
+    fn open(&self, patience: Patience) -> Phase {
+        let (client, request) = (self.client.clone(), self.request.clone());
+        let request_id = self.request_id.clone();
+        Phase::Opening(Box::pin(async move {
+            client.join(request, &request_id, patience).await
+        }))
+    }
+
+    fn reopen(&self) -> Phase {
+        self.open(Patience {
+            deadline: self.deadline,
+            backoff: Backoff {
+                attempts: 1,
+                ..self.reconnect
+            },
+            effect: Effect::Writes,
+        })
+    }
+
+    fn received(&mut self, event: InvokeEvent) {
+        if matches!(event, InvokeEvent::Accepted { .. }) && self.accepted {
+            self.ready.push_back(RunItem::Rejoined);
+            return;
+        }
+        self.accepted |= matches!(event, InvokeEvent::Accepted { .. });
+        if event.is_terminal() {
+            self.phase = Phase::Ended;
+        }
+        if let Some(event) = self.seen.admit(event) {
+            self.failures = 0;
+            self.ready.push_back(RunItem::Event(event));
+        }
+    }
+
+    /// Plans the next attempt; the error if there is none.
+    fn lost(&mut self, error: CallError) -> Result<(), CallError> {
+        self.phase = Phase::Ended;
+        // Before the run was accepted the opening has made its own attempts.
+        if !may_resume(&error) || !self.accepted {
+            return Err(error);
+        }
+        self.failures += 1;
+        let Some(delay) = self.reconnect.delay(self.failures, error.retry_after) else {
+            return Err(error);
+        };
+        self.seen.replay();
+        self.phase = Phase::Waiting(Box::pin(tokio::time::sleep(delay)));
+        self.ready.push_back(RunItem::Rejoining {
+            attempt: self.failures,
+            delay,
+            error,
+        });
+        Ok(())
+    }
+
+    /// Drives the present phase one step; an error ends the stream.
+    fn step(&mut self, context: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        let lost = match &mut self.phase {
+            Phase::Opening(opening) => match ready!(opening.as_mut().poll(context)) {
+                Ok(stream) => {
+                    self.phase = Phase::Reading(stream);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) => error,
+            },
+            Phase::Reading(stream) => match ready!(stream.as_mut().poll_next(context)) {
+                Some(Ok(event)) => {
+                    self.received(event);
+                    return Poll::Ready(Ok(()));
+                }
+                Some(Err(error)) => error,
+                None => ended_early(Moment::AfterFirst),
+            },
+            Phase::Waiting(sleep) => {
+                ready!(sleep.as_mut().poll(context));
+                self.phase = self.reopen();
+                return Poll::Ready(Ok(()));
+            }
+            Phase::Ended => return Poll::Ready(Ok(())),
+        };
+        Poll::Ready(self.lost(lost))
+    }
+}
+
+impl Stream for RunStream {
+    type Item = Result<RunItem, CallError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Poll::Ready(Some(Ok(item)));
+            }
+            if matches!(self.phase, Phase::Ended) {
+                return Poll::Ready(None);
+            }
+            if let Err(error) = ready!(self.step(context)) {
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+}

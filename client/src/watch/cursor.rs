@@ -1,0 +1,383 @@
+//! How far an observer has come, and what of a stream is new to it. Pure; nothing here waits.
+
+use std::collections::VecDeque;
+
+use sessionplane_core::contract::{EventItem, EventsRequest};
+use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::domain::event::{EventBody, EventEnvelope};
+use sessionplane_core::domain::ids::{EntryId, SessionId, SessionRef};
+use sessionplane_core::domain::position::Position;
+
+use super::WatchItem;
+use crate::convert::observation::Received;
+
+/// How far an observer has come.
+#[derive(Debug, Default)]
+pub(super) struct Cursor {
+    /// The session, once the server resolved it: a rename does not lose it.
+    session: Option<SessionId>,
+    position: Option<Position>,
+    /// The incarnation of the last subscription.
+    epoch: Option<u64>,
+    last_entry: Option<EntryId>,
+}
+
+impl Cursor {
+    pub(super) fn new(position: Option<Position>, last_entry: Option<EntryId>) -> Self {
+        Self {
+            session: None,
+            epoch: position.map(|position| position.epoch),
+            position,
+            last_entry,
+        }
+    }
+
+    pub(super) fn position(&self) -> Option<Position> {
+        self.position
+    }
+
+    pub(super) fn last_entry(&self) -> Option<EntryId> {
+        self.last_entry
+    }
+
+    /// Whether the session was subscribed to before.
+    pub(super) fn is_known(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// The one call that goes on from here.
+    pub(super) fn request(&self, named: &SessionRef) -> EventsRequest {
+        EventsRequest {
+            session: self.session.map_or_else(|| named.clone(), SessionRef::Id),
+            resume: self.position,
+            entries_since: self.last_entry.map(|entry| entry.to_string()),
+        }
+    }
+
+    /// Takes what came, adds what is new of it to `out`, and tells whether the observer came
+    /// further by it.
+    pub(super) fn admit(&mut self, received: Received, out: &mut VecDeque<WatchItem>) -> bool {
+        match received {
+            Received::Unknown {
+                event_type,
+                position,
+            } => {
+                let new = self.advance(position);
+                if new {
+                    out.push_back(WatchItem::Unknown {
+                        event_type,
+                        position,
+                    });
+                }
+                new
+            }
+            Received::Item(item) => self.item(item, out),
+        }
+    }
+
+    fn item(&mut self, item: EventItem, out: &mut VecDeque<WatchItem>) -> bool {
+        match item {
+            EventItem::Subscribed {
+                session,
+                epoch,
+                resumed,
+                gap,
+            } => {
+                self.subscribed((session, epoch), resumed, gap, out);
+                false
+            }
+            EventItem::Entries {
+                entries,
+                full_backfill,
+            } => {
+                self.entries(entries, full_backfill, out);
+                false
+            }
+            EventItem::Snapshot(state) => {
+                self.position = Some(state.position);
+                out.push_back(WatchItem::Snapshot(state));
+                false
+            }
+            EventItem::Event(envelope) => self.event(envelope, out),
+            EventItem::Heartbeat(position) => {
+                self.advance(position);
+                out.push_back(WatchItem::Heartbeat(position));
+                true
+            }
+        }
+    }
+
+    fn subscribed(
+        &mut self,
+        (session, epoch): (SessionId, u64),
+        resumed: bool,
+        gap: bool,
+        out: &mut VecDeque<WatchItem>,
+    ) {
+        if self.session.replace(session).is_some() {
+            out.push_back(WatchItem::Reconnected { resumed });
+        } else {
+            out.push_back(WatchItem::Subscribed { session, epoch });
+        }
+        if let Some(from) = self.epoch.replace(epoch).filter(|from| *from != epoch) {
+            out.push_back(WatchItem::EpochChanged { from, to: epoch });
+        }
+        if gap {
+            out.push_back(WatchItem::Gap);
+        }
+        if !resumed {
+            // Asking for the lost place once more would tell of the same gap once more.
+            self.position = None;
+        }
+    }
+
+    fn entries(
+        &mut self,
+        mut entries: Vec<Entry>,
+        full_backfill: bool,
+        out: &mut VecDeque<WatchItem>,
+    ) {
+        if full_backfill {
+            self.last_entry = None;
+        }
+        entries.retain(|entry| self.is_new(entry.id));
+        if let Some(last) = entries.last() {
+            self.last_entry = Some(last.id);
+        }
+        if full_backfill || !entries.is_empty() {
+            out.push_back(WatchItem::Entries {
+                entries,
+                full_backfill,
+            });
+        }
+    }
+
+    fn event(&mut self, envelope: EventEnvelope, out: &mut VecDeque<WatchItem>) -> bool {
+        let place = Position {
+            epoch: envelope.epoch,
+            seq: envelope.seq,
+        };
+        if !self.advance(place) {
+            return false;
+        }
+        if let EventBody::EntryAppended { entry } = &envelope.event.body {
+            if !self.is_new(entry.id) {
+                return true;
+            }
+            self.last_entry = Some(entry.id);
+        }
+        out.push_back(WatchItem::Event(envelope));
+        true
+    }
+
+    /// Moves on to a place, unless it was passed before.
+    fn advance(&mut self, place: Position) -> bool {
+        let passed = self
+            .position
+            .is_some_and(|at| at.epoch == place.epoch && at.seq >= place.seq);
+        if !passed {
+            self.position = Some(place);
+        }
+        !passed
+    }
+
+    fn is_new(&self, entry: EntryId) -> bool {
+        self.last_entry
+            .is_none_or(|last| last.session != entry.session || last.seq < entry.seq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sessionplane_core::domain::access::PrincipalKind;
+    use sessionplane_core::domain::entry::EntryBody;
+    use sessionplane_core::domain::event::Event;
+    use sessionplane_core::domain::ids::{PrincipalId, RunId};
+    use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
+    use sessionplane_core::domain::time::Timestamp;
+
+    use super::*;
+
+    fn session() -> SessionId {
+        SessionId::mint(Timestamp::from_millis(1), 1)
+    }
+
+    fn entry(seq: u64) -> Entry {
+        Entry {
+            id: EntryId {
+                session: session(),
+                seq,
+            },
+            parent: None,
+            run: RunId::mint(Timestamp::from_millis(1), 2),
+            at: Timestamp::from_millis(5),
+            body: EntryBody::User {
+                text: Arc::from("hi"),
+                omitted_bytes: 0,
+                origin: Origin {
+                    principal: PrincipalId::parse("ada").unwrap(),
+                    kind: PrincipalKind::Human,
+                    channel: Channel::Invoke,
+                    trust: Trust::Typed,
+                    digest: Digest([0; 32]),
+                    request_id: None,
+                },
+                input: None,
+            },
+        }
+    }
+
+    fn event(epoch: u64, seq: u64, body: EventBody) -> Received {
+        Received::Item(EventItem::Event(EventEnvelope {
+            session: session(),
+            epoch,
+            seq,
+            event: Event {
+                at: Timestamp::from_millis(5),
+                run: None,
+                body,
+            },
+        }))
+    }
+
+    fn turn(epoch: u64, seq: u64) -> Received {
+        event(epoch, seq, EventBody::TurnStarted { turn: 1 })
+    }
+
+    fn subscribed(epoch: u64, resumed: bool, gap: bool) -> Received {
+        Received::Item(EventItem::Subscribed {
+            session: session(),
+            epoch,
+            resumed,
+            gap,
+        })
+    }
+
+    fn page(seqs: impl IntoIterator<Item = u64>, full_backfill: bool) -> Received {
+        Received::Item(EventItem::Entries {
+            entries: seqs.into_iter().map(entry).collect(),
+            full_backfill,
+        })
+    }
+
+    fn play(cursor: &mut Cursor, all: impl IntoIterator<Item = Received>) -> Vec<WatchItem> {
+        let mut out = VecDeque::new();
+        for received in all {
+            cursor.admit(received, &mut out);
+        }
+        out.into()
+    }
+
+    fn seqs(items: &[WatchItem]) -> Vec<u64> {
+        let seq = |item: &WatchItem| match item {
+            WatchItem::Event(envelope) => Some(envelope.seq),
+            _ => None,
+        };
+        items.iter().filter_map(seq).collect()
+    }
+
+    #[test]
+    fn c32_an_event_that_comes_again_is_told_once() {
+        let mut cursor = Cursor::default();
+        play(
+            &mut cursor,
+            [subscribed(3, false, false), turn(3, 1), turn(3, 2)],
+        );
+        let again = play(
+            &mut cursor,
+            [subscribed(3, true, false), turn(3, 2), turn(3, 3)],
+        );
+        assert_eq!(seqs(&again), [3]);
+        assert_eq!(again[0], WatchItem::Reconnected { resumed: true });
+    }
+
+    #[test]
+    fn c31_one_call_goes_on_from_the_last_place_and_the_last_entry() {
+        let mut cursor = Cursor::default();
+        play(
+            &mut cursor,
+            [
+                subscribed(3, false, false),
+                page(1..=4, false),
+                event(3, 7, EventBody::EntryAppended { entry: entry(5) }),
+            ],
+        );
+        let name = SessionRef::Id(session());
+        let request = cursor.request(&name);
+        assert_eq!(request.resume, Some(Position { epoch: 3, seq: 7 }));
+        assert_eq!(request.entries_since, Some(entry(5).id.to_string()));
+    }
+
+    #[test]
+    fn c31_a_gap_and_a_new_epoch_are_items_and_told_once() {
+        let mut cursor = Cursor::default();
+        play(&mut cursor, [subscribed(3, false, false), turn(3, 9)]);
+        let items = play(&mut cursor, [subscribed(4, false, true)]);
+        assert_eq!(
+            items,
+            [
+                WatchItem::Reconnected { resumed: false },
+                WatchItem::EpochChanged { from: 3, to: 4 },
+                WatchItem::Gap,
+            ]
+        );
+        assert_eq!(cursor.request(&SessionRef::Id(session())).resume, None);
+        assert_eq!(seqs(&play(&mut cursor, [turn(4, 1)])), [1]);
+    }
+
+    #[test]
+    fn c29_entries_are_told_once_unless_all_are_sent_again() {
+        let mut cursor = Cursor::default();
+        play(
+            &mut cursor,
+            [subscribed(3, false, false), page(1..=3, false)],
+        );
+        let more = play(&mut cursor, [page(2..=4, false)]);
+        assert_eq!(
+            more,
+            [WatchItem::Entries {
+                entries: vec![entry(4)],
+                full_backfill: false,
+            }]
+        );
+        assert_eq!(play(&mut cursor, [page(1..=4, false)]), []);
+        let all = play(&mut cursor, [page(1..=2, true)]);
+        assert!(matches!(
+            &all[..],
+            [WatchItem::Entries { entries, full_backfill: true }] if entries.len() == 2
+        ));
+    }
+
+    #[test]
+    fn c33_a_heartbeat_moves_the_place_to_resume_from() {
+        let mut cursor = Cursor::default();
+        let at = Position { epoch: 3, seq: 8 };
+        play(
+            &mut cursor,
+            [
+                subscribed(3, false, false),
+                Received::Item(EventItem::Heartbeat(at)),
+            ],
+        );
+        assert_eq!(cursor.position(), Some(at));
+    }
+
+    #[test]
+    fn c34_an_event_of_an_unknown_type_is_surfaced_and_passed() {
+        let mut cursor = Cursor::default();
+        let unknown = Received::Unknown {
+            event_type: "weather_changed".to_owned(),
+            position: Position { epoch: 3, seq: 1 },
+        };
+        let items = play(
+            &mut cursor,
+            [subscribed(3, false, false), unknown, turn(3, 2)],
+        );
+        assert!(
+            matches!(&items[1], WatchItem::Unknown { event_type, .. } if event_type == "weather_changed")
+        );
+        assert_eq!(seqs(&items), [2]);
+    }
+}

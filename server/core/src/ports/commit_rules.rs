@@ -1,0 +1,262 @@
+//! What every store judges a commit by, in one place, so that no two stores can differ in it.
+//!
+//! Pure: facts come in through [`CommitFacts`], a verdict goes out. How a store looks its facts up,
+//! and how it makes check and write one step, must never enter.
+
+use super::lease_store::HeldLease;
+use super::repository::{CommitError, ReadError};
+use crate::domain::audit::AuditRecord;
+use crate::domain::binding::BindingKey;
+use crate::domain::commit::Commit;
+use crate::domain::entry::Entry;
+use crate::domain::ids::{EntryId, ExternalKey, SessionId, SessionName, TenantId};
+use crate::domain::lease::{LeaseClause, LeaseToken};
+use crate::domain::limits::{MAX_ENTRY_TEXT_BYTES, MAX_TEXT_BYTES};
+use crate::domain::session::{SessionHead, SessionRecord};
+
+/// Heaviest entry that a store takes ([`Entry::weight`]), in bytes: two texts that are not yet
+/// narrowed to their bound, with room to spare.
+pub const MAX_ENTRY_WEIGHT: usize = 8 * MAX_ENTRY_TEXT_BYTES;
+
+/// What a store has to know to judge a commit. Answers include what earlier commits of the same
+/// round have written, synced or not.
+pub trait CommitFacts {
+    /// The session's stored head; `None` if there is no such session.
+    fn head(&self, session: SessionId) -> Result<Option<SessionHead>, ReadError>;
+    /// The token of the session's live writer.
+    fn live(&self, session: SessionId) -> Option<LeaseToken>;
+    /// Whether a session of that name exists.
+    fn named(&self, tenant: &TenantId, name: &SessionName) -> Result<bool, ReadError>;
+    /// Whether a session of that external key exists.
+    fn keyed(&self, tenant: &TenantId, key: &ExternalKey) -> Result<bool, ReadError>;
+    /// Whether the request id is bound.
+    fn bound(&self, key: &BindingKey) -> Result<bool, ReadError>;
+}
+
+/// What an accepted commit does to the session's lease.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LeaseEffect {
+    /// It is held from now on.
+    Take(HeldLease),
+    /// It stays as it is.
+    Keep,
+    /// Nobody holds it from now on.
+    Free,
+}
+
+impl LeaseEffect {
+    /// The effect of an accepted commit.
+    #[must_use]
+    pub fn of(commit: &Commit) -> Self {
+        match commit.lease {
+            LeaseClause::Acquire(token) => Self::Take(HeldLease {
+                session: commit.session,
+                run: commit.run,
+                token,
+            }),
+            LeaseClause::Hold(_) => Self::Keep,
+            LeaseClause::Release(_) | LeaseClause::Recover(_) => Self::Free,
+        }
+    }
+}
+
+/// Judges a commit. The order is the contract's: a bound request id is told before anything about
+/// the session, then the lease, then whether the session moved on, then the names.
+///
+/// # Errors
+/// The refusal; [`CommitError::Store`] when a fact could not be read.
+pub fn judge(commit: &Commit, facts: &impl CommitFacts) -> Result<(), CommitError> {
+    well_formed(commit)?;
+    for binding in &commit.bindings {
+        if read(facts.bound(&binding.key))? {
+            return Err(CommitError::AlreadyBound);
+        }
+    }
+    let head = read(facts.head(commit.session))?;
+    match (&head, &commit.create) {
+        (Some(_), Some(_)) => return Err(CommitError::AlreadyExists),
+        (None, None) => return Err(CommitError::NoSuchSession),
+        _ => {}
+    }
+    fence(commit.lease, facts.live(commit.session), head.as_ref())?;
+    let (entries, audits) = head
+        .as_ref()
+        .map_or((0, 0), |head| (head.entries, head.audits));
+    if (entries, audits) != (commit.expected_entries, commit.expected_audits) {
+        return Err(CommitError::Conflict { entries, audits });
+    }
+    match &commit.create {
+        Some(record) => addresses_free(record, facts),
+        None => Ok(()),
+    }
+}
+
+fn read<T>(fact: Result<T, ReadError>) -> Result<T, CommitError> {
+    fact.map_err(|error| CommitError::Store(error.to_string()))
+}
+
+/// The lease clause against the live writer and the newest token ever used.
+fn fence(
+    clause: LeaseClause,
+    live: Option<LeaseToken>,
+    head: Option<&SessionHead>,
+) -> Result<(), CommitError> {
+    let token = clause.token();
+    let used = head.map(|head| head.token);
+    let holds = match clause {
+        LeaseClause::Acquire(_) | LeaseClause::Recover(_) => {
+            live.is_none() && used.is_none_or(|used| used < token)
+        }
+        LeaseClause::Hold(_) | LeaseClause::Release(_) => {
+            live == Some(token) && used == Some(token)
+        }
+    };
+    if holds {
+        Ok(())
+    } else {
+        Err(CommitError::Fenced {
+            current: live.or(used),
+        })
+    }
+}
+
+fn addresses_free(record: &SessionRecord, facts: &impl CommitFacts) -> Result<(), CommitError> {
+    let named = match &record.name {
+        Some(name) => read(facts.named(&record.tenant, name))?,
+        None => false,
+    };
+    let keyed = match &record.external_key {
+        Some(key) => read(facts.keyed(&record.tenant, key))?,
+        None => false,
+    };
+    if named || keyed {
+        return Err(CommitError::AlreadyExists);
+    }
+    Ok(())
+}
+
+/// What a commit must be whatever the store holds.
+fn well_formed(commit: &Commit) -> Result<(), CommitError> {
+    head_follows(commit)?;
+    for (entry, seq) in commit
+        .entries
+        .iter()
+        .zip(commit.expected_entries.saturating_add(1)..)
+    {
+        entry_fits(commit.session, entry, seq)?;
+    }
+    for (audit, ordinal) in commit
+        .audits
+        .iter()
+        .zip(commit.expected_audits.saturating_add(1)..)
+    {
+        audit_fits(commit.session, audit, ordinal)?;
+    }
+    records_fit(commit)?;
+    bindings_fit(commit)
+}
+
+fn head_follows(commit: &Commit) -> Result<(), CommitError> {
+    let head = &commit.head;
+    must(head.token == commit.lease.token(), || {
+        format!("the head's token {} is not the lease's", head.token)
+    })?;
+    let sums = commit
+        .expected_entries
+        .checked_add(commit.entries.len() as u64)
+        == Some(head.entries)
+        && commit
+            .expected_audits
+            .checked_add(commit.audits.len() as u64)
+            == Some(head.audits);
+    must(sums, || "the head does not count what is appended".into())?;
+    if let Some(leaf) = head.leaf {
+        must(within(commit.session, leaf, head.entries), || {
+            format!("the leaf {leaf} is no entry of the session")
+        })?;
+    }
+    let Some(record) = &commit.create else {
+        return Ok(());
+    };
+    let takes = matches!(
+        commit.lease,
+        LeaseClause::Acquire(_) | LeaseClause::Recover(_)
+    );
+    must(
+        record.id == commit.session
+            && takes
+            && (commit.expected_entries, commit.expected_audits) == (0, 0),
+        || "a created session starts empty, under its own id and a fresh lease".into(),
+    )
+}
+
+fn entry_fits(session: SessionId, entry: &Entry, seq: u64) -> Result<(), CommitError> {
+    must(entry.id == EntryId { session, seq }, || {
+        format!("entry {} is not number {seq} of its session", entry.id)
+    })?;
+    if let Some(parent) = entry.parent {
+        must(within(session, parent, seq - 1), || {
+            format!("the parent {parent} is no earlier entry of the session")
+        })?;
+    }
+    must(entry.weight() <= MAX_ENTRY_WEIGHT, || {
+        format!("entry {} is longer than {MAX_ENTRY_WEIGHT} bytes", entry.id)
+    })
+}
+
+fn audit_fits(session: SessionId, audit: &AuditRecord, ordinal: u64) -> Result<(), CommitError> {
+    must(audit.session == session && audit.ordinal == ordinal, || {
+        format!("audit record {} is not number {ordinal}", audit.ordinal)
+    })?;
+    must(AuditRecord::OUTCOMES.contains(&audit.outcome), || {
+        format!("{:?} is no audit outcome", audit.outcome)
+    })?;
+    must(audit.entries.iter().all(|id| id.session == session), || {
+        "an audit record names an entry of another session".into()
+    })
+}
+
+fn records_fit(commit: &Commit) -> Result<(), CommitError> {
+    for run in &commit.runs {
+        must(run.session == commit.session, || {
+            format!("run {} is another session's", run.id)
+        })?;
+    }
+    for input in &commit.inputs {
+        must(input.id.run == commit.run && input.id.ordinal > 0, || {
+            format!("input {} did not join run {}", input.id, commit.run)
+        })?;
+        must(input.text.len() <= MAX_TEXT_BYTES, || {
+            format!("input {} is longer than {MAX_TEXT_BYTES} bytes", input.id)
+        })?;
+    }
+    Ok(())
+}
+
+fn bindings_fit(commit: &Commit) -> Result<(), CommitError> {
+    for (place, binding) in commit.bindings.iter().enumerate() {
+        must(binding.session == commit.session, || {
+            "a binding is of another session".into()
+        })?;
+        let twice = commit.bindings[..place]
+            .iter()
+            .any(|earlier| earlier.key == binding.key);
+        if twice {
+            return Err(CommitError::AlreadyBound);
+        }
+    }
+    Ok(())
+}
+
+/// Whether an id is one of the session's entries up to number `last`.
+fn within(session: SessionId, id: EntryId, last: u64) -> bool {
+    id.session == session && (1..=last).contains(&id.seq)
+}
+
+fn must(holds: bool, problem: impl FnOnce() -> String) -> Result<(), CommitError> {
+    if holds {
+        Ok(())
+    } else {
+        Err(CommitError::Malformed(problem()))
+    }
+}

@@ -1,0 +1,137 @@
+//! The engine itself: what it says it can do, and how a session's connection is opened.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use sessionplane_core::domain::capabilities::{Capabilities, Steering};
+use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::ports::clock::{Clock, Spawner};
+use sessionplane_core::ports::engine::{
+    Engine, EngineConnection, EngineDescription, EngineError, OpenSession,
+};
+
+use super::files::Folder;
+use super::run::Agent;
+use crate::adapters::engine::link::connect;
+use crate::adapters::engine::memory::Memory;
+
+/// How slowly the agent goes, so that a person can watch and steer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// The delay before each piece of a message.
+    pub delta: Duration,
+    /// The least time of a tool.
+    pub tool: Duration,
+}
+
+impl Pace {
+    /// As fast as it can.
+    pub const NONE: Self = Self {
+        delta: Duration::ZERO,
+        tool: Duration::ZERO,
+    };
+}
+
+impl Default for Pace {
+    /// An answer takes some seconds.
+    fn default() -> Self {
+        Self {
+            delta: Duration::from_millis(10),
+            tool: Duration::from_millis(250),
+        }
+    }
+}
+
+/// The agent of a fresh server. It answers questions about one folder by searching and reading it.
+pub struct DemoEngine {
+    description: EngineDescription,
+    root: Dir,
+    hidden: Vec<PathBuf>,
+    pace: Pace,
+    clock: Arc<dyn Clock>,
+    spawner: Arc<dyn Spawner>,
+}
+
+impl DemoEngine {
+    /// An agent for the folder of a handle. It reads nothing that the handle does not lead to.
+    #[must_use]
+    pub fn new(root: Dir, clock: Arc<dyn Clock>, spawner: Arc<dyn Spawner>) -> Self {
+        let description = EngineDescription {
+            name: "demo".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            capabilities: Capabilities {
+                steering: Some(Steering {
+                    after_tools: true,
+                    preempts_text: false,
+                }),
+                follow_up: true,
+                tool_progress: true,
+                usage: false,
+            },
+            settings: RunSettings::default(),
+        };
+        Self {
+            description,
+            root,
+            hidden: Vec::new(),
+            pace: Pace::default(),
+            clock,
+            spawner,
+        }
+    }
+
+    /// An agent for the folder at a path, which is opened now and never looked up again.
+    ///
+    /// # Errors
+    /// When there is no such folder, or it cannot be opened.
+    pub fn in_folder(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        spawner: Arc<dyn Spawner>,
+    ) -> io::Result<Self> {
+        let root = Dir::open_ambient_dir(path, ambient_authority())?;
+        Ok(Self::new(root, clock, spawner))
+    }
+
+    /// Neither lists nor reads what lies under this path, relative to the folder: for a data
+    /// directory that lies inside it.
+    #[must_use]
+    pub fn hiding(mut self, path: PathBuf) -> Self {
+        self.hidden.push(path);
+        self
+    }
+
+    /// Goes at this pace.
+    #[must_use]
+    pub fn at_pace(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+}
+
+#[async_trait]
+impl Engine for DemoEngine {
+    fn describe(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    async fn open(&self, open: OpenSession) -> Result<EngineConnection, EngineError> {
+        let (memory, revalidation) = Memory::read(&open).await?;
+        let root = self.root.try_clone();
+        let root = root.map_err(|error| EngineError(format!("the folder: {error}")))?;
+        let folder = Folder::new(root, self.hidden.clone());
+        let pace = self.pace;
+        let engine = move |link| Agent::new(link, pace, folder, memory).run();
+        Ok(connect(
+            &*self.spawner,
+            self.clock.clone(),
+            revalidation,
+            engine,
+        ))
+    }
+}

@@ -1,0 +1,353 @@
+//! The folder: which files there are, and their text. All reading of the outside world is here, and
+//! goes through one directory handle that no path leads out of.
+
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cap_std::fs::{Dir, DirEntry};
+
+/// Most files that are listed.
+const MOST_FILES: usize = 20_000;
+/// Most folders that are entered.
+const MOST_FOLDERS: usize = 5_000;
+/// How deep folders are entered.
+const DEEPEST: usize = 32;
+/// The largest file that is read, in bytes.
+pub(super) const MOST_FILE_BYTES: u64 = 512 * 1024;
+
+/// Folders that hold what is made or fetched, not what people wrote.
+const SKIPPED_FOLDERS: [&str; 7] = [
+    "target",
+    "node_modules",
+    "__pycache__",
+    "venv",
+    "vendor",
+    "dist",
+    "coverage",
+];
+/// Folders with a dot that people do write in.
+const DOTTED_FOLDERS: [&str; 3] = [".github", ".cargo", ".config"];
+/// Files that tools write, or that hold no text worth a search.
+const SKIPPED_ENDINGS: [&str; 11] = [
+    ".lock",
+    "-lock.json",
+    "-lock.yaml",
+    ".min.js",
+    ".min.css",
+    ".map",
+    ".svg",
+    ".pem",
+    ".key",
+    ".p12",
+    ".log",
+];
+
+/// A listed file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Listed {
+    /// Its path from the folder's root, with `/`.
+    pub(super) path: String,
+    /// Its size.
+    pub(super) bytes: u64,
+}
+
+/// What the folder holds.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Listing {
+    /// The files, in order of their paths.
+    pub(super) files: Vec<Listed>,
+    /// There are more than were listed.
+    pub(super) cut: bool,
+}
+
+/// A folder that can only be read. Its clones read the same folder.
+#[derive(Clone)]
+pub(super) struct Folder {
+    root: Arc<Dir>,
+    hidden: Arc<Vec<PathBuf>>,
+}
+
+impl Folder {
+    pub(super) fn new(root: Dir, hidden: Vec<PathBuf>) -> Self {
+        Self {
+            root: Arc::new(root),
+            hidden: Arc::new(hidden),
+        }
+    }
+
+    /// Lists the files. Blocks; leaves early once `stop` is set. Symbolic links are not followed.
+    pub(super) fn list(&self, stop: &AtomicBool) -> io::Result<Listing> {
+        let mut listing = Listing::default();
+        let mut folders = vec![Inner {
+            path: PathBuf::from("."),
+            depth: 0,
+        }];
+        // Only the folder itself must be readable.
+        self.root.entries()?;
+        let mut entered = 0;
+        while let Some(inner) = folders.pop() {
+            entered += 1;
+            listing.cut = entered > MOST_FOLDERS || listing.files.len() >= MOST_FILES;
+            if listing.cut || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            // A folder that cannot be read, or is gone by now, is as good as empty.
+            if let Ok(entries) = self.root.read_dir(&inner.path) {
+                let room = MOST_FILES.saturating_sub(listing.files.len());
+                for entry in entries.flatten().take(room) {
+                    self.add(&inner, &entry, &mut listing.files, &mut folders);
+                }
+            }
+        }
+        listing.cut |= listing.files.len() >= MOST_FILES;
+        listing.files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(listing)
+    }
+
+    /// Adds an entry of a folder to the files or to the folders that are still to be entered.
+    fn add(
+        &self,
+        inner: &Inner,
+        entry: &DirEntry,
+        files: &mut Vec<Listed>,
+        folders: &mut Vec<Inner>,
+    ) {
+        let name = entry.file_name();
+        let (Some(name), Ok(kind)) = (name.to_str(), entry.file_type()) else {
+            return;
+        };
+        let path = match inner.depth {
+            0 => PathBuf::from(name),
+            _ => inner.path.join(name),
+        };
+        if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
+            return;
+        }
+        if kind.is_dir() && inner.depth < DEEPEST && is_entered(name) {
+            let depth = inner.depth + 1;
+            folders.push(Inner { path, depth });
+        } else if kind.is_file()
+            && is_read(name)
+            && let Ok(about) = entry.metadata()
+        {
+            files.push(Listed {
+                path: slashed(&path),
+                bytes: about.len(),
+            });
+        }
+    }
+
+    /// A file's text. Blocks. `None` for what is no text, too large, hidden, or not in the folder.
+    pub(super) fn read(&self, path: &str) -> Option<String> {
+        let path = Path::new(path);
+        // A path that is not plain could name a hidden file in other words.
+        let plain = path
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        let hidden = self.hidden.iter().any(|hidden| path.starts_with(hidden));
+        if hidden || !(plain || self.hidden.is_empty()) {
+            return None;
+        }
+        // Asked before it is opened: opening a pipe would wait for somebody to write to it.
+        let about = self.root.metadata(path).ok()?;
+        if !about.is_file() || about.len() > MOST_FILE_BYTES {
+            return None;
+        }
+        let file = self.root.open(path).ok()?;
+        let mut bytes = Vec::new();
+        // One byte more than allowed, so that a file that grows meanwhile is noticed.
+        let read = file
+            .take(MOST_FILE_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .ok()?;
+        if read as u64 > MOST_FILE_BYTES || bytes.contains(&0) {
+            return None;
+        }
+        String::from_utf8(bytes).ok()
+    }
+}
+
+/// A folder on the way. Not opened before it is its turn: handles are few.
+struct Inner {
+    path: PathBuf,
+    depth: usize,
+}
+
+fn is_entered(name: &str) -> bool {
+    if name.starts_with('.') {
+        return DOTTED_FOLDERS.contains(&name);
+    }
+    !SKIPPED_FOLDERS.contains(&name)
+}
+
+/// Whether a file is one that people write. Files that commonly hold secrets are not read.
+fn is_read(name: &str) -> bool {
+    let secret = name.starts_with(".env") || name.starts_with("id_") || name == ".netrc";
+    // In a worktree, `.git` is a file.
+    !secret && name != ".git" && !SKIPPED_ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+fn slashed(path: &Path) -> String {
+    let parts: Vec<_> = path.iter().filter_map(|part| part.to_str()).collect();
+    parts.join("/")
+}
+
+impl Listing {
+    /// The folder that a word names: by its whole path, or by the end of it where only one fits
+    /// best.
+    pub(super) fn folder(&self, word: &str) -> Option<String> {
+        let word = word.trim_matches('/').trim_start_matches("./");
+        let folders = || self.files.iter().flat_map(|file| parents(&file.path));
+        let ends = |folder: &&str| {
+            folder
+                .strip_suffix(word)
+                .is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        };
+        if word.is_empty() {
+            return None;
+        }
+        folders()
+            .filter(ends)
+            .min_by_key(|folder| (folder.len(), *folder))
+            .map(str::to_owned)
+    }
+
+    /// The files that a word names: by their path or the end of it.
+    pub(super) fn named(&self, word: &str) -> Vec<&Listed> {
+        let word = word.trim_start_matches("./").trim_start_matches('/');
+        let ends = |file: &&Listed| {
+            file.path
+                .strip_suffix(word)
+                .is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        };
+        self.files.iter().filter(ends).collect()
+    }
+}
+
+/// The folders that a path lies in, outermost first.
+pub(super) fn parents(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(at, _)| &path[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use cap_std::ambient_authority;
+
+    use super::*;
+
+    fn folder(at: &Path, hidden: &[&str]) -> Folder {
+        let root = Dir::open_ambient_dir(at, ambient_authority()).expect("a folder");
+        Folder::new(root, hidden.iter().map(PathBuf::from).collect())
+    }
+
+    fn paths(folder: &Folder) -> Vec<String> {
+        let listing = folder.list(&AtomicBool::new(false)).expect("a listing");
+        listing.files.into_iter().map(|file| file.path).collect()
+    }
+
+    #[test]
+    fn what_people_wrote_is_listed_and_nothing_else() {
+        let at = tempfile::tempdir().expect("a folder");
+        for path in [
+            "src/a.rs",
+            "b.md",
+            "target/x.rs",
+            ".git/config",
+            "node_modules/m.js",
+            "Cargo.lock",
+            ".env",
+            "data/token",
+            ".github/ci.yml",
+        ] {
+            let path = at.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs::write(path, "text").expect("written");
+        }
+        let folder = folder(at.path(), &["data"]);
+        assert_eq!(paths(&folder), [".github/ci.yml", "b.md", "src/a.rs"]);
+        for path in ["data/token", "./data/token", "src/../data/token"] {
+            assert_eq!(folder.read(path), None, "{path} was read");
+        }
+        assert_eq!(folder.read("b.md").as_deref(), Some("text"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn b48_nothing_leads_out_of_the_folder() {
+        use std::os::unix::fs::symlink;
+        let outside = tempfile::tempdir().expect("a folder");
+        fs::write(outside.path().join("secret.txt"), "secret").expect("written");
+        let at = tempfile::tempdir().expect("a folder");
+        symlink(outside.path(), at.path().join("folder")).expect("linked");
+        symlink(
+            outside.path().join("secret.txt"),
+            at.path().join("file.txt"),
+        )
+        .expect("linked");
+        let folder = folder(at.path(), &[]);
+        assert_eq!(paths(&folder), [""; 0]);
+        let absolute = outside.path().join("secret.txt");
+        let upwards = format!(
+            "../{}/secret.txt",
+            outside
+                .path()
+                .file_name()
+                .expect("a name")
+                .to_str()
+                .expect("text")
+        );
+        for path in [
+            "file.txt",
+            "folder/secret.txt",
+            absolute.to_str().expect("text"),
+            &upwards,
+        ] {
+            assert_eq!(folder.read(path), None, "{path} was read");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_or_too_large_is_not_read() {
+        let at = tempfile::tempdir().expect("a folder");
+        let large = usize::try_from(MOST_FILE_BYTES).expect("fits") + 1;
+        for (name, bytes) in [
+            ("nul", b"a\0b".to_vec()),
+            ("latin", b"caf\xe9".to_vec()),
+            ("large", vec![b'a'; large]),
+        ] {
+            fs::write(at.path().join(name), bytes).expect("written");
+        }
+        let folder = folder(at.path(), &[]);
+        assert_eq!(paths(&folder), ["large", "latin", "nul"]);
+        for name in ["nul", "latin", "large", "missing"] {
+            assert_eq!(folder.read(name), None, "{name} was read");
+        }
+    }
+
+    #[test]
+    fn a_place_is_found_by_the_end_of_its_path() {
+        let file = |path: &str| Listed {
+            path: path.to_owned(),
+            bytes: 1,
+        };
+        let listing = Listing {
+            files: ["server/core/src/a.rs", "server/src/a.rs", "x/b.rs"]
+                .map(file)
+                .to_vec(),
+            cut: false,
+        };
+        assert_eq!(listing.folder("core").as_deref(), Some("server/core"));
+        assert_eq!(
+            listing.folder("server/core/").as_deref(),
+            Some("server/core")
+        );
+        assert_eq!(listing.folder("src").as_deref(), Some("server/src"));
+        assert_eq!(listing.folder("ore"), None);
+        assert_eq!(listing.named("a.rs").len(), 2);
+        assert_eq!(listing.named("core/src/a.rs").len(), 1);
+    }
+}

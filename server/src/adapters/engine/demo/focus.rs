@@ -1,0 +1,319 @@
+//! What the agent looks for just now and where, and how questions and steers change that.
+
+use super::files::{Listed, Listing};
+use super::question::{Form, Question, Role, Word};
+use super::scan::{MOST_TERMS, Wanted};
+use super::term::Term;
+
+/// How much a word of an earlier question still counts when a later one refers to it.
+const EARLIER: f64 = 0.35;
+/// How many of them are kept.
+const MOST_EARLIER: usize = 4;
+
+/// What is looked for, and where.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Focus {
+    /// What is looked for.
+    pub(super) terms: Vec<Term>,
+    /// Folders or files to look in; empty: everywhere.
+    pub(super) within: Vec<String>,
+    /// Folders or files to leave out.
+    pub(super) without: Vec<String>,
+    /// Files that were named: they are read first.
+    pub(super) named: Vec<String>,
+    /// The question as it was put, where it is a sentence.
+    pub(super) asked: Option<String>,
+}
+
+impl Focus {
+    /// Begins with a question. `continues`: it follows up on what is in focus now. Returns what is
+    /// worth telling about it, as sentences.
+    pub(super) fn ask(
+        &mut self,
+        question: &Question,
+        listing: &Listing,
+        continues: bool,
+    ) -> Vec<String> {
+        let earlier = std::mem::take(self);
+        self.asked.clone_from(&question.sentence);
+        let own = question
+            .words
+            .iter()
+            .filter(|word| word.role == Role::Seek)
+            .count();
+        let alone = !question.refers_back && (own > 1 || !continues);
+        if question.about_all || alone {
+            return self.take(question, listing, false);
+        }
+        let mut said = self.take(question, listing, true);
+        if self.within.is_empty() && self.without.is_empty() {
+            self.within = earlier.within;
+            self.without = earlier.without;
+        }
+        let whole = self.terms.is_empty();
+        let mut kept: Vec<Term> = earlier.terms;
+        kept.retain(|term| !self.terms.iter().any(|own| own.text == term.text));
+        kept.truncate(if whole { MOST_TERMS } else { MOST_EARLIER });
+        if !kept.is_empty() {
+            said.push(format!("I keep in mind what we had: {}.", quoted(&kept)));
+        }
+        for mut term in kept {
+            if !whole {
+                term.weight *= EARLIER;
+            }
+            self.add(term);
+        }
+        said
+    }
+
+    /// Adds to, narrows or replaces what is looked for. Returns what changed, as sentences.
+    pub(super) fn steer(&mut self, question: &Question, listing: &Listing) -> Vec<String> {
+        let mut new = Self::default();
+        let mut said = new.take(question, listing, true);
+        if new == Self::default() {
+            said.push("I see nothing in that to look for, so I go on as before.".to_owned());
+            return said;
+        }
+        if question.replaces && !new.terms.is_empty() {
+            self.terms.clear();
+            self.named.clear();
+            said.push(format!("I look for {} instead.", quoted(&new.terms)));
+        } else if !new.terms.is_empty() {
+            said.push(format!("I also look for {}.", quoted(&new.terms)));
+        }
+        // What somebody adds on the way matters to them more than what was there.
+        for mut term in new.terms.into_iter().rev() {
+            term.weight *= 1.5;
+            self.terms.retain(|known| known.text != term.text);
+            self.terms.insert(0, term);
+        }
+        self.terms.truncate(MOST_TERMS);
+        if !new.within.is_empty() {
+            self.within = new.within;
+        }
+        self.without.extend(new.without);
+        self.named.extend(new.named);
+        said
+    }
+
+    /// What to search for.
+    pub(super) fn wanted(&self) -> Wanted {
+        Wanted {
+            terms: self.terms.clone(),
+            asked: self.asked.clone(),
+        }
+    }
+
+    /// The files to look in.
+    pub(super) fn files(&self, listing: &Listing) -> Vec<Listed> {
+        let admitted = |file: &&Listed| self.admits(&file.path);
+        listing.files.iter().filter(admitted).cloned().collect()
+    }
+
+    fn admits(&self, path: &str) -> bool {
+        let in_any = |places: &[String]| places.iter().any(|place| lies_in(path, place));
+        (self.within.is_empty() || in_any(&self.within)) && !in_any(&self.without)
+    }
+
+    /// Takes a question's words as terms and places. `steers`: plain words after `in` are places
+    /// too, where there are such.
+    fn take(&mut self, question: &Question, listing: &Listing, steers: bool) -> Vec<String> {
+        let mut said = Vec::new();
+        for word in &question.words {
+            if !self.take_place(word, listing, steers, &mut said) {
+                self.take_terms(word);
+            }
+        }
+        said
+    }
+
+    fn take_place(
+        &mut self,
+        word: &Word,
+        listing: &Listing,
+        steers: bool,
+        said: &mut Vec<String>,
+    ) -> bool {
+        let plain_place = steers && word.role != Role::Seek && word.form != Form::Quoted;
+        if word.form != Form::Path && !plain_place {
+            return false;
+        }
+        let folder = listing.folder(&word.text);
+        let files = listing.named(&word.text);
+        let place = match (&folder, files.first()) {
+            (Some(folder), _) => folder.clone(),
+            (None, Some(file)) => file.path.clone(),
+            (None, None) => return Self::no_place(word, said),
+        };
+        match word.role {
+            Role::Without => {
+                said.push(format!("I leave out `{place}`."));
+                self.without.push(place);
+            }
+            Role::Seek if folder.is_none() => {
+                let paths = files.iter().take(3).map(|file| file.path.clone());
+                self.named.extend(paths);
+            }
+            Role::Within | Role::Seek => {
+                said.push(format!("I look only in `{place}`."));
+                self.within.push(place);
+            }
+        }
+        true
+    }
+
+    /// A path that is not there is looked for as text; a place that is not there is told.
+    fn no_place(word: &Word, said: &mut Vec<String>) -> bool {
+        if word.form == Form::Path && word.role != Role::Seek {
+            said.push(format!("There is no `{}` here.", word.text));
+        }
+        word.role == Role::Without
+    }
+
+    fn take_terms(&mut self, word: &Word) {
+        match word.form {
+            Form::Plain => self.add(Term::word(&word.text)),
+            Form::Quoted | Form::Path => self.add(Term::verbatim(&word.text)),
+            Form::Code => {
+                self.add(Term::verbatim(&word.text));
+                for part in parts(&word.text) {
+                    let mut term = Term::word(&part);
+                    term.weight = 0.4;
+                    self.add(term);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, term: Term) {
+        let known = self.terms.iter().any(|known| known.text == term.text);
+        if !known && self.terms.len() < MOST_TERMS {
+            self.terms.push(term);
+        }
+    }
+}
+
+/// Terms as a sentence names them.
+pub(super) fn quoted(terms: &[Term]) -> String {
+    let texts: Vec<String> = terms
+        .iter()
+        .map(|term| format!("`{}`", term.text))
+        .collect();
+    match texts.as_slice() {
+        [] => "nothing".to_owned(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+fn lies_in(path: &str, place: &str) -> bool {
+    path.strip_prefix(place)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The words of an identifier.
+fn parts(identifier: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut before = ' ';
+    for c in identifier.chars() {
+        let begins = !c.is_alphanumeric() || (c.is_uppercase() && before.is_lowercase());
+        if begins {
+            parts.push(String::new());
+        }
+        if let Some(last) = parts.last_mut().filter(|_| c.is_alphanumeric()) {
+            last.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    parts.retain(|part| part.len() >= 3);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing() -> Listing {
+        let file = |path: &str| Listed {
+            path: path.to_owned(),
+            bytes: 1,
+        };
+        let paths = [
+            "docs/a.md",
+            "server/core/src/harbour.rs",
+            "server/src/main.rs",
+            "tests/a.rs",
+        ];
+        Listing {
+            files: paths.map(file).to_vec(),
+            cut: false,
+        }
+    }
+
+    fn paths(focus: &Focus) -> Vec<String> {
+        focus
+            .files(&listing())
+            .into_iter()
+            .map(|file| file.path)
+            .collect()
+    }
+
+    fn texts(focus: &Focus) -> Vec<&str> {
+        focus.terms.iter().map(|term| term.text.as_str()).collect()
+    }
+
+    #[test]
+    fn a_steer_narrows_adds_and_says_so() {
+        let mut focus = Focus::default();
+        focus.ask(
+            &Question::read("where is the harbour gate painted?"),
+            &listing(),
+            false,
+        );
+        assert_eq!(texts(&focus), ["harbour", "gate", "painted"]);
+        let said = focus.steer(&Question::read("look in server/core"), &listing());
+        assert_eq!(said, ["I look only in `server/core`."]);
+        assert_eq!(paths(&focus), ["server/core/src/harbour.rs"]);
+        let said = focus.steer(&Question::read("also retries"), &listing());
+        assert_eq!(said, ["I also look for `retries`."]);
+        assert_eq!(texts(&focus), ["retries", "harbour", "gate", "painted"]);
+        let said = focus.steer(&Question::read("look in docs, not in tests"), &listing());
+        assert_eq!(said, ["I look only in `docs`.", "I leave out `tests`."]);
+        let said = focus.steer(&Question::read("sled instead"), &listing());
+        assert_eq!(said, ["I look for `sled` instead."]);
+        assert_eq!(texts(&focus), ["sled"]);
+        let said = focus.steer(&Question::read("hm, ok"), &listing());
+        assert_eq!(said.len(), 1);
+    }
+
+    #[test]
+    fn a_follow_up_keeps_earlier_words_in_mind() {
+        let mut focus = Focus::default();
+        focus.ask(
+            &Question::read("where is the harbour painted?"),
+            &listing(),
+            false,
+        );
+        focus.ask(
+            &Question::read("and where is it renewed?"),
+            &listing(),
+            true,
+        );
+        assert_eq!(texts(&focus), ["renewed", "harbour", "painted"]);
+        assert!(focus.terms[1].weight < focus.terms[0].weight);
+        focus.ask(&Question::read("Show the sled adapter"), &listing(), false);
+        assert_eq!(texts(&focus), ["sled", "adapter"]);
+    }
+
+    #[test]
+    fn a_named_file_is_read_and_an_identifier_is_taken_apart() {
+        let mut focus = Focus::default();
+        focus.ask(
+            &Question::read("what does main.rs do with HarbourGate?"),
+            &listing(),
+            false,
+        );
+        assert_eq!(focus.named, ["server/src/main.rs"]);
+        assert_eq!(texts(&focus), ["harbourgate", "harbour", "gate"]);
+    }
+}

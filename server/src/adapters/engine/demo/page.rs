@@ -1,0 +1,227 @@
+//! A file's text as a reader sees it: what a line defines, what encloses it, an excerpt around it.
+
+use std::fmt::Write as _;
+
+use sessionplane_core::domain::text::head;
+
+/// How many lines an excerpt shows before and after its own.
+const AROUND: usize = 4;
+/// How much of a line is shown, in bytes.
+const LINE_BYTES: usize = 140;
+/// How far above a line its enclosing definition is looked for.
+const FAR: usize = 400;
+
+/// Words that may stand before a definition's own word.
+const MODIFIERS: [&str; 14] = [
+    "pub",
+    "pub(crate)",
+    "pub(super)",
+    "async",
+    "unsafe",
+    "extern",
+    "export",
+    "default",
+    "public",
+    "private",
+    "protected",
+    "static",
+    "abstract",
+    "final",
+];
+/// Words that begin a definition.
+const DEFINERS: [&str; 20] = [
+    "fn",
+    "struct",
+    "enum",
+    "trait",
+    "type",
+    "mod",
+    "const",
+    "impl",
+    "union",
+    "macro_rules!",
+    "def",
+    "class",
+    "function",
+    "interface",
+    "func",
+    "message",
+    "service",
+    "rpc",
+    "namespace",
+    "record",
+];
+
+/// What a line defines: the word that says so, and the name.
+pub(super) fn definition(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    if let Some(heading) = line.strip_prefix('#') {
+        let title = heading.trim_start_matches('#');
+        return title.starts_with(' ').then_some(("section", title.trim()));
+    }
+    let mut words = line
+        .split_whitespace()
+        .skip_while(|word| MODIFIERS.contains(word));
+    let mut definer = words.next()?;
+    let mut name = words.next()?;
+    if definer == "const" && name == "fn" {
+        definer = name;
+        name = words.next()?;
+    }
+    // `impl<T> Trait for Type` and `fn name<T>(...)` glue what follows to the word.
+    let (word, _) = definer.split_once('<').unwrap_or((definer, ""));
+    let definer = DEFINERS.iter().find(|known| **known == word)?;
+    let end = name.find(|c: char| !(c.is_alphanumeric() || "_-.".contains(c)));
+    let name = &name[..end.unwrap_or(name.len())];
+    (!name.is_empty()).then_some((definer, name))
+}
+
+/// What encloses a line, given by its index, as a sentence names it: a definition in backticks, or
+/// the heading above it.
+pub(super) fn enclosing(lines: &[&str], at: usize) -> Option<String> {
+    let own = lines.get(at)?;
+    if let Some(defined) = definition(own) {
+        return Some(display(defined));
+    }
+    // A comment speaks of what follows it.
+    let is_comment = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("//") || line.starts_with("#[") || line.starts_with('@')
+    };
+    if is_comment(own) {
+        let follows = lines[at..].iter().take(60).find(|line| !is_comment(line));
+        if let Some(defined) = follows.and_then(|line| definition(line)) {
+            return Some(display(defined));
+        }
+    }
+    let mut inner = indent(own);
+    for line in lines[..at].iter().rev().take(FAR) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let outer = indent(line) < inner;
+        match definition(line) {
+            Some(defined) if outer || defined.0 == "section" => return Some(display(defined)),
+            _ => {}
+        }
+        // The end of a parameter list is as far out as the definition that it belongs to.
+        if !line.trim_start().starts_with(')') {
+            inner = inner.min(indent(line).max(1));
+        }
+    }
+    None
+}
+
+fn display((definer, name): (&str, &str)) -> String {
+    let name = shown(name);
+    if definer == "section" {
+        return format!("section \"{name}\"");
+    }
+    format!("`{definer} {name}`")
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// The lines around one, numbered from 1, with a mark before it.
+pub(super) fn excerpt(lines: &[&str], at: usize) -> String {
+    let from = at.saturating_sub(AROUND);
+    let to = (at + AROUND + 1).min(lines.len());
+    let width = to.to_string().len();
+    let mut text = String::new();
+    for (index, line) in lines.iter().enumerate().take(to).skip(from) {
+        let mark = if index == at { '>' } else { ' ' };
+        let number = index + 1;
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {mark} {number:>width$} | {}", shown(line));
+    }
+    text
+}
+
+/// A line as it may be shown: short, and without characters that move or recolour a terminal.
+pub(super) fn shown(line: &str) -> String {
+    let cut = head(line.trim_end(), LINE_BYTES);
+    let mut text: String = cut.chars().map(visible).collect();
+    if cut.len() < line.trim_end().len() {
+        text.push('\u{2026}');
+    }
+    text
+}
+
+fn visible(c: char) -> char {
+    match c {
+        '\t' => ' ',
+        '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_of_many_languages_are_seen() {
+        for (line, expected) in [
+            ("    pub(crate) async fn append(&self) {", ("fn", "append")),
+            ("pub const fn from_millis(m: u64)", ("fn", "from_millis")),
+            ("const MAX: usize = 1;", ("const", "MAX")),
+            ("impl Gate for Harbour {", ("impl", "Gate")),
+            ("message HarbourGate {", ("message", "HarbourGate")),
+            ("export default class App extends X {", ("class", "App")),
+            ("def check(self):", ("def", "check")),
+            ("## 6. Observation", ("section", "6. Observation")),
+        ] {
+            assert_eq!(definition(line), Some(expected), "{line}");
+        }
+        for line in [
+            "let x = 1;",
+            "// fn x",
+            "#[test]",
+            "return",
+            "type",
+            "fn (x)",
+        ] {
+            assert_eq!(definition(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_knows_what_it_is_part_of() {
+        let text = "struct A {\n    x: u8,\n}\n\nimpl A {\n    /// Adds.\n    fn add(\n        &self,\n    ) {\n        let y = 1;\n    }\n}";
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(enclosing(&lines, 1).as_deref(), Some("`struct A`"));
+        assert_eq!(enclosing(&lines, 5).as_deref(), Some("`fn add`"));
+        assert_eq!(enclosing(&lines, 9).as_deref(), Some("`fn add`"));
+        assert_eq!(enclosing(&lines, 3), None);
+        let text = "# Title\n\ntext\n\nmore";
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(enclosing(&lines, 4).as_deref(), Some("section \"Title\""));
+    }
+
+    #[test]
+    fn what_is_shown_cannot_speak_to_a_terminal() {
+        assert_eq!(
+            shown("\u{1b}[31mred\u{202e}\ttab"),
+            "\u{fffd}[31mred\u{fffd} tab"
+        );
+        let long = "\u{e9}".repeat(200);
+        assert!(shown(&long).len() <= LINE_BYTES + 3);
+    }
+
+    #[test]
+    fn an_excerpt_marks_its_line() {
+        let lines: Vec<String> = (1..=20).map(|n| format!("line {n}")).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let text = excerpt(&lines, 9);
+        assert!(text.contains("  > 10 | line 10\n"));
+        assert_eq!(text.lines().count(), 9);
+        assert_eq!(excerpt(&lines, 0).lines().count(), 5);
+    }
+}

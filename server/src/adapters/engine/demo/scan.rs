@@ -1,0 +1,186 @@
+//! Searches files for terms and counts what is found. Says nothing about which find is good.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::files::{Folder, Listed, MOST_FILE_BYTES};
+use super::page::definition;
+use super::term::{Quality, Term};
+
+/// Most terms of one search: a bit each.
+pub(super) const MOST_TERMS: usize = 16;
+/// Most lines that are remembered of one file.
+const MOST_LINES: usize = 400;
+
+/// A set of terms, by their places in the search.
+pub(super) type Terms = u16;
+
+/// What is searched for.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Wanted {
+    pub(super) terms: Vec<Term>,
+    /// The question in lower case. Where it stands word for word, it is somebody's example of a
+    /// question and no answer.
+    pub(super) asked: Option<String>,
+}
+
+/// A line that holds terms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Line {
+    /// Its number, from 1.
+    pub(super) number: usize,
+    pub(super) exact: Terms,
+    pub(super) loose: Terms,
+    /// Those that are in the name which the line defines.
+    pub(super) defines: Terms,
+    /// It is in the tests that a file of code ends with, or only imports something.
+    pub(super) aside: bool,
+}
+
+/// A file that holds terms, in its text or its path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct FileHits {
+    pub(super) path: String,
+    pub(super) in_path: Terms,
+    pub(super) lines: Vec<Line>,
+}
+
+/// What a search found so far.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Found {
+    /// Files whose text was read.
+    pub(super) read: usize,
+    /// Bytes that were read.
+    pub(super) bytes: u64,
+    /// Lines that hold a term.
+    pub(super) lines: usize,
+    /// For each term, the number of files whose text holds it.
+    pub(super) holding: [usize; MOST_TERMS],
+    /// Files that hold terms.
+    pub(super) files: Vec<FileHits>,
+    /// The search ended before all files were read.
+    pub(super) cut: bool,
+}
+
+impl Found {
+    /// Adds what another part of the search found.
+    pub(super) fn add(&mut self, other: Self) {
+        self.read += other.read;
+        self.bytes += other.bytes;
+        self.lines += other.lines;
+        for (sum, more) in self.holding.iter_mut().zip(other.holding) {
+            *sum += more;
+        }
+        self.files.extend(other.files);
+        self.cut |= other.cut;
+    }
+}
+
+/// Searches some files. Blocks; leaves between two files once `stop` is set.
+pub(super) fn scan(folder: &Folder, files: &[Listed], wanted: &Wanted, stop: &AtomicBool) -> Found {
+    let mut found = Found::default();
+    for file in files {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let in_path = in_path(&file.path, &wanted.terms);
+        let text = (file.bytes <= MOST_FILE_BYTES)
+            .then(|| folder.read(&file.path))
+            .flatten();
+        let Some(text) = text else {
+            continue;
+        };
+        found.read += 1;
+        found.bytes += text.len() as u64;
+        let lines = lines(&text, wanted);
+        found.lines += lines.len();
+        let held = lines
+            .iter()
+            .fold(0, |held, line| held | line.exact | line.loose);
+        for (at, holding) in found.holding.iter_mut().enumerate() {
+            *holding += usize::from(held & (1 << at) != 0);
+        }
+        if !lines.is_empty() || in_path != 0 {
+            let path = file.path.clone();
+            found.files.push(FileHits {
+                path,
+                in_path,
+                lines,
+            });
+        }
+    }
+    found
+}
+
+fn in_path(path: &str, terms: &[Term]) -> Terms {
+    let lower = path.to_ascii_lowercase();
+    set_of(terms, |term| term.find(path, &lower).is_some())
+}
+
+fn set_of(terms: &[Term], mut holds: impl FnMut(&Term) -> bool) -> Terms {
+    let terms = terms.iter().take(MOST_TERMS).enumerate();
+    terms.fold(0, |set, (at, term)| set | (Terms::from(holds(term)) << at))
+}
+
+fn lines(text: &str, wanted: &Wanted) -> Vec<Line> {
+    let terms = &wanted.terms;
+    let lower = text.to_ascii_lowercase();
+    let present: Vec<bool> = terms.iter().map(|term| term.may_be_in(&lower)).collect();
+    if !present.contains(&true) {
+        return Vec::new();
+    }
+    let mut in_tests = false;
+    let mut hits = Vec::new();
+    for (at, (line, lower)) in text.lines().zip(lower.lines()).enumerate() {
+        in_tests |= line.starts_with("#[cfg(test)]");
+        if wanted
+            .asked
+            .as_ref()
+            .is_some_and(|asked| lower.contains(asked))
+        {
+            continue;
+        }
+        if let Some(mut hit) = hit(at + 1, line, lower, terms, &present) {
+            hit.aside = in_tests || is_import(line);
+            hits.push(hit);
+        }
+        if hits.len() >= MOST_LINES {
+            break;
+        }
+    }
+    hits
+}
+
+fn is_import(line: &str) -> bool {
+    let line = line.trim_start();
+    ["use ", "pub use ", "import ", "from ", "#include"]
+        .iter()
+        .any(|word| line.starts_with(word))
+}
+
+fn hit(number: usize, text: &str, lower: &str, terms: &[Term], present: &[bool]) -> Option<Line> {
+    let mut line = Line {
+        number,
+        exact: 0,
+        loose: 0,
+        defines: 0,
+        aside: false,
+    };
+    for (at, term) in terms.iter().take(MOST_TERMS).enumerate() {
+        match present[at].then(|| term.find(text, lower)).flatten() {
+            Some(Quality::Exact) => line.exact |= 1 << at,
+            Some(Quality::Loose) => line.loose |= 1 << at,
+            None => {}
+        }
+    }
+    let held = line.exact | line.loose;
+    if held == 0 {
+        return None;
+    }
+    // A block of methods, a file named elsewhere and a heading say little of their own.
+    let says = |by: &str| !["impl", "mod", "section"].contains(&by);
+    if let Some((_, name)) = definition(text).filter(|(by, _)| says(by)) {
+        let lower = name.to_ascii_lowercase();
+        line.defines = held & set_of(terms, |term| term.find(name, &lower).is_some());
+    }
+    Some(line)
+}

@@ -1,0 +1,177 @@
+//! The agent's three tools: list the folder, search it, read around a line.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use serde_json::json;
+
+use super::files::{Folder, Listing, parents};
+use super::focus::Focus;
+use super::page::{enclosing, excerpt, shown};
+use super::rank::{Place, rank};
+use super::scan::{Found, scan};
+use super::voice::{Stop, Voice};
+
+/// Files of one part of a search, after which commands are heard and progress is told.
+const PART_FILES: usize = 48;
+/// How many parts are slowed down for watching; later ones take the time they take.
+const WATCHED_PARTS: usize = 8;
+/// Most bytes that one search reads.
+const MOST_BYTES: u64 = 128 * 1024 * 1024;
+/// The longest that one search takes.
+const LONGEST: Duration = Duration::from_secs(10);
+/// How many places a search gives back.
+const PLACES: usize = 8;
+/// Most lines of the overview that `list_files` gives back.
+const OVERVIEW_LINES: usize = 40;
+
+/// A place and what stands there.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Sight {
+    pub(super) place: Place,
+    /// Its line.
+    pub(super) line: String,
+    /// What encloses it.
+    pub(super) inside: Option<String>,
+    /// The lines around it.
+    pub(super) excerpt: String,
+}
+
+/// Lists the folder's files.
+pub(super) async fn list_files(voice: &mut Voice, folder: &Folder) -> Result<Listing, Stop> {
+    let call = voice.call("list_files", &json!({"path": "."})).await?;
+    let reader = folder.clone();
+    match voice.work(move |stop| reader.list(stop)).await? {
+        Ok(listing) => {
+            voice.give_back(call, overview(&listing), false).await?;
+            Ok(listing)
+        }
+        Err(error) => {
+            voice.give_back(call, error.to_string(), true).await?;
+            Err(Stop::folder(&error))
+        }
+    }
+}
+
+/// Searches the files in focus, and looks at the best places.
+pub(super) async fn search(
+    voice: &mut Voice,
+    folder: &Folder,
+    focus: &Focus,
+    listing: &Listing,
+) -> Result<(Found, Vec<Sight>), Stop> {
+    let terms: Vec<&str> = focus.terms.iter().map(|term| term.text.as_str()).collect();
+    let input = json!({"terms": terms, "in": focus.within, "not_in": focus.without});
+    let call = voice.call("search", &input).await?;
+    let files = focus.files(listing);
+    let mut found = Found::default();
+    let mut budget = voice.link.timer(LONGEST);
+    for (number, part) in files.chunks(PART_FILES).enumerate() {
+        let over = (&mut budget).now_or_never().is_some() || found.bytes > MOST_BYTES;
+        if over {
+            found.cut = true;
+            break;
+        }
+        if number < WATCHED_PARTS {
+            voice.link.pause(voice.pace.tool / 4).await?;
+        }
+        let (reader, part, wanted) = (folder.clone(), part.to_vec(), focus.wanted());
+        let more = voice
+            .work(move |stop| scan(&reader, &part, &wanted, stop))
+            .await?;
+        found.add(more);
+        voice.progress(&call, status(&found, files.len())).await?;
+    }
+    let places = rank(&found, &focus.terms, PLACES);
+    let reader = folder.clone();
+    let sights = voice.work(move |_| look(&reader, places)).await?;
+    let mut output = status(&found, files.len());
+    for sight in &sights {
+        let Place { path, line, .. } = &sight.place;
+        let _ = writeln!(output, "{path}:{line}: {}", sight.line.trim_start());
+    }
+    voice.give_back(call, output, false).await?;
+    Ok((found, sights))
+}
+
+/// Reads around a place, for everyone to see.
+pub(super) async fn read_file(voice: &mut Voice, sight: &Sight) -> Result<(), Stop> {
+    let input = json!({"path": sight.place.path, "line": sight.place.line});
+    let call = voice.call("read_file", &input).await?;
+    voice.give_back(call, sight.excerpt.clone(), false).await
+}
+
+/// Reads the beginning of a file that was named or that introduces the folder.
+pub(super) async fn read_head(
+    voice: &mut Voice,
+    folder: &Folder,
+    path: &str,
+) -> Result<Option<String>, Stop> {
+    let call = voice
+        .call("read_file", &json!({"path": path, "line": 1}))
+        .await?;
+    let (reader, wanted) = (folder.clone(), path.to_owned());
+    let text = voice.work(move |_| reader.read(&wanted)).await?;
+    let output = match &text {
+        Some(text) => text
+            .lines()
+            .take(40)
+            .map(shown)
+            .collect::<Vec<_>>()
+            .join("\n"),
+        None => "not a text file of up to 512 KiB".to_owned(),
+    };
+    voice.give_back(call, output, text.is_none()).await?;
+    Ok(text)
+}
+
+/// Looks at places; those whose file changed or vanished meanwhile fall away.
+fn look(folder: &Folder, places: Vec<Place>) -> Vec<Sight> {
+    let look = |place: Place| {
+        let text = folder.read(&place.path)?;
+        let lines: Vec<&str> = text.lines().collect();
+        let at = place.line.checked_sub(1)?;
+        Some(Sight {
+            line: shown(lines.get(at)?),
+            inside: enclosing(&lines, at),
+            excerpt: excerpt(&lines, at),
+            place,
+        })
+    };
+    places.into_iter().filter_map(look).collect()
+}
+
+fn status(found: &Found, files: usize) -> String {
+    format!(
+        "read {} of {files} files; {} lines match\n",
+        found.read, found.lines
+    )
+}
+
+/// The folders with their numbers of files, and the files at the top.
+fn overview(listing: &Listing) -> String {
+    let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in &listing.files {
+        for folder in parents(&file.path).take(2) {
+            *folders.entry(folder).or_default() += 1;
+        }
+    }
+    let more = if listing.cut {
+        " (more were not listed)"
+    } else {
+        ""
+    };
+    let mut text = format!("{} files{more}\n", listing.files.len());
+    let folders = folders.iter().map(|(folder, count)| {
+        let indent = "  ".repeat(folder.matches('/').count());
+        format!("{indent}{folder}/ ({count})")
+    });
+    let top = listing.files.iter().filter(|file| !file.path.contains('/'));
+    let top = top.map(|file| shown(&file.path));
+    for line in folders.chain(top).take(OVERVIEW_LINES) {
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}

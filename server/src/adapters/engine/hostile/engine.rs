@@ -1,0 +1,201 @@
+//! The engine itself: plays broken plans.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use sessionplane_core::domain::capabilities::Capabilities;
+use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::ports::clock::{Clock, Spawner};
+use sessionplane_core::ports::engine::{
+    Engine, EngineConnection, EngineDescription, EngineError, EngineEvent, OpenSession,
+    Revalidation, StopReason,
+};
+
+use super::mangle::{hit, mangle};
+use super::options::{AbortManner, FollowUpManner, HostileOptions};
+use super::plan::{self, Beat, Labels};
+use crate::adapters::engine::link::{Halt, Link, Prompt, connect};
+
+/// How often it says something while it ignores an abort.
+const MURMUR: Duration = Duration::from_millis(100);
+
+/// An engine that cannot be steered, says that it takes follow-ups, and breaks every habit that its
+/// options name. For tests.
+pub struct HostileEngine {
+    description: EngineDescription,
+    options: HostileOptions,
+    clock: Arc<dyn Clock>,
+    spawner: Arc<dyn Spawner>,
+}
+
+impl HostileEngine {
+    /// An engine that these options determine.
+    #[must_use]
+    pub fn new(options: HostileOptions, clock: Arc<dyn Clock>, spawner: Arc<dyn Spawner>) -> Self {
+        let description = EngineDescription {
+            name: "hostile".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            capabilities: Capabilities {
+                steering: None,
+                follow_up: true,
+                tool_progress: true,
+                usage: true,
+            },
+            settings: RunSettings::default(),
+        };
+        Self {
+            description,
+            options,
+            clock,
+            spawner,
+        }
+    }
+}
+
+#[async_trait]
+impl Engine for HostileEngine {
+    fn describe(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    async fn open(&self, open: OpenSession) -> Result<EngineConnection, EngineError> {
+        // It forgets every conversation, and says so where there is one.
+        let revalidation = match open.leaf {
+            None => Revalidation::Current,
+            Some(_) => Revalidation::Replaced,
+        };
+        let options = self.options;
+        let mut seed = [0; 32];
+        seed[..16].copy_from_slice(&open.session.to_bytes());
+        seed[16..24].copy_from_slice(&options.seed.to_be_bytes());
+        let engine = move |link| {
+            let player = Player {
+                link,
+                options,
+                chance: StdRng::from_seed(seed),
+                labels: Labels::new(options.labels),
+            };
+            player.run()
+        };
+        Ok(connect(
+            &*self.spawner,
+            self.clock.clone(),
+            revalidation,
+            engine,
+        ))
+    }
+}
+
+struct Player {
+    link: Link,
+    options: HostileOptions,
+    chance: StdRng,
+    labels: Labels,
+}
+
+/// The engine leaves for good.
+struct Left;
+
+impl Player {
+    async fn run(mut self) {
+        while let Some(prompt) = self.link.next_prompt().await {
+            if self.perform(&prompt).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn perform(&mut self, prompt: &Prompt) -> Result<(), Left> {
+        let mut beats = self.draw(prompt).into_iter();
+        match self.play(&mut beats).await? {
+            Some(Halt::Gone) => Err(Left),
+            Some(Halt::Aborted) => self.abort(beats).await,
+            None => {
+                self.link.ignore_aborts();
+                Ok(())
+            }
+        }
+    }
+
+    fn draw(&mut self, prompt: &Prompt) -> Vec<Beat> {
+        let mut beats = plan::draw(&mut self.chance, &mut self.labels);
+        match (prompt.input, self.options.follow_up) {
+            (Some(input), FollowUpManner::Shown) => {
+                let shown = Beat {
+                    pause: Duration::ZERO,
+                    event: EngineEvent::InputShown { input },
+                };
+                beats.insert(0, shown);
+            }
+            (Some(_), FollowUpManner::Lost) => {
+                beats.drain(..beats.len() - 1);
+            }
+            (Some(_), FollowUpManner::Spent) | (None, _) => {}
+        }
+        mangle(beats, &self.options, &mut self.chance, &mut self.labels)
+    }
+
+    /// Plays until the plan is over, an abort is heard, or the engine dies.
+    async fn play(&mut self, beats: &mut impl Iterator<Item = Beat>) -> Result<Option<Halt>, Left> {
+        for beat in beats {
+            if hit(&mut self.chance, self.options.dies) {
+                return Err(Left);
+            }
+            if let Err(halt) = self.say(beat).await {
+                return Ok(Some(halt));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn say(&mut self, beat: Beat) -> Result<(), Halt> {
+        self.link.pause(beat.pause).await?;
+        self.link.emit(beat.event).await
+    }
+
+    async fn abort(&mut self, rest: impl Iterator<Item = Beat>) -> Result<(), Left> {
+        self.link.ignore_aborts();
+        let until = match self.options.abort {
+            AbortManner::Prompt => None,
+            AbortManner::Late(delay) => Some(delay),
+            AbortManner::Never => Some(Duration::MAX),
+        };
+        if let Some(until) = until {
+            self.talk_on(rest, until).await.map_err(|_| Left)?;
+        }
+        let stopped = self.link.stop(StopReason::Aborted).await;
+        stopped.map_err(|_| Left)?;
+        if hit(&mut self.chance, self.options.repeats) {
+            let again = EngineEvent::Stopped(StopReason::Aborted);
+            self.link.emit(again).await.map_err(|_| Left)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on as if it had heard nothing, and then murmurs, without a stop.
+    async fn talk_on(
+        &mut self,
+        rest: impl Iterator<Item = Beat>,
+        until: Duration,
+    ) -> Result<(), Halt> {
+        let mut spent = Duration::ZERO;
+        let mut rest = rest.filter(|beat| !matches!(beat.event, EngineEvent::Stopped(_)));
+        while spent < until {
+            let beat = rest.next().unwrap_or_else(|| Beat {
+                pause: MURMUR,
+                event: EngineEvent::MessageDelta {
+                    message: self.labels.next("murmur"),
+                    channel: OutputChannel::Text,
+                    text: "and on ".to_owned(),
+                },
+            });
+            spent = spent.saturating_add(beat.pause);
+            self.say(beat).await?;
+        }
+        Ok(())
+    }
+}

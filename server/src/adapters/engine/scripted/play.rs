@@ -1,0 +1,300 @@
+//! Plays scenarios: one run after the other, until nobody listens or a scenario crashes it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::ids::InputId;
+use sessionplane_core::domain::run::Failure;
+use sessionplane_core::domain::usage::Usage;
+use sessionplane_core::ports::engine::{EngineEvent, StopReason};
+
+use super::odd;
+use super::parse::parse;
+use super::scenario::Step;
+use super::tool;
+use crate::adapters::engine::link::{Halt, Link, Prompt};
+use crate::adapters::engine::memory::Memory;
+
+/// A finished message carries its whole text up to this size; of a longer one the deltas are it.
+const WHOLE_TEXT_BYTES: usize = 64 * 1024;
+
+/// How a run ends.
+enum End {
+    Stop(StopReason),
+    Crash,
+    Gone,
+}
+
+impl From<Halt> for End {
+    fn from(halt: Halt) -> Self {
+        match halt {
+            Halt::Aborted => Self::Stop(StopReason::Aborted),
+            Halt::Gone => Self::Gone,
+        }
+    }
+}
+
+/// A message that is being said.
+struct Message {
+    id: String,
+    /// What was said so far, while it is short enough to be told whole.
+    text: Option<String>,
+}
+
+pub(super) struct Player {
+    link: Link,
+    memory: Memory,
+    /// What the model was last shown.
+    shown: Arc<str>,
+    /// The numbers of the last message and call. They never start again: a follow-up continues
+    /// its run, within which ids are unique.
+    messages: u64,
+    calls: u64,
+    message: Option<Message>,
+    slow: Duration,
+}
+
+impl Player {
+    pub(super) fn new(link: Link, memory: Memory) -> Self {
+        let shown = memory.texts.back().cloned().unwrap_or_default();
+        Self {
+            link,
+            memory,
+            shown,
+            messages: 0,
+            calls: 0,
+            message: None,
+            slow: Duration::ZERO,
+        }
+    }
+
+    /// Plays every prompt that comes, until the other end is gone or a scenario crashes.
+    pub(super) async fn run(mut self) {
+        while let Some(prompt) = self.link.next_prompt().await {
+            let end = self.perform(prompt).await;
+            self.message = None;
+            self.slow = Duration::ZERO;
+            let reason = match end {
+                Ok(()) => StopReason::Completed,
+                Err(End::Stop(reason)) => reason,
+                Err(End::Crash | End::Gone) => return,
+            };
+            if self.link.stop(reason).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn perform(&mut self, prompt: Prompt) -> Result<(), End> {
+        tracing::debug!(run = %prompt.run, input = ?prompt.input, "plays a prompt");
+        let mut steps = match prompt.input {
+            Some(input) => self.show(input, prompt.text).await?,
+            None => self.read(prompt.text)?,
+        };
+        self.link.emit(EngineEvent::TurnStarted).await?;
+        loop {
+            while let Some(step) = steps.pop_front() {
+                self.link.pause(self.slow).await?;
+                self.step(step, &mut steps).await?;
+            }
+            self.end_turn().await?;
+            // The end of a turn is a boundary too: what was handed over goes on as another turn.
+            let Some(steer) = self.link.next_steer()? else {
+                return Ok(());
+            };
+            steps = self.show(steer.input, steer.text).await?;
+            self.link.emit(EngineEvent::TurnStarted).await?;
+        }
+    }
+
+    async fn step(&mut self, step: Step, steps: &mut VecDeque<Step>) -> Result<(), End> {
+        match step {
+            Step::Say(text) => self.say(OutputChannel::Text, text).await?,
+            Step::Think(text) => self.say(OutputChannel::Thinking, text).await?,
+            Step::SayWords { count, every, by } => self.say_words(count, every, by).await?,
+            Step::Big { bytes } => self.say_all(odd::filler(bytes)).await?,
+            Step::Odd => self.say_all(odd::pieces()).await?,
+            Step::Echo => {
+                let shown = self.shown.to_string();
+                self.say(OutputChannel::Text, shown).await?;
+            }
+            Step::Recall => self.say(OutputChannel::Text, self.recollection()).await?,
+            Step::Message => self.end_message(Usage::default()).await?,
+            Step::Usage(usage) => {
+                self.open_message().await?;
+                self.end_message(usage).await?;
+            }
+            Step::Tool(tool) => {
+                self.end_message(Usage::default()).await?;
+                self.calls += 1;
+                tool::play(&mut self.link, format!("c{}", self.calls), tool).await?;
+                if let Some(steer) = self.link.next_steer()? {
+                    self.end_turn().await?;
+                    let shown = self.show(steer.input, steer.text).await?;
+                    self.next_turn(shown, steps).await?;
+                }
+            }
+            Step::Turn => {
+                self.end_turn().await?;
+                self.next_turn(VecDeque::new(), steps).await?;
+            }
+            Step::WaitSteer => {
+                self.end_turn().await?;
+                let steer = self.link.wait_steer().await?;
+                let shown = self.show(steer.input, steer.text).await?;
+                self.next_turn(shown, steps).await?;
+            }
+            other => self.disturb(other).await?,
+        }
+        Ok(())
+    }
+
+    /// The steps that say nothing themselves: delays and ends.
+    async fn disturb(&mut self, step: Step) -> Result<(), End> {
+        match step {
+            Step::Retry {
+                attempt,
+                max_attempts,
+                delay,
+                reason,
+            } => {
+                self.end_message(Usage::default()).await?;
+                let retry = EngineEvent::RetryScheduled {
+                    attempt,
+                    max_attempts,
+                    delay,
+                    reason,
+                };
+                self.link.emit(retry).await?;
+                self.link.pause(delay).await?;
+            }
+            Step::Wait(delay) => self.link.pause(delay).await?,
+            Step::Slow(delay) => self.slow = delay,
+            Step::Hang => self.link.until(std::future::pending()).await?,
+            Step::Fail(failure) => return Err(End::Stop(StopReason::Failed(failure))),
+            Step::Stop => return Err(End::Stop(StopReason::Completed)),
+            // Everything else said something above.
+            _ => return Err(End::Crash),
+        }
+        Ok(())
+    }
+
+    /// Begins the next turn: first shows what was handed over, oldest first. The steps of what is
+    /// shown come before those that were left.
+    async fn next_turn(
+        &mut self,
+        mut shown: VecDeque<Step>,
+        steps: &mut VecDeque<Step>,
+    ) -> Result<(), End> {
+        while let Some(steer) = self.link.next_steer()? {
+            shown.extend(self.show(steer.input, steer.text).await?);
+        }
+        shown.append(steps);
+        *steps = shown;
+        Ok(self.link.emit(EngineEvent::TurnStarted).await?)
+    }
+
+    async fn end_turn(&mut self) -> Result<(), End> {
+        self.end_message(Usage::default()).await?;
+        Ok(self.link.emit(EngineEvent::TurnFinished).await?)
+    }
+
+    /// Shows the model a dispatched input.
+    async fn show(&mut self, input: InputId, text: Arc<str>) -> Result<VecDeque<Step>, End> {
+        self.link.emit(EngineEvent::InputShown { input }).await?;
+        self.read(text)
+    }
+
+    /// The steps of a text that is now before the model. What is no scenario is said back.
+    fn read(&mut self, text: Arc<str>) -> Result<VecDeque<Step>, End> {
+        let steps = parse(&text).map_err(|error| {
+            End::Stop(StopReason::Failed(Failure {
+                code: "bad_scenario".to_owned(),
+                details: error.to_string(),
+                retryable: false,
+            }))
+        })?;
+        let steps = steps.unwrap_or_else(|| words(&text).map(Step::Say).collect());
+        self.memory.remember(&text);
+        self.shown = text;
+        Ok(steps.into())
+    }
+
+    fn recollection(&self) -> String {
+        let texts: Vec<&str> = self.memory.texts.iter().map(AsRef::as_ref).collect();
+        format!(
+            "opened with {} entries; the newest texts: {texts:?}",
+            self.memory.entries
+        )
+    }
+
+    async fn say_words(&mut self, count: u64, every: Duration, by: u64) -> Result<(), End> {
+        for number in 1..=count {
+            if (number - 1) % by == 0 {
+                self.link.pause(every).await?;
+            }
+            self.say(OutputChannel::Text, format!("w{number} ")).await?;
+        }
+        Ok(())
+    }
+
+    async fn say_all(&mut self, pieces: impl Iterator<Item = String>) -> Result<(), End> {
+        for piece in pieces {
+            self.say(OutputChannel::Text, piece).await?;
+        }
+        Ok(())
+    }
+
+    async fn say(&mut self, channel: OutputChannel, text: String) -> Result<(), End> {
+        let message = self.open_message().await?;
+        if channel == OutputChannel::Text {
+            message.text = message
+                .text
+                .take()
+                .filter(|said| said.len() + text.len() <= WHOLE_TEXT_BYTES)
+                .map(|said| said + &text);
+        }
+        let message = message.id.clone();
+        let delta = EngineEvent::MessageDelta {
+            message,
+            channel,
+            text,
+        };
+        Ok(self.link.emit(delta).await?)
+    }
+
+    async fn open_message(&mut self) -> Result<&mut Message, End> {
+        if self.message.is_none() {
+            self.messages += 1;
+            let id = format!("m{}", self.messages);
+            let started = EngineEvent::MessageStarted {
+                message: id.clone(),
+            };
+            self.link.emit(started).await?;
+            self.message = Some(Message {
+                id,
+                text: Some(String::new()),
+            });
+        }
+        self.message.as_mut().ok_or(End::Gone)
+    }
+
+    async fn end_message(&mut self, usage: Usage) -> Result<(), End> {
+        let Some(Message { id, text }) = self.message.take() else {
+            return Ok(());
+        };
+        let finished = EngineEvent::MessageFinished {
+            message: id,
+            text,
+            usage,
+        };
+        Ok(self.link.emit(finished).await?)
+    }
+}
+
+/// A text word by word; joined, the words are the text.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split_inclusive(char::is_whitespace).map(str::to_owned)
+}

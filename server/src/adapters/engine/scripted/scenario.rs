@@ -1,0 +1,92 @@
+//! What a scenario can say, as values. Nothing here reads text or acts.
+
+use std::time::Duration;
+
+use sessionplane_core::domain::run::Failure;
+use sessionplane_core::domain::usage::Usage;
+
+/// One step of a scenario.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Step {
+    /// Answer text, in one piece.
+    Say(String),
+    /// Thinking, in one piece.
+    Think(String),
+    /// Numbered words, a piece each; `by` of them at a time.
+    SayWords {
+        count: u64,
+        every: Duration,
+        by: u64,
+    },
+    /// Answer text of a size.
+    Big { bytes: u64 },
+    /// Answer text that no display or store likes.
+    Odd,
+    /// Says back what was last shown.
+    Echo,
+    /// Says what it knew when it was opened.
+    Recall,
+    /// Ends the open message.
+    Message,
+    /// Ends the open message and tells what it used.
+    Usage(Usage),
+    /// A tool call.
+    Tool(ToolStep),
+    /// A turn boundary.
+    Turn,
+    /// A turn boundary that waits for a steer.
+    WaitSteer,
+    /// A scheduled retry and its delay.
+    Retry {
+        attempt: u32,
+        max_attempts: u32,
+        delay: Duration,
+        reason: String,
+    },
+    /// The run fails.
+    Fail(Failure),
+    /// The run completes, whatever was handed over.
+    Stop,
+    /// The engine is gone.
+    Crash,
+    /// Nothing, until an abort.
+    Hang,
+    /// Nothing, for some time.
+    Wait(Duration),
+    /// From now on, a delay before each step.
+    Slow(Duration),
+}
+
+/// A tool call.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct ToolStep {
+    pub(super) name: String,
+    pub(super) input_json: String,
+    /// How many times it reports progress.
+    pub(super) progress: u32,
+    /// The delay before each report.
+    pub(super) every: Duration,
+    pub(super) output: ToolOutput,
+    pub(super) failed: bool,
+}
+
+/// What a tool gives back.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum ToolOutput {
+    /// Its progress lines, or `ok`.
+    Progress,
+    /// This text.
+    Text(String),
+    /// Text of a size.
+    Bytes(u64),
+}
+
+/// What is wrong with a scenario, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub(super) struct ScenarioError {
+    /// The line in the text, from 1.
+    pub(super) line: usize,
+    /// What is wrong with it.
+    pub(super) problem: String,
+}

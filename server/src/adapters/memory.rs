@@ -1,0 +1,12 @@
+//! The store that forgets: `Repository` and `LeaseStore` in memory, for tests, simulations and a
+//! server that is told to keep nothing.
+//!
+//! It judges commits by the same rules as every store and keeps the domain's own types, so nothing
+//! of a stored form, a file or a wire type may enter.
+
+mod gate;
+mod store;
+mod tables;
+
+pub use gate::{CommitGate, CommitStep};
+pub use store::MemoryStore;

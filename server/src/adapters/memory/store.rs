@@ -1,0 +1,216 @@
+//! The ports over the tables: one lock makes judging and keeping a commit one step.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use sessionplane_core::domain::audit::AuditRecord;
+use sessionplane_core::domain::binding::{Binding, BindingKey};
+use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::domain::ids::{InputId, RunId, SessionId, SessionRef, TenantId};
+use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::run::RunRecord;
+use sessionplane_core::domain::session::StoredSession;
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::commit_rules::judge;
+use sessionplane_core::ports::lease_store::{HeldLease, LeaseStore};
+use sessionplane_core::ports::repository::{CommitError, EntryRange, ReadError, Repository};
+use tokio::sync::watch;
+
+use super::gate::{CommitGate, CommitStep, Open};
+use super::tables::Tables;
+
+const CLOSED: &str = "the store was opened anew";
+
+/// A store without a disk. Cheap to open, and opened anew by [`MemoryStore::reopen`] as a killed
+/// process would find it.
+pub struct MemoryStore {
+    disk: Arc<Mutex<Disk>>,
+    boot: u32,
+    gate: Arc<dyn CommitGate>,
+    fatal: watch::Sender<Option<Arc<str>>>,
+}
+
+/// What all openings share. The newest opening owns it; calls through an older one fail.
+struct Disk {
+    boot: u32,
+    minted: u32,
+    tables: Tables,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::gated(Arc::new(Open))
+    }
+
+    /// An empty store whose commits pass a gate, which may delay and break them.
+    #[must_use]
+    pub fn gated(gate: Arc<dyn CommitGate>) -> Self {
+        let disk = Disk {
+            boot: 1,
+            minted: 0,
+            tables: Tables::default(),
+        };
+        Self {
+            disk: Arc::new(Mutex::new(disk)),
+            boot: 1,
+            gate,
+            fatal: watch::Sender::new(None),
+        }
+    }
+
+    /// Opens the store again as after a crash: what was synced is there, all leases are void, and
+    /// nothing that still waits in the old opening will be written.
+    #[must_use]
+    pub fn reopen(&self) -> Self {
+        let mut disk = lock(&self.disk);
+        disk.boot += 1;
+        disk.minted = 0;
+        disk.tables.revoke_all();
+        Self {
+            disk: Arc::clone(&self.disk),
+            boot: disk.boot,
+            gate: Arc::clone(&self.gate),
+            fatal: watch::Sender::new(None),
+        }
+    }
+
+    /// Becomes the reason once a commit failed; the store takes no more commits then, and a server
+    /// has to exit.
+    #[must_use]
+    pub fn fatal(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.fatal.subscribe()
+    }
+
+    /// A session's audit records in order.
+    pub fn audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError> {
+        self.read(|tables| tables.audits(session))
+    }
+
+    /// The runs of a session, oldest first.
+    pub fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError> {
+        self.read(|tables| tables.runs_of(session))
+    }
+
+    fn open(&self) -> Result<MutexGuard<'_, Disk>, String> {
+        let disk = lock(&self.disk);
+        if disk.boot == self.boot {
+            Ok(disk)
+        } else {
+            Err(CLOSED.to_owned())
+        }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&mut Tables) -> T) -> Result<T, ReadError> {
+        let mut disk = self.open().map_err(ReadError::Store)?;
+        Ok(read(&mut disk.tables))
+    }
+
+    async fn pass(&self, step: CommitStep, commit: &Commit) -> Result<(), CommitError> {
+        let passed = self.gate.pass(step, commit).await;
+        passed.map_err(|reason| {
+            self.fatal.send_replace(Some(reason.as_str().into()));
+            CommitError::Store(reason)
+        })
+    }
+
+    /// Judges and keeps in one step.
+    fn keep(&self, commit: Commit) -> Result<(), CommitError> {
+        let mut disk = self.open().map_err(CommitError::Store)?;
+        if let Some(reason) = &*self.fatal.borrow() {
+            return Err(CommitError::Store(reason.to_string()));
+        }
+        judge(&commit, &disk.tables)?;
+        disk.tables.apply(commit);
+        Ok(())
+    }
+}
+
+fn lock(disk: &Mutex<Disk>) -> MutexGuard<'_, Disk> {
+    // A panic while the lock is held can only be a bug in `apply`, which a test would show.
+    disk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl Repository for MemoryStore {
+    async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
+        self.pass(CommitStep::BeforeSync, &commit).await?;
+        self.keep(commit.clone())?;
+        self.pass(CommitStep::AfterSync, &commit).await
+    }
+
+    async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {
+        self.read(|tables| tables.session(id))
+    }
+
+    async fn resolve(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<SessionId>, ReadError> {
+        self.read(|tables| tables.resolve(tenant, session))
+    }
+
+    async fn entries(
+        &self,
+        session: SessionId,
+        range: EntryRange,
+    ) -> Result<Vec<Entry>, ReadError> {
+        self.read(|tables| tables.entries(session, range))
+    }
+
+    async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError> {
+        self.read(|tables| tables.run(id))
+    }
+
+    async fn input(&self, id: InputId) -> Result<Option<InputRecord>, ReadError> {
+        self.read(|tables| tables.input(id))
+    }
+
+    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        self.read(|tables| tables.inputs(run))
+    }
+
+    async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError> {
+        self.read(|tables| tables.binding(key))
+    }
+
+    async fn sweep_bindings(&self, before: Timestamp, max: usize) -> Result<usize, ReadError> {
+        self.read(|tables| tables.sweep(before, max))
+    }
+}
+
+#[async_trait]
+impl LeaseStore for MemoryStore {
+    async fn mint(&self) -> Result<LeaseToken, ReadError> {
+        let mut disk = self.open().map_err(ReadError::Store)?;
+        disk.minted = disk
+            .minted
+            .checked_add(1)
+            .ok_or_else(|| ReadError::Store("no tokens are left; start anew".into()))?;
+        Ok(LeaseToken(
+            (u64::from(disk.boot) << 32) | u64::from(disk.minted),
+        ))
+    }
+
+    async fn holder(&self, session: SessionId) -> Result<Option<LeaseToken>, ReadError> {
+        self.read(|tables| tables.holder(session))
+    }
+
+    async fn revoke(&self, session: SessionId) -> Result<(), ReadError> {
+        self.read(|tables| tables.revoke(session))
+    }
+
+    async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError> {
+        self.read(|tables| tables.orphaned())
+    }
+}

@@ -1,0 +1,227 @@
+//! What the memory store keeps: maps of domain types, and how a commit changes them.
+//!
+//! The caller holds the lock around judging and applying, which makes the two one step.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sessionplane_core::domain::audit::AuditRecord;
+use sessionplane_core::domain::binding::{Binding, BindingKey};
+use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::domain::ids::{
+    ExternalKey, InputId, RunId, SessionId, SessionName, SessionRef, TenantId,
+};
+use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::run::RunRecord;
+use sessionplane_core::domain::session::{SessionHead, StoredSession};
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::commit_rules::{CommitFacts, LeaseEffect};
+use sessionplane_core::ports::lease_store::HeldLease;
+use sessionplane_core::ports::repository::{EntryRange, ReadError};
+
+/// Everything that survives a reopening, and the live leases, which do not.
+#[derive(Default)]
+pub(super) struct Tables {
+    sessions: HashMap<SessionId, StoredSession>,
+    names: HashMap<(TenantId, SessionName), SessionId>,
+    external_keys: HashMap<(TenantId, ExternalKey), SessionId>,
+    entries: HashMap<SessionId, Vec<Entry>>,
+    runs: HashMap<RunId, RunRecord>,
+    runs_of: HashMap<SessionId, Vec<RunId>>,
+    inputs: BTreeMap<InputId, InputRecord>,
+    bindings: HashMap<BindingKey, Binding>,
+    audits: HashMap<SessionId, Vec<AuditRecord>>,
+    leases: BTreeMap<SessionId, HeldLease>,
+    live: HashMap<SessionId, LeaseToken>,
+}
+
+impl Tables {
+    /// Keeps an accepted commit.
+    pub(super) fn apply(&mut self, commit: Commit) {
+        match LeaseEffect::of(&commit) {
+            LeaseEffect::Take(lease) => {
+                self.leases.insert(lease.session, lease);
+                self.live.insert(lease.session, lease.token);
+            }
+            LeaseEffect::Keep => {}
+            LeaseEffect::Free => {
+                self.leases.remove(&commit.session);
+                self.live.remove(&commit.session);
+            }
+        }
+        let session = commit.session;
+        if let Some(record) = commit.create {
+            if let Some(name) = &record.name {
+                self.names
+                    .insert((record.tenant.clone(), name.clone()), session);
+            }
+            if let Some(key) = &record.external_key {
+                self.external_keys
+                    .insert((record.tenant.clone(), key.clone()), session);
+            }
+            let head = commit.head;
+            self.sessions
+                .insert(session, StoredSession { record, head });
+        } else if let Some(stored) = self.sessions.get_mut(&session) {
+            stored.head = commit.head;
+        }
+        self.entries
+            .entry(session)
+            .or_default()
+            .extend(commit.entries);
+        self.audits
+            .entry(session)
+            .or_default()
+            .extend(commit.audits);
+        for run in commit.runs {
+            if self.runs.insert(run.id, run.clone()).is_none() {
+                self.runs_of.entry(session).or_default().push(run.id);
+            }
+        }
+        self.inputs
+            .extend(commit.inputs.into_iter().map(|input| (input.id, input)));
+        let bindings = commit.bindings.into_iter();
+        self.bindings
+            .extend(bindings.map(|binding| (binding.key.clone(), binding)));
+    }
+
+    pub(super) fn session(&self, id: SessionId) -> Option<StoredSession> {
+        self.sessions.get(&id).cloned()
+    }
+
+    pub(super) fn resolve(&self, tenant: &TenantId, session: &SessionRef) -> Option<SessionId> {
+        match session {
+            SessionRef::Id(id) => self
+                .sessions
+                .get(id)
+                .filter(|stored| stored.record.tenant == *tenant)
+                .map(|stored| stored.record.id),
+            SessionRef::Name(name) => self.names.get(&(tenant.clone(), name.clone())).copied(),
+            SessionRef::ExternalKey(key) => self
+                .external_keys
+                .get(&(tenant.clone(), key.clone()))
+                .copied(),
+        }
+    }
+
+    pub(super) fn entries(&self, session: SessionId, range: EntryRange) -> Vec<Entry> {
+        let mut page: Vec<Entry> = Vec::new();
+        let mut bytes = 0;
+        let stored = self.entries.get(&session).map_or(&[][..], Vec::as_slice);
+        let after = usize::try_from(range.after).unwrap_or(usize::MAX);
+        let wanted = stored
+            .get(after..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|entry| entry.id.seq <= range.up_to);
+        for entry in wanted {
+            if !range.admits(page.len(), bytes, entry.weight()) {
+                break;
+            }
+            bytes += entry.weight();
+            page.push(entry.clone());
+        }
+        page
+    }
+
+    pub(super) fn run(&self, id: RunId) -> Option<RunRecord> {
+        self.runs.get(&id).cloned()
+    }
+
+    pub(super) fn runs_of(&self, session: SessionId) -> Vec<RunId> {
+        let mut runs = self.runs_of.get(&session).cloned().unwrap_or_default();
+        runs.sort_unstable();
+        runs
+    }
+
+    pub(super) fn input(&self, id: InputId) -> Option<InputRecord> {
+        self.inputs.get(&id).cloned()
+    }
+
+    pub(super) fn inputs(&self, run: RunId) -> Vec<InputRecord> {
+        let all = InputId { run, ordinal: 0 }..=InputId {
+            run,
+            ordinal: u32::MAX,
+        };
+        self.inputs
+            .range(all)
+            .map(|(_, input)| input.clone())
+            .collect()
+    }
+
+    pub(super) fn binding(&self, key: &BindingKey) -> Option<Binding> {
+        self.bindings.get(key).cloned()
+    }
+
+    pub(super) fn audits(&self, session: SessionId) -> Vec<AuditRecord> {
+        self.audits.get(&session).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn sweep(&mut self, before: Timestamp, max: usize) -> usize {
+        let settled_before = |run: RunId| {
+            let settled = self.runs.get(&run).and_then(|run| run.settled.as_ref());
+            settled.is_some_and(|settled| settled.at < before)
+        };
+        let mut old: Vec<(Timestamp, BindingKey)> = self
+            .bindings
+            .values()
+            .filter(|binding| binding.at < before && settled_before(binding.answer.run()))
+            .map(|binding| (binding.at, binding.key.clone()))
+            .collect();
+        old.sort_by_key(|(at, _)| *at);
+        old.truncate(max);
+        for (_, key) in &old {
+            self.bindings.remove(key);
+        }
+        old.len()
+    }
+
+    pub(super) fn holder(&self, session: SessionId) -> Option<LeaseToken> {
+        self.live.get(&session).copied()
+    }
+
+    pub(super) fn revoke(&mut self, session: SessionId) {
+        self.live.remove(&session);
+    }
+
+    /// All former leases are void once a store is opened anew.
+    pub(super) fn revoke_all(&mut self) {
+        self.live.clear();
+    }
+
+    pub(super) fn orphaned(&self) -> Vec<HeldLease> {
+        self.leases
+            .values()
+            .filter(|lease| !self.live.contains_key(&lease.session))
+            .copied()
+            .collect()
+    }
+}
+
+impl CommitFacts for Tables {
+    fn head(&self, session: SessionId) -> Result<Option<SessionHead>, ReadError> {
+        Ok(self
+            .sessions
+            .get(&session)
+            .map(|stored| stored.head.clone()))
+    }
+
+    fn live(&self, session: SessionId) -> Option<LeaseToken> {
+        self.holder(session)
+    }
+
+    fn named(&self, tenant: &TenantId, name: &SessionName) -> Result<bool, ReadError> {
+        Ok(self.names.contains_key(&(tenant.clone(), name.clone())))
+    }
+
+    fn keyed(&self, tenant: &TenantId, key: &ExternalKey) -> Result<bool, ReadError> {
+        Ok(self
+            .external_keys
+            .contains_key(&(tenant.clone(), key.clone())))
+    }
+
+    fn bound(&self, key: &BindingKey) -> Result<bool, ReadError> {
+        Ok(self.bindings.contains_key(key))
+    }
+}

@@ -1,0 +1,38 @@
+//! The durable store on one machine: `Repository` and `LeaseStore` over sled 0.34.
+//!
+//! - `keys`: where each record lies. `convert`: what it looks like there. `frame`: how a value is
+//!   guarded, and cut in pieces where it is long.
+//! - `committer`: the one thread that writes, in rounds. `round`: what a round is about to write.
+//!   `write`: a commit as keys and values. `sweep`: forgetting old bindings. `device`: how a round
+//!   reaches the disk.
+//! - `inflight`: what keeps readers from seeing a round before it is synced. `reader`: all reads.
+<<<<<<< HEAD
+//! - `open`: opening. `boot`: what must be in order then. `witness`: noticing that sled lost its end. `store`: the ports over all of it.
+=======
+//! - `open`: opening and checking. `mark`: what tells a lost database from a new one. `store`: the ports over all of it.
+>>>>>>> wt-crash
+//!
+//! How sled is used, and why: one tree; `flush` reaches the operating system only, so the database
+//! file is synced through a descriptor of our own; no `flush_async` (it deadlocks), no sled
+//! transactions (they stall the next flush), no watchers; no call on a runtime thread. No rule
+//! about commits may enter: those are the core's, shared by all stores.
+
+mod boot;
+mod committer;
+mod convert;
+mod device;
+mod frame;
+mod inflight;
+mod keys;
+mod mark;
+mod open;
+mod reader;
+mod round;
+mod store;
+mod sweep;
+mod witness;
+mod write;
+
+pub use device::{RoundProbe, RoundStep};
+pub use open::{OpenError, StoreOptions};
+pub use store::{SledStore, StoreCounters};

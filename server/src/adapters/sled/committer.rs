@@ -1,0 +1,340 @@
+//! The one thread that writes. It gathers what waits, judges each commit against the store and the
+//! round so far, writes the round, and only then answers, in order.
+//!
+//! No fixed window: while one round is being synced, the next one gathers in the queue. What a
+//! commit may do is the core's to say; how a round reaches the disk is the device's.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sessionplane_core::domain::binding::BindingKey;
+use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::ids::{ExternalKey, SessionId, SessionName, TenantId};
+use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::session::SessionHead;
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::commit_rules::{CommitFacts, LeaseEffect, judge};
+use sessionplane_core::ports::lease_store::HeldLease;
+use sessionplane_core::ports::repository::{CommitError, ReadError};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::convert::HeadRow;
+use super::device::{Device, RoundStep};
+use super::frame::Source;
+use super::keys;
+use super::round::{PieceSets, Round, decode, failed, fetch, fetch_binding};
+use super::{frame, sweep, write};
+
+/// Most requests of one round.
+const MAX_REQUESTS: usize = 512;
+/// Most bytes of one round, in values; one commit may exceed it.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// Leases that live writers hold, as far as they are durable.
+pub(super) type Holders = Arc<Mutex<HashMap<SessionId, LeaseToken>>>;
+
+/// Something that only the committer may do. Every answer comes after the round is durable.
+pub(super) enum Request {
+    /// Judge and apply.
+    Commit(Box<Commit>, oneshot::Sender<Result<(), CommitError>>),
+    /// Forget bindings.
+    Sweep {
+        before: Timestamp,
+        max: usize,
+        done: oneshot::Sender<Result<usize, ReadError>>,
+    },
+    /// Void a live lease.
+    Revoke(SessionId, oneshot::Sender<Result<(), ReadError>>),
+    /// Read the leases that nobody holds.
+    Orphaned(oneshot::Sender<Result<Vec<HeldLease>, ReadError>>),
+    /// Take no more, finish what waits, end.
+    Close,
+}
+
+/// A request of the round, with the answer it gets if the round becomes durable.
+enum Waiting {
+    Commit(
+        oneshot::Sender<Result<(), CommitError>>,
+        Result<(), CommitError>,
+    ),
+    Sweep(
+        oneshot::Sender<Result<usize, ReadError>>,
+        Result<usize, ReadError>,
+    ),
+    Revoke(oneshot::Sender<Result<(), ReadError>>),
+    Orphaned(oneshot::Sender<Result<Vec<HeldLease>, ReadError>>),
+}
+
+/// What was counted since the store was opened.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) rounds: AtomicU64,
+    pub(super) commits: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) syncs: Arc<AtomicU64>,
+}
+
+/// The committer's state; [`Committer::run`] is its thread.
+pub(super) struct Committer {
+    device: Device,
+    queue: mpsc::Receiver<Request>,
+    live: HashMap<SessionId, LeaseToken>,
+    holders: Holders,
+    sets: PieceSets,
+    counters: Arc<Counters>,
+    fatal: watch::Sender<Option<Arc<str>>>,
+}
+
+impl Committer {
+    pub(super) fn new(
+        device: Device,
+        queue: mpsc::Receiver<Request>,
+        boot: u32,
+        holders: Holders,
+        counters: Arc<Counters>,
+        fatal: watch::Sender<Option<Arc<str>>>,
+    ) -> Self {
+        Self {
+            device,
+            queue,
+            live: HashMap::new(),
+            holders,
+            sets: PieceSets::of_boot(boot),
+            counters,
+            fatal,
+        }
+    }
+
+    /// Serves until the queue is closed and empty. After a failure it only refuses.
+    pub(super) fn run(mut self) {
+        while let Some(first) = self.queue.blocking_recv() {
+            let broken = self.fatal.borrow().clone();
+            if let Some(reason) = broken {
+                self.refuse(first, &reason);
+                continue;
+            }
+            // sled panics where it cannot go on. The waiters of such a round lose their channels,
+            // which their side takes for what it is: the outcome is unknown.
+            let served = catch_unwind(AssertUnwindSafe(|| self.serve(first)));
+            let reason = match served {
+                Ok(Ok(())) => continue,
+                Ok(Err(reason)) => reason,
+                Err(_) => "the storage engine panicked".to_owned(),
+            };
+            self.fatal.send_replace(Some(reason.into()));
+        }
+    }
+
+    /// One round: gather, write, answer.
+    fn serve(&mut self, first: Request) -> Result<(), String> {
+        let mut waiting = Vec::new();
+        let mut leases = Vec::new();
+        let db = self.device.db().clone();
+        let mut round = Round::new(&db, &mut self.sets);
+        let mut next = Some(first);
+        while let Some(request) = next {
+            if matches!(request, Request::Close) {
+                self.queue.close();
+            } else {
+                let mut gathering = Gathering {
+                    round: &mut round,
+                    live: &mut self.live,
+                    leases: &mut leases,
+                };
+                waiting.extend(gathering.take(request));
+            }
+            let full = waiting.len() >= MAX_REQUESTS || round.bytes() >= MAX_BYTES;
+            next = if full {
+                None
+            } else {
+                self.queue.try_recv().ok()
+            };
+        }
+        let written = if round.is_empty() {
+            Ok(())
+        } else {
+            self.counters.rounds.fetch_add(1, Ordering::Relaxed);
+            self.device.write(round.into_writes())
+        };
+        if written.is_ok() {
+            self.publish(leases);
+        }
+        let written = written.and_then(|()| self.device.step(RoundStep::BeforeAck));
+        for waiter in waiting {
+            self.answer(waiter, &written);
+        }
+        written
+    }
+
+    /// Shows what the round did to leases.
+    fn publish(&self, leases: Vec<(SessionId, Option<LeaseToken>)>) {
+        let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        for (session, token) in leases {
+            match token {
+                Some(token) => holders.insert(session, token),
+                None => holders.remove(&session),
+            };
+        }
+    }
+
+    /// Answers one waiter. A caller that has gone away wants no answer.
+    fn answer(&self, waiter: Waiting, written: &Result<(), String>) {
+        match (waiter, written) {
+            (Waiting::Commit(done, judged), Ok(())) => {
+                let count = match judged {
+                    Ok(()) => &self.counters.commits,
+                    Err(_) => &self.counters.refused,
+                };
+                count.fetch_add(1, Ordering::Relaxed);
+                let _ = done.send(judged);
+            }
+            (Waiting::Commit(done, _), Err(reason)) => {
+                let _ = done.send(Err(CommitError::Store(reason.clone())));
+            }
+            (Waiting::Sweep(done, swept), Ok(())) => {
+                let _ = done.send(swept);
+            }
+            (Waiting::Sweep(done, _), Err(reason)) => {
+                let _ = done.send(Err(ReadError::Store(reason.clone())));
+            }
+            (Waiting::Revoke(done), Ok(())) => {
+                let _ = done.send(Ok(()));
+            }
+            (Waiting::Revoke(done), Err(reason)) => {
+                let _ = done.send(Err(ReadError::Store(reason.clone())));
+            }
+            (Waiting::Orphaned(done), Ok(())) => {
+                let _ = done.send(self.orphaned());
+            }
+            (Waiting::Orphaned(done), Err(reason)) => {
+                let _ = done.send(Err(ReadError::Store(reason.clone())));
+            }
+        }
+    }
+
+    /// Refuses a request of a broken store.
+    fn refuse(&mut self, request: Request, reason: &str) {
+        let broken = Err(reason.to_owned());
+        match request {
+            Request::Commit(_, done) => self.answer(Waiting::Commit(done, Ok(())), &broken),
+            Request::Sweep { done, .. } => self.answer(Waiting::Sweep(done, Ok(0)), &broken),
+            Request::Revoke(_, done) => self.answer(Waiting::Revoke(done), &broken),
+            Request::Orphaned(done) => self.answer(Waiting::Orphaned(done), &broken),
+            Request::Close => self.queue.close(),
+        }
+    }
+
+    /// Lease records that no live writer holds. On this thread nothing is in flight here, so
+    /// records and live leases are of one moment.
+    fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError> {
+        let db = self.device.db();
+        let mut orphaned = Vec::new();
+        for record in db.scan_prefix(keys::leases()) {
+            let (key, value) = record.map_err(|error| failed(b"l", &error))?;
+            let Some(payload) = frame::open(&Direct(db), &key, value)? else {
+                continue;
+            };
+            let lease: HeldLease = decode(&key, &payload)?;
+            if !self.live.contains_key(&lease.session) {
+                orphaned.push(lease);
+            }
+        }
+        Ok(orphaned)
+    }
+}
+
+/// The store without the in-flight map: for the committer between rounds, and while opening.
+pub(super) struct Direct<'a>(pub(super) &'a ::sled::Db);
+
+impl Source for Direct<'_> {
+    fn raw(&self, key: &[u8]) -> Result<Option<::sled::IVec>, ReadError> {
+        self.0.get(key).map_err(|error| failed(key, &error))
+    }
+}
+
+/// The round while requests join it.
+struct Gathering<'r, 'db> {
+    round: &'r mut Round<'db>,
+    live: &'r mut HashMap<SessionId, LeaseToken>,
+    leases: &'r mut Vec<(SessionId, Option<LeaseToken>)>,
+}
+
+impl Gathering<'_, '_> {
+    fn take(&mut self, request: Request) -> Option<Waiting> {
+        match request {
+            Request::Commit(commit, done) => {
+                let judged = self.commit(&commit);
+                Some(Waiting::Commit(done, judged))
+            }
+            Request::Sweep { before, max, done } => {
+                let swept = self.round.attempt(|round| sweep::sweep(round, before, max));
+                Some(Waiting::Sweep(done, swept))
+            }
+            Request::Revoke(session, done) => {
+                self.hold(session, None);
+                Some(Waiting::Revoke(done))
+            }
+            Request::Orphaned(done) => Some(Waiting::Orphaned(done)),
+            Request::Close => None,
+        }
+    }
+
+    /// Judges a commit against the store and the round so far, and adds it.
+    fn commit(&mut self, commit: &Commit) -> Result<(), CommitError> {
+        judge(
+            commit,
+            &Facts {
+                round: self.round,
+                live: self.live,
+            },
+        )?;
+        self.round
+            .attempt(|round| write::commit(round, commit))
+            .map_err(|error| CommitError::Store(error.to_string()))?;
+        match LeaseEffect::of(commit) {
+            LeaseEffect::Take(lease) => self.hold(lease.session, Some(lease.token)),
+            LeaseEffect::Keep => {}
+            LeaseEffect::Free => self.hold(commit.session, None),
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, session: SessionId, token: Option<LeaseToken>) {
+        match token {
+            Some(token) => self.live.insert(session, token),
+            None => self.live.remove(&session),
+        };
+        self.leases.push((session, token));
+    }
+}
+
+/// What a commit is judged by: the store, the round so far, and the live leases.
+struct Facts<'f, 'db> {
+    round: &'f Round<'db>,
+    live: &'f HashMap<SessionId, LeaseToken>,
+}
+
+impl CommitFacts for Facts<'_, '_> {
+    fn head(&self, session: SessionId) -> Result<Option<SessionHead>, ReadError> {
+        let row: Option<HeadRow> = fetch(self.round, &keys::head(session))?;
+        Ok(row.map(|row| row.head))
+    }
+
+    fn live(&self, session: SessionId) -> Option<LeaseToken> {
+        self.live.get(&session).copied()
+    }
+
+    fn named(&self, tenant: &TenantId, name: &SessionName) -> Result<bool, ReadError> {
+        Ok(self.round.raw(&keys::name(tenant, name))?.is_some())
+    }
+
+    fn keyed(&self, tenant: &TenantId, key: &ExternalKey) -> Result<bool, ReadError> {
+        Ok(self.round.raw(&keys::external_key(tenant, key))?.is_some())
+    }
+
+    fn bound(&self, key: &BindingKey) -> Result<bool, ReadError> {
+        Ok(fetch_binding(self.round, key)?.is_some())
+    }
+}

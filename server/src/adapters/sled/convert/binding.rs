@@ -1,0 +1,67 @@
+//! Request bindings.
+
+use sessionplane::store::v1 as form;
+use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, Method};
+use sessionplane_core::domain::ids::{PrincipalId, RequestId, TenantId};
+use sessionplane_core::domain::time::Timestamp;
+
+use super::provenance::digest;
+use super::{Stored, Unreadable, maybe, run_id, session_id, unknown};
+
+impl Stored for Binding {
+    type Form = form::BindingRecord;
+    fn form(&self) -> Self::Form {
+        let method = match self.key.method {
+            Method::Invoke => form::Method::Invoke,
+            Method::Dispatch => form::Method::Dispatch,
+        };
+        let input = match self.answer {
+            BoundAnswer::Run(_) => None,
+            BoundAnswer::Dispatched { input, .. } => input,
+        };
+        let answer = match self.answer {
+            BoundAnswer::Run(_) => form::Method::Invoke,
+            BoundAnswer::Dispatched { .. } => form::Method::Dispatch,
+        };
+        form::BindingRecord {
+            tenant: self.key.tenant.to_string(),
+            principal: self.key.principal.to_string(),
+            method: method.into(),
+            request_id: self.key.request_id.to_string(),
+            session: self.session.to_bytes().to_vec(),
+            digest: self.digest.0.to_vec(),
+            run: self.answer.run().to_bytes().to_vec(),
+            input: input.map(|id| id.form()),
+            answer: answer.into(),
+            at_ms: self.at.as_millis(),
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        let run = run_id(&form.run)?;
+        let answer = match form.answer() {
+            form::Method::Invoke => BoundAnswer::Run(run),
+            form::Method::Dispatch => BoundAnswer::Dispatched {
+                run,
+                input: maybe(form.input.clone())?,
+            },
+            form::Method::Unspecified => return Err(unknown("answer")),
+        };
+        let method = match form.method() {
+            form::Method::Invoke => Method::Invoke,
+            form::Method::Dispatch => Method::Dispatch,
+            form::Method::Unspecified => return Err(unknown("method")),
+        };
+        Ok(Self {
+            key: BindingKey {
+                tenant: TenantId::parse(&form.tenant)?,
+                principal: PrincipalId::parse(&form.principal)?,
+                method,
+                request_id: RequestId::parse(&form.request_id)?,
+            },
+            session: session_id(&form.session)?,
+            digest: digest(&form.digest)?,
+            answer,
+            at: Timestamp::from_millis(form.at_ms),
+        })
+    }
+}

@@ -1,0 +1,230 @@
+//! The store's own record, a session's rows, its addresses and its lease.
+
+use sessionplane::store::v1 as form;
+use sessionplane_core::domain::ids::{AgentName, ExternalKey, SessionId, SessionName, TenantId};
+use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::run::{Failure, RunOutcome, Settlement};
+use sessionplane_core::domain::session::{LastRun, SessionHead, SessionRecord};
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::domain::usage::Usage;
+use sessionplane_core::ports::lease_store::HeldLease;
+
+use super::{Stored, Unreadable, bytes, maybe, optional, part, required, run_id, session_id};
+
+/// The store's own record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::adapters::sled) struct Meta {
+    /// The version of the stored forms.
+    pub(in crate::adapters::sled) format_version: u32,
+    /// Identifies the store.
+    pub(in crate::adapters::sled) store_id: u128,
+    /// How often the store was opened, this time included.
+    pub(in crate::adapters::sled) boots: u32,
+}
+
+impl Stored for Meta {
+    type Form = form::MetaRecord;
+    fn form(&self) -> Self::Form {
+        form::MetaRecord {
+            format_version: self.format_version,
+            store_id: self.store_id.to_be_bytes().to_vec(),
+            boots: self.boots,
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self {
+            format_version: form.format_version,
+            store_id: u128::from_be_bytes(bytes(&form.store_id, "store_id")?),
+            boots: form.boots,
+        })
+    }
+}
+
+/// The number of the newest round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::adapters::sled) struct RoundNumber(pub(in crate::adapters::sled) u64);
+
+impl Stored for RoundNumber {
+    type Form = form::RoundRecord;
+    fn form(&self) -> Self::Form {
+        form::RoundRecord { number: self.0 }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self(form.number))
+    }
+}
+
+impl Stored for SessionRecord {
+    type Form = form::SessionRecord;
+    fn form(&self) -> Self::Form {
+        form::SessionRecord {
+            id: self.id.to_bytes().to_vec(),
+            tenant: self.tenant.to_string(),
+            name: self.name.as_ref().map(ToString::to_string),
+            external_key: self.external_key.as_ref().map(ToString::to_string),
+            agent: self.agent.to_string(),
+            created_at_ms: self.created_at.as_millis(),
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self {
+            id: session_id(&form.id)?,
+            tenant: TenantId::parse(&form.tenant)?,
+            name: optional(form.name.as_ref(), SessionName::parse)?,
+            external_key: optional(form.external_key.as_ref(), ExternalKey::parse)?,
+            agent: AgentName::parse(&form.agent)?,
+            created_at: Timestamp::from_millis(form.created_at_ms),
+        })
+    }
+}
+
+/// A session's head as it is stored.
+#[derive(Clone, PartialEq, Debug)]
+pub(in crate::adapters::sled) struct HeadRow {
+    /// The head.
+    pub(in crate::adapters::sled) head: SessionHead,
+    /// The checksum of the last entry's record; 0 before the first.
+    pub(in crate::adapters::sled) entries_checksum: u32,
+}
+
+impl Stored for HeadRow {
+    type Form = form::SessionHead;
+    fn form(&self) -> Self::Form {
+        let head = &self.head;
+        form::SessionHead {
+            token: head.token.0,
+            entries: head.entries,
+            leaf: head.leaf.map(|id| id.form()),
+            audits: head.audits,
+            last_run: head.last_run.as_ref().map(Stored::form),
+            usage: Some(head.usage.form()),
+            entries_checksum: self.entries_checksum,
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        let head = SessionHead {
+            token: LeaseToken(form.token),
+            entries: form.entries,
+            leaf: maybe(form.leaf)?,
+            audits: form.audits,
+            last_run: maybe(form.last_run)?,
+            usage: part(form.usage, "usage")?,
+        };
+        Ok(Self {
+            head,
+            entries_checksum: form.entries_checksum,
+        })
+    }
+}
+
+impl Stored for Settlement {
+    type Form = form::Settlement;
+    fn form(&self) -> Self::Form {
+        use form::settlement::Outcome;
+        let outcome = match &self.outcome {
+            RunOutcome::Completed => Outcome::Completed(form::Completed {}),
+            RunOutcome::Aborted => Outcome::Aborted(form::Aborted {}),
+            RunOutcome::Failed(failure) => Outcome::Failed(form::Failure {
+                code: failure.code.clone(),
+                details: failure.details.clone(),
+                retryable: failure.retryable,
+            }),
+        };
+        form::Settlement {
+            at_ms: self.at.as_millis(),
+            outcome: Some(outcome),
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        use form::settlement::Outcome;
+        let outcome = match required(form.outcome, "outcome")? {
+            Outcome::Completed(_) => RunOutcome::Completed,
+            Outcome::Aborted(_) => RunOutcome::Aborted,
+            Outcome::Failed(failure) => RunOutcome::Failed(Failure {
+                code: failure.code,
+                details: failure.details,
+                retryable: failure.retryable,
+            }),
+        };
+        Ok(Self {
+            at: Timestamp::from_millis(form.at_ms),
+            outcome,
+        })
+    }
+}
+
+impl Stored for LastRun {
+    type Form = form::LastRun;
+    fn form(&self) -> Self::Form {
+        let settlement = Settlement {
+            at: self.settled_at,
+            outcome: self.outcome.clone(),
+        };
+        form::LastRun {
+            run: self.run.to_bytes().to_vec(),
+            settlement: Some(settlement.form()),
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        let settlement: Settlement = part(form.settlement, "settlement")?;
+        Ok(Self {
+            run: run_id(&form.run)?,
+            outcome: settlement.outcome,
+            settled_at: settlement.at,
+        })
+    }
+}
+
+impl Stored for Usage {
+    type Form = form::Usage;
+    fn form(&self) -> Self::Form {
+        form::Usage {
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            cached_tokens: self.cached_tokens,
+            cost_usd: self.cost_usd,
+        }
+    }
+    fn read(usage: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cached_tokens: usage.cached_tokens,
+            cost_usd: usage.cost_usd,
+        })
+    }
+}
+
+/// The session behind a name or an external key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::adapters::sled) struct Address(pub(in crate::adapters::sled) SessionId);
+
+impl Stored for Address {
+    type Form = form::SessionAddress;
+    fn form(&self) -> Self::Form {
+        form::SessionAddress {
+            session: self.0.to_bytes().to_vec(),
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        session_id(&form.session).map(Self)
+    }
+}
+
+impl Stored for HeldLease {
+    type Form = form::LeaseRecord;
+    fn form(&self) -> Self::Form {
+        form::LeaseRecord {
+            session: self.session.to_bytes().to_vec(),
+            run: self.run.to_bytes().to_vec(),
+            token: self.token.0,
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self {
+            session: session_id(&form.session)?,
+            run: run_id(&form.run)?,
+            token: LeaseToken(form.token),
+        })
+    }
+}

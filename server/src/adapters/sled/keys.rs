@@ -1,0 +1,283 @@
+//! Where each record lies: one tree, a tag byte, then ids as bytes in big-endian order, so that key
+//! order is append order and a session's records lie together. No value is known here.
+
+use std::fmt::Write as _;
+
+use sessionplane_core::domain::binding::BindingKey;
+use sessionplane_core::domain::ids::{
+    EntryId, ExternalKey, InputId, RunId, SessionId, SessionName, TenantId,
+};
+use sessionplane_core::domain::time::Timestamp;
+use sha2::{Digest as _, Sha256};
+
+/// A key as bytes.
+pub(super) type Key = Vec<u8>;
+
+const META: u8 = b'm';
+const ROUND: u8 = b'w';
+const SESSION: u8 = b's';
+const HEAD: u8 = b'h';
+const NAME: u8 = b'n';
+const EXTERNAL_KEY: u8 = b'k';
+const ENTRY: u8 = b'e';
+const RUN: u8 = b'r';
+const RUN_OF_SESSION: u8 = b'x';
+const INPUT: u8 = b'i';
+const BINDING: u8 = b'b';
+const BINDING_BY_TIME: u8 = b't';
+const AUDIT: u8 = b'a';
+const LEASE: u8 = b'l';
+const PIECE: u8 = b'p';
+
+fn join<const N: usize>(tag: u8, parts: [&[u8]; N]) -> Key {
+    let mut key = vec![tag];
+    for part in parts {
+        key.extend_from_slice(part);
+    }
+    key
+}
+
+/// The store's own record.
+pub(super) fn meta() -> Key {
+    vec![META]
+}
+
+/// The number of the newest round.
+pub(super) fn round() -> Key {
+    vec![ROUND]
+}
+
+/// Who a session is.
+pub(super) fn session(id: SessionId) -> Key {
+    join(SESSION, [&id.to_bytes()])
+}
+
+/// Where a session stands.
+pub(super) fn head(id: SessionId) -> Key {
+    join(HEAD, [&id.to_bytes()])
+}
+
+/// The session of that name.
+pub(super) fn name(tenant: &TenantId, name: &SessionName) -> Key {
+    in_tenant(NAME, tenant, name.as_str())
+}
+
+/// The session of that external key.
+pub(super) fn external_key(tenant: &TenantId, key: &ExternalKey) -> Key {
+    in_tenant(EXTERNAL_KEY, tenant, key.as_str())
+}
+
+/// The tenant's length goes first, so that no two pairs give the same bytes.
+fn in_tenant(tag: u8, tenant: &TenantId, text: &str) -> Key {
+    let length = u8::try_from(tenant.as_str().len()).unwrap_or(u8::MAX);
+    join(
+        tag,
+        [&[length], tenant.as_str().as_bytes(), text.as_bytes()],
+    )
+}
+
+/// An entry.
+pub(super) fn entry(id: EntryId) -> Key {
+    join(ENTRY, [&id.session.to_bytes(), &id.seq.to_be_bytes()])
+}
+
+/// A run.
+pub(super) fn run(id: RunId) -> Key {
+    join(RUN, [&id.to_bytes()])
+}
+
+/// Marks that a run is the session's; run ids sort by time.
+pub(super) fn run_of_session(session: SessionId, run: RunId) -> Key {
+    join(RUN_OF_SESSION, [&session.to_bytes(), &run.to_bytes()])
+}
+
+/// The prefix of a session's run marks.
+pub(super) fn runs_of_session(session: SessionId) -> Key {
+    join(RUN_OF_SESSION, [&session.to_bytes()])
+}
+
+/// The run that a session's run mark names.
+pub(super) fn marked_run(key: &[u8]) -> Option<RunId> {
+    tail(key).map(RunId::from_bytes)
+}
+
+/// A dispatched input.
+pub(super) fn input(id: InputId) -> Key {
+    join(INPUT, [&id.run.to_bytes(), &id.ordinal.to_be_bytes()])
+}
+
+/// The prefix of a run's inputs.
+pub(super) fn inputs_of_run(run: RunId) -> Key {
+    join(INPUT, [&run.to_bytes()])
+}
+
+/// A binding, by the digest of its key: of bounded length whatever a caller sends. The record
+/// holds the whole key, and a reader compares it.
+pub(super) fn binding(key: &BindingKey) -> Key {
+    let mut digest = Sha256::new();
+    for part in [
+        key.tenant.as_str(),
+        key.principal.as_str(),
+        key.method.as_str(),
+        key.request_id.as_str(),
+    ] {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part.as_bytes());
+    }
+    join(BINDING, [digest.finalize().as_slice()])
+}
+
+/// Marks when a binding was made; `binding` is the binding's key.
+pub(super) fn binding_by_time(at: Timestamp, binding: &[u8]) -> Key {
+    join(
+        BINDING_BY_TIME,
+        [&at.as_millis().to_be_bytes(), &binding[1..]],
+    )
+}
+
+/// The marks of all bindings made before `end`.
+pub(super) fn bindings_before(end: Timestamp) -> std::ops::Range<Key> {
+    vec![BINDING_BY_TIME]..join(BINDING_BY_TIME, [&end.as_millis().to_be_bytes()])
+}
+
+/// The key of the binding that a time mark names.
+pub(super) fn marked_binding(mark: &[u8]) -> Option<Key> {
+    tail::<32>(mark).map(|digest| join(BINDING, [&digest]))
+}
+
+/// An audit record.
+pub(super) fn audit(session: SessionId, ordinal: u64) -> Key {
+    join(AUDIT, [&session.to_bytes(), &ordinal.to_be_bytes()])
+}
+
+/// The lease of a session; there only while it is held.
+pub(super) fn lease(session: SessionId) -> Key {
+    join(LEASE, [&session.to_bytes()])
+}
+
+/// The prefix of all held leases: the index of running sessions.
+pub(super) fn leases() -> Key {
+    vec![LEASE]
+}
+
+/// One piece of a long value.
+pub(super) fn piece(set: u64, index: u32) -> Key {
+    join(PIECE, [&set.to_be_bytes(), &index.to_be_bytes()])
+}
+
+fn tail<const N: usize>(key: &[u8]) -> Option<[u8; N]> {
+    key.last_chunk().copied()
+}
+
+/// A key for people: its kind and its ids.
+pub(super) fn describe(key: &[u8]) -> String {
+    let Some((&tag, rest)) = key.split_first() else {
+        return "without a key".to_owned();
+    };
+    let kind = match tag {
+        META => return "of the store itself".to_owned(),
+        ROUND => return "of the newest round".to_owned(),
+        SESSION => "session",
+        HEAD => "head",
+        NAME => "name",
+        EXTERNAL_KEY => "external_key",
+        ENTRY => "entry",
+        RUN => "run",
+        RUN_OF_SESSION => "run_of_session",
+        INPUT => "input",
+        BINDING => "binding",
+        BINDING_BY_TIME => "binding_by_time",
+        AUDIT => "audit",
+        LEASE => "lease",
+        PIECE => "piece",
+        _ => "unknown",
+    };
+    let id = match (tag, rest.split_first_chunk::<16>()) {
+        (SESSION | HEAD | ENTRY | RUN | INPUT | AUDIT | LEASE, Some((id, number))) => {
+            let number = number.iter().fold(0_u64, |n, b| (n << 8) | u64::from(*b));
+            match tag {
+                ENTRY | INPUT | AUDIT => format!("{}-{number}", SessionId::from_bytes(*id)),
+                _ => SessionId::from_bytes(*id).to_string(),
+            }
+        }
+        (NAME | EXTERNAL_KEY, _) => String::from_utf8_lossy(rest.get(1..).unwrap_or_default())
+            .escape_debug()
+            .to_string(),
+        _ => rest.iter().fold(String::new(), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        }),
+    };
+    format!("{kind} {id}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sessionplane_core::domain::binding::Method;
+
+    use super::*;
+
+    fn session_id(n: u128) -> SessionId {
+        SessionId::from_bytes(n.to_be_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn entries_sort_as_they_were_appended(session: u128, a: u64, b: u64) {
+            let key = |seq| entry(EntryId { session: session_id(session), seq });
+            prop_assert_eq!(a.cmp(&b), key(a).cmp(&key(b)));
+        }
+
+        #[test]
+        fn no_two_addresses_share_a_key(
+            a in "[a-z]{1,4}", b in "\\PC{1,4}", c in "[a-z]{1,4}", d in "\\PC{1,4}",
+        ) {
+            let key = |tenant: &str, text: &str| {
+                external_key(&TenantId::parse(tenant).unwrap(), &ExternalKey::parse(text).unwrap())
+            };
+            prop_assert_eq!((&a, &b) == (&c, &d), key(&a, &b) == key(&c, &d));
+        }
+    }
+
+    #[test]
+    fn every_part_of_a_request_key_counts() {
+        let key = |tenant: &str, principal: &str, method, request: &str| {
+            binding(&BindingKey {
+                tenant: tenant.parse().unwrap(),
+                principal: principal.parse().unwrap(),
+                method,
+                request_id: request.parse().unwrap(),
+            })
+        };
+        let base = key("a", "bc", Method::Invoke, "d");
+        for other in [
+            key("ab", "c", Method::Invoke, "d"),
+            key("a", "b", Method::Invoke, "cd"),
+            key("a", "bc", Method::Dispatch, "d"),
+            key("a", "bc", Method::Invoke, "e"),
+        ] {
+            assert_ne!(base, other);
+        }
+    }
+
+    #[test]
+    fn a_time_mark_names_its_binding() {
+        let key = join(BINDING, [&[7; 32]]);
+        let mark = binding_by_time(Timestamp::from_millis(5), &key);
+        assert_eq!(marked_binding(&mark), Some(key));
+        assert!(bindings_before(Timestamp::from_millis(6)).contains(&mark));
+        assert!(!bindings_before(Timestamp::from_millis(5)).contains(&mark));
+    }
+
+    #[test]
+    fn a_damaged_record_is_named_in_words() {
+        let session = session_id(1);
+        let id = EntryId { session, seq: 258 };
+        assert_eq!(describe(&entry(id)), format!("entry {session}-258"));
+        assert_eq!(describe(&head(session)), format!("head {session}"));
+        assert_eq!(describe(&meta()), "of the store itself");
+        assert_eq!(describe(&piece(1, 2)), "piece 000000000000000100000002");
+    }
+}

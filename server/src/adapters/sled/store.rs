@@ -1,0 +1,302 @@
+//! The ports over committer and reader: commits go to the thread, reads to blocking threads, and
+//! the caller only awaits.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use sessionplane_core::domain::audit::AuditRecord;
+use sessionplane_core::domain::binding::{Binding, BindingKey};
+use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::domain::ids::{InputId, RunId, SessionId, SessionRef, TenantId};
+use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::run::RunRecord;
+use sessionplane_core::domain::session::StoredSession;
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::lease_store::{HeldLease, LeaseStore};
+use sessionplane_core::ports::repository::{CommitError, EntryRange, ReadError, Repository};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::spawn_blocking;
+
+use super::committer::{Committer, Counters, Holders, Request};
+use super::open::{OpenError, StoreOptions, open};
+use super::reader::Reader;
+
+const CLOSED: &str = "the store is closed";
+
+/// What a store counted since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoreCounters {
+    /// Rounds that were begun.
+    pub rounds: u64,
+    /// Commits that were acknowledged.
+    pub commits: u64,
+    /// Commits that were refused.
+    pub refused: u64,
+    /// Syncs of the database file, the one of the opening included.
+    pub syncs: u64,
+}
+
+/// The durable store. One process at a time has a directory open.
+///
+/// Dropping it waits for the round that is being written; [`SledStore::close`] does so without
+/// blocking a runtime thread, and gives the directory free.
+pub struct SledStore {
+    queue: Option<mpsc::Sender<Request>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    reader: Arc<RwLock<Option<Reader>>>,
+    reads: Arc<Semaphore>,
+    store_id: u128,
+    boot: u32,
+    minted: AtomicU32,
+    holders: Holders,
+    counters: Arc<Counters>,
+    fatal: watch::Receiver<Option<Arc<str>>>,
+}
+
+impl SledStore {
+    /// Opens the store in a directory, creating both if there is none. Blocks; call it before the
+    /// runtime serves, or on a blocking thread.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. Never a panic, whatever the directory holds.
+    pub fn open(path: impl AsRef<Path>, options: &StoreOptions) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let opened = open(path, options)?;
+        let (queue, requests) = mpsc::channel(options.queue.max(1));
+        let (fatal_tx, fatal) = watch::channel(None);
+        let holders = Holders::default();
+        let committer = Committer::new(
+            opened.device,
+            requests,
+            opened.meta.boots,
+            Arc::clone(&holders),
+            Arc::clone(&opened.counters),
+            fatal_tx,
+        );
+        let thread = std::thread::Builder::new()
+            .name("store-committer".to_owned())
+            .spawn(move || committer.run())
+            .map_err(|error| OpenError::Io {
+                path: path.to_owned(),
+                problem: error.to_string(),
+            })?;
+        Ok(Self {
+            queue: Some(queue),
+            thread: Mutex::new(Some(thread)),
+            reader: Arc::new(RwLock::new(Some(opened.reader))),
+            reads: Arc::new(Semaphore::new(options.reads.max(1))),
+            store_id: opened.meta.store_id,
+            boot: opened.meta.boots,
+            minted: AtomicU32::new(0),
+            holders,
+            counters: opened.counters,
+            fatal,
+        })
+    }
+
+    /// Takes no more commits, finishes those that wait, and gives the directory free. Everything
+    /// fails from then on. A second call does nothing.
+    pub async fn close(&self) {
+        if let Some(queue) = &self.queue {
+            // An error means that the committer has ended already.
+            let _ = queue.send(Request::Close).await;
+        }
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let reader = Arc::clone(&self.reader);
+        // Panics of the committer are told by `fatal`; one of sled's own clean-up must not spread.
+        let _ = spawn_blocking(move || {
+            let _ = thread.map(JoinHandle::join);
+            let reader = reader
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            drop(reader);
+        })
+        .await;
+    }
+
+    /// Becomes the reason once a round failed. What that round wrote is unknown, the store takes
+    /// no more commits, and the process has to exit.
+    #[must_use]
+    pub fn fatal(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.fatal.clone()
+    }
+
+    /// Identifies the store, for as long as its directory lives.
+    #[must_use]
+    pub fn store_id(&self) -> u128 {
+        self.store_id
+    }
+
+    /// How often the store was opened, this time included.
+    #[must_use]
+    pub fn boots(&self) -> u32 {
+        self.boot
+    }
+
+    /// What was counted since it was opened.
+    #[must_use]
+    pub fn counters(&self) -> StoreCounters {
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        StoreCounters {
+            rounds: read(&self.counters.rounds),
+            commits: read(&self.counters.commits),
+            refused: read(&self.counters.refused),
+            syncs: read(&self.counters.syncs),
+        }
+    }
+
+    /// A session's audit records in order.
+    pub async fn audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError> {
+        self.read(move |reader| reader.audits(session)).await
+    }
+
+    /// The runs of a session, oldest first.
+    pub async fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError> {
+        self.read(move |reader| reader.runs_of(session)).await
+    }
+
+    /// Reads on a blocking thread. The number at a time is bounded here, the number of waiting
+    /// reads by their callers.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let closed = || ReadError::Store(CLOSED.to_owned());
+        let permit = Arc::clone(&self.reads).acquire_owned().await;
+        let permit = permit.map_err(|_| closed())?;
+        let reader = Arc::clone(&self.reader);
+        let reading = spawn_blocking(move || {
+            let _permit = permit;
+            let reader = reader.read().unwrap_or_else(PoisonError::into_inner);
+            reader.as_ref().ok_or_else(closed).and_then(read)
+        });
+        // sled panics on some damage; the runtime has caught it.
+        reading
+            .await
+            .unwrap_or_else(|_| Err(ReadError::Store("the storage engine panicked".to_owned())))
+    }
+
+    /// Hands a request to the committer and waits for its answer.
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<T>) -> Request,
+    ) -> Result<T, String> {
+        let (done, answer) = oneshot::channel();
+        let queue = self.queue.as_ref().ok_or(CLOSED)?;
+        queue.send(request(done)).await.map_err(|_| CLOSED)?;
+        answer
+            .await
+            .map_err(|_| "the committer failed in the round".to_owned())
+    }
+}
+
+impl Drop for SledStore {
+    fn drop(&mut self) {
+        // The queue ends with its only sender, and the committer with the queue.
+        self.queue = None;
+        let thread = self
+            .thread
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let _ = thread.map(JoinHandle::join);
+    }
+}
+
+#[async_trait]
+impl Repository for SledStore {
+    async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
+        let commit = Box::new(commit);
+        self.ask(|done| Request::Commit(commit, done))
+            .await
+            .unwrap_or_else(|reason| Err(CommitError::Store(reason)))
+    }
+
+    async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {
+        self.read(move |reader| reader.session(id)).await
+    }
+
+    async fn resolve(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<SessionId>, ReadError> {
+        let (tenant, session) = (tenant.clone(), session.clone());
+        self.read(move |reader| reader.resolve(&tenant, &session))
+            .await
+    }
+
+    async fn entries(
+        &self,
+        session: SessionId,
+        range: EntryRange,
+    ) -> Result<Vec<Entry>, ReadError> {
+        self.read(move |reader| reader.entries(session, range))
+            .await
+    }
+
+    async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError> {
+        self.read(move |reader| reader.run(id)).await
+    }
+
+    async fn input(&self, id: InputId) -> Result<Option<InputRecord>, ReadError> {
+        self.read(move |reader| reader.input(id)).await
+    }
+
+    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        self.read(move |reader| reader.inputs(run)).await
+    }
+
+    async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError> {
+        let key = key.clone();
+        self.read(move |reader| reader.binding(&key)).await
+    }
+
+    async fn sweep_bindings(&self, before: Timestamp, max: usize) -> Result<usize, ReadError> {
+        self.ask(|done| Request::Sweep { before, max, done })
+            .await
+            .unwrap_or_else(|reason| Err(ReadError::Store(reason)))
+    }
+}
+
+#[async_trait]
+impl LeaseStore for SledStore {
+    /// From memory: the boot counter, synced at open, sets tokens of this opening above all former.
+    async fn mint(&self) -> Result<LeaseToken, ReadError> {
+        let next = |minted: u32| minted.checked_add(1);
+        let former = self
+            .minted
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+            .map_err(|_| ReadError::Store("no tokens are left; start anew".to_owned()))?;
+        Ok(LeaseToken(
+            (u64::from(self.boot) << 32) | (u64::from(former) + 1),
+        ))
+    }
+
+    async fn holder(&self, session: SessionId) -> Result<Option<LeaseToken>, ReadError> {
+        let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(holders.get(&session).copied())
+    }
+
+    async fn revoke(&self, session: SessionId) -> Result<(), ReadError> {
+        self.ask(|done| Request::Revoke(session, done))
+            .await
+            .unwrap_or_else(|reason| Err(ReadError::Store(reason)))
+    }
+
+    async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError> {
+        self.ask(Request::Orphaned)
+            .await
+            .unwrap_or_else(|reason| Err(ReadError::Store(reason)))
+    }
+}

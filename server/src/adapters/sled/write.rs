@@ -1,0 +1,90 @@
+//! A commit as keys and values: what each record is stored under, and which indexes go with it.
+//!
+//! The commit has been judged; nothing is refused here.
+
+use prost::Message;
+use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::ports::commit_rules::LeaseEffect;
+use sessionplane_core::ports::repository::ReadError;
+
+use super::convert::{Address, ChainedEntry, HeadRow, Stored};
+use super::frame::Source;
+use super::keys;
+use super::round::{Before, Round, fetch};
+
+/// Adds a judged commit to the round.
+///
+/// # Errors
+/// When something that it replaces cannot be read; the round is to be put back as it was.
+pub(super) fn commit(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {
+    addresses(round, commit)?;
+    let entries_checksum = entries(round, commit)?;
+    let row = HeadRow {
+        head: commit.head.clone(),
+        entries_checksum,
+    };
+    round.put(keys::head(commit.session), &row, Before::Unknown)?;
+    records(round, commit)?;
+    match LeaseEffect::of(commit) {
+        LeaseEffect::Take(lease) => round.put(keys::lease(commit.session), &lease, Before::Unknown),
+        LeaseEffect::Keep => Ok(()),
+        LeaseEffect::Free => round.delete(keys::lease(commit.session)),
+    }
+}
+
+fn addresses(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {
+    let Some(record) = &commit.create else {
+        return Ok(());
+    };
+    round.put(keys::session(record.id), record, Before::Absent)?;
+    let address = Address(record.id);
+    if let Some(name) = &record.name {
+        round.put(keys::name(&record.tenant, name), &address, Before::Absent)?;
+    }
+    if let Some(key) = &record.external_key {
+        let key = keys::external_key(&record.tenant, key);
+        round.put(key, &address, Before::Absent)?;
+    }
+    Ok(())
+}
+
+/// Chains the entries on; returns the checksum of the last one.
+fn entries(round: &mut Round<'_>, commit: &Commit) -> Result<u32, ReadError> {
+    let row: Option<HeadRow> = fetch(round, &keys::head(commit.session))?;
+    let mut previous_checksum = row.map_or(0, |row| row.entries_checksum);
+    for entry in &commit.entries {
+        let record = ChainedEntry {
+            entry: entry.clone(),
+            previous_checksum,
+        };
+        let payload = record.form().encode_to_vec();
+        previous_checksum = crc32fast::hash(&payload);
+        round.put_payload(keys::entry(entry.id), &payload, Before::Absent)?;
+    }
+    Ok(previous_checksum)
+}
+
+fn records(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {
+    for run in &commit.runs {
+        let key = keys::run(run.id);
+        if round.raw(&key)?.is_none() {
+            let mark = keys::run_of_session(commit.session, run.id);
+            round.put_payload(mark, &[], Before::Absent)?;
+        }
+        round.put(key, run, Before::Unknown)?;
+    }
+    for input in &commit.inputs {
+        round.put(keys::input(input.id), input, Before::Unknown)?;
+    }
+    for binding in &commit.bindings {
+        let key = keys::binding(&binding.key);
+        let mark = keys::binding_by_time(binding.at, &key);
+        round.put_payload(mark, &[], Before::Absent)?;
+        round.put(key, binding, Before::Absent)?;
+    }
+    for audit in &commit.audits {
+        let key = keys::audit(commit.session, audit.ordinal);
+        round.put(key, audit, Before::Absent)?;
+    }
+    Ok(())
+}

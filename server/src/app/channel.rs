@@ -1,0 +1,320 @@
+//! The event channel of one session: a bounded ring of numbered events and the state they fold to.
+//!
+//! Numbering, folding and retaining are one step under one lock, so no observer ever reads a state
+//! that is older than an event it has seen. A publisher never waits for an observer.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope};
+use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::position::Position;
+use sessionplane_core::domain::view::SessionView;
+use sessionplane_core::ports::lease_store::LeaseStore;
+use sessionplane_core::ports::repository::{ReadError, Repository};
+use tokio::sync::watch;
+
+use super::config::AppConfig;
+use super::observation::Published;
+
+/// One session's channel.
+pub struct Channel {
+    session: SessionId,
+    epoch: u64,
+    ring_events: usize,
+    ring_bytes: usize,
+    inner: Mutex<Inner>,
+    wake: watch::Sender<u64>,
+}
+
+struct Inner {
+    /// The number of the newest event.
+    seq: u64,
+    /// The newest events, without a hole, up to `seq`.
+    ring: VecDeque<Arc<Published>>,
+    bytes: usize,
+    view: SessionView,
+    /// The number of the active run's `run_started`.
+    run_started: Option<(RunId, u64)>,
+}
+
+/// The retained events of the active run.
+pub(crate) struct RunSoFar {
+    /// The place before the first of them.
+    pub(crate) before: u64,
+    /// How many of the run's events are no longer retained.
+    pub(crate) skipped: u64,
+    /// The events, up to the newest.
+    pub(crate) events: VecDeque<Arc<Published>>,
+}
+
+/// What a cursor finds after a place in the ring.
+pub(crate) enum Read {
+    /// The next events, at least one.
+    Events(Vec<Arc<Published>>),
+    /// Nothing newer.
+    CaughtUp,
+    /// The place has left the ring.
+    Lapped,
+}
+
+impl Channel {
+    fn new(session: SessionId, epoch: u64, view: SessionView, config: &AppConfig) -> Self {
+        let inner = Inner {
+            seq: 0,
+            ring: VecDeque::new(),
+            bytes: 0,
+            view,
+            run_started: None,
+        };
+        Self {
+            session,
+            epoch,
+            ring_events: config.ring_events.max(1),
+            ring_bytes: config.ring_bytes,
+            inner: Mutex::new(inner),
+            wake: watch::Sender::new(0),
+        }
+    }
+
+    /// Numbers events, folds them into the view and shows them: one step, one wake.
+    pub fn publish(&self, events: impl IntoIterator<Item = Event>) {
+        let mut inner = self.lock();
+        let before = inner.seq;
+        for event in events {
+            inner.seq += 1;
+            let seq = inner.seq;
+            inner.view.apply(&event);
+            match (&event.body, event.run) {
+                (EventBody::RunStarted { .. }, Some(run)) => inner.run_started = Some((run, seq)),
+                (EventBody::RunSettled { .. }, _) => inner.run_started = None,
+                _ => {}
+            }
+            inner.bytes += size(&event);
+            let envelope = EventEnvelope {
+                session: self.session,
+                epoch: self.epoch,
+                seq,
+                event,
+            };
+            inner.ring.push_back(Arc::new(Published::new(envelope)));
+            while inner.ring.len() > self.ring_events
+                || (inner.bytes > self.ring_bytes && inner.ring.len() > 1)
+            {
+                if let Some(oldest) = inner.ring.pop_front() {
+                    inner.bytes -= size(&oldest.envelope().event);
+                }
+            }
+        }
+        let seq = inner.seq;
+        drop(inner);
+        if seq != before {
+            self.wake.send_replace(seq);
+        }
+    }
+
+    /// The state and the position that it stands at.
+    #[must_use]
+    pub fn state(&self) -> (SessionView, Position) {
+        let inner = self.lock();
+        (
+            inner.view.clone(),
+            Position {
+                epoch: self.epoch,
+                seq: inner.seq,
+            },
+        )
+    }
+
+    /// Reads something small of the state without copying it.
+    pub(crate) fn with_view<T>(&self, read: impl FnOnce(&SessionView) -> T) -> T {
+        read(&self.lock().view)
+    }
+
+    /// The newest event's position.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position {
+            epoch: self.epoch,
+            seq: self.lock().seq,
+        }
+    }
+
+    /// The serving incarnation that numbers the events.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Up to `max` events after `seq`.
+    pub(crate) fn read_after(&self, seq: u64, max: usize) -> Read {
+        let inner = self.lock();
+        if seq >= inner.seq {
+            return Read::CaughtUp;
+        }
+        let first = inner.seq + 1 - inner.ring.len() as u64;
+        if seq + 1 < first {
+            return Read::Lapped;
+        }
+        let skip = usize::try_from(seq + 1 - first).unwrap_or(usize::MAX);
+        Read::Events(inner.ring.iter().skip(skip).take(max).cloned().collect())
+    }
+
+    /// The state together with every retained event after `seq`, in one step; nothing if the place
+    /// has left the ring or was never reached.
+    pub(crate) fn resume_after(
+        &self,
+        seq: u64,
+    ) -> Option<(Vec<Arc<Published>>, SessionView, Position)> {
+        let inner = self.lock();
+        let first = inner.seq + 1 - inner.ring.len() as u64;
+        if seq > inner.seq || seq + 1 < first {
+            return None;
+        }
+        let skip = usize::try_from(seq + 1 - first).unwrap_or(usize::MAX);
+        let missed = inner.ring.iter().skip(skip).cloned().collect();
+        Some((
+            missed,
+            inner.view.clone(),
+            Position {
+                epoch: self.epoch,
+                seq: inner.seq,
+            },
+        ))
+    }
+
+    /// What a joiner of a run is given: the run's retained events, in one step, so that none of
+    /// them can leave the ring before the joiner reads. Nothing if the run is not the active one.
+    pub(crate) fn run_so_far(&self, run: RunId) -> Option<RunSoFar> {
+        let inner = self.lock();
+        let (_, started) = inner.run_started.filter(|(active, _)| *active == run)?;
+        let first = inner.seq + 1 - inner.ring.len() as u64;
+        let from = started.max(first);
+        let skip = usize::try_from(from - first).unwrap_or(usize::MAX);
+        Some(RunSoFar {
+            before: from - 1,
+            skipped: from - started,
+            events: inner.ring.iter().skip(skip).cloned().collect(),
+        })
+    }
+
+    /// Wakes at every publication.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.wake.subscribe()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic while the lock was held cannot leave a half-applied event that matters more than
+        // going on: the view is a fold and the ring is bounded either way.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Roughly the bytes that an event keeps alive.
+fn size(event: &Event) -> usize {
+    const BASE: usize = 512;
+    BASE + match &event.body {
+        EventBody::MessageDelta { text, .. } => text.len(),
+        EventBody::ToolStarted {
+            input_json: text, ..
+        }
+        | EventBody::ToolProgress { output: text, .. }
+        | EventBody::ToolFinished { output: text, .. } => text.text.len(),
+        EventBody::EntryAppended { .. } => 4096,
+        _ => 0,
+    }
+}
+
+/// The channels that are in memory.
+pub(crate) struct Channels {
+    config: AppConfig,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    channels: HashMap<SessionId, Arc<Channel>>,
+    /// Grows when channels are dropped: a view that was loaded before may be outdated by then.
+    evictions: u64,
+}
+
+impl Channels {
+    pub(crate) fn new(config: AppConfig) -> Self {
+        Self {
+            config,
+            table: Mutex::default(),
+        }
+    }
+
+    /// A channel that is in memory.
+    pub(crate) fn get(&self, session: SessionId) -> Option<Arc<Channel>> {
+        self.lock().channels.get(&session).cloned()
+    }
+
+    /// The channel of a stored session: in memory, or made from its rows. Nothing durable changes.
+    pub(crate) async fn open(
+        &self,
+        session: SessionId,
+        repository: &dyn Repository,
+        leases: &dyn LeaseStore,
+    ) -> Result<Option<Arc<Channel>>, ReadError> {
+        loop {
+            let evictions = {
+                let table = self.lock();
+                if let Some(channel) = table.channels.get(&session) {
+                    return Ok(Some(channel.clone()));
+                }
+                table.evictions
+            };
+            let Some(stored) = repository.session(session).await? else {
+                return Ok(None);
+            };
+            let epoch = leases.mint().await?.0;
+            let made = Channel::new(session, epoch, SessionView::dormant(&stored), &self.config);
+            let mut table = self.lock();
+            if table.evictions == evictions {
+                return Ok(Some(self.insert(&mut table, made)));
+            }
+        }
+    }
+
+    /// The channel of a session that is about to be created.
+    pub(crate) fn unborn(&self, view: SessionView, epoch: u64) -> Arc<Channel> {
+        let made = Channel::new(view.record.id, epoch, view, &self.config);
+        self.insert(&mut self.lock(), made)
+    }
+
+    /// Drops a channel whose session was never created.
+    pub(crate) fn forget(&self, session: SessionId) {
+        let mut table = self.lock();
+        table.channels.remove(&session);
+        table.evictions += 1;
+    }
+
+    fn insert(&self, table: &mut Table, made: Channel) -> Arc<Channel> {
+        if table.channels.len() >= self.config.idle_channels.max(1) {
+            // Those that only the table holds serve nobody: their sessions have no task and no
+            // observer. Dropping them all at once keeps the cost per insertion constant.
+            let before = table.channels.len();
+            table
+                .channels
+                .retain(|_, channel| Arc::strong_count(channel) > 1);
+            table.evictions += (before - table.channels.len()) as u64;
+        }
+        table
+            .channels
+            .entry(made.session)
+            .or_insert_with(|| Arc::new(made))
+            .clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

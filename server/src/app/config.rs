@@ -1,0 +1,44 @@
+//! What an operator may set for the application layer.
+
+use std::time::Duration;
+
+use sessionplane_core::domain::limits::Limits;
+
+/// Bounds and delays of the application layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppConfig {
+    /// Limits that the core applies.
+    pub limits: Limits,
+    /// Events that a session's ring retains at most.
+    pub ring_events: usize,
+    /// Bytes of event text that a session's ring retains at most.
+    pub ring_bytes: usize,
+    /// Event channels of dormant sessions that stay in memory.
+    pub idle_channels: usize,
+    /// How long a session's task stays after its last activity.
+    pub idle_ttl: Duration,
+    /// How often an observer of a quiet session hears that it is alive.
+    pub heartbeat: Duration,
+    /// How long a request id stays bound after its acceptance, at least.
+    pub binding_retention: Duration,
+    /// How long an engine may take to open.
+    pub engine_open_timeout: Duration,
+    /// How long `GetState` waits for a position that has not been reached.
+    pub position_wait: Duration,
+}
+
+impl Default for AppConfig {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            ring_events: 16 * 1024,
+            ring_bytes: 16 * 1024 * 1024,
+            idle_channels: 4096,
+            idle_ttl: Duration::from_secs(60),
+            heartbeat: Duration::from_secs(15),
+            binding_retention: Duration::from_secs(24 * 60 * 60),
+            engine_open_timeout: Duration::from_secs(30),
+            position_wait: Duration::from_secs(1),
+        }
+    }
+}

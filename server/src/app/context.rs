@@ -1,0 +1,112 @@
+//! The application: its ports, its configuration and what it holds in memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::authorizer::Authorizer;
+use sessionplane_core::ports::clock::{Clock, Entropy, Spawner};
+use sessionplane_core::ports::lease_store::LeaseStore;
+use sessionplane_core::ports::repository::{ReadError, Repository};
+use tokio_util::sync::CancellationToken;
+
+use super::agents::AgentCatalog;
+use super::channel::Channels;
+use super::config::AppConfig;
+use super::residents::Residents;
+use super::single_flight::SingleFlight;
+
+/// The adapters that the application stands on.
+#[derive(Clone)]
+pub struct Ports {
+    /// The durable store.
+    pub repository: Arc<dyn Repository>,
+    /// The store's leases.
+    pub leases: Arc<dyn LeaseStore>,
+    /// Decides who may do what.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// Concurrency.
+    pub spawner: Arc<dyn Spawner>,
+}
+
+/// Everything that the application's tasks share.
+pub(crate) struct Context {
+    pub(crate) ports: Ports,
+    pub(crate) config: AppConfig,
+    pub(crate) agents: AgentCatalog,
+    pub(crate) channels: Channels,
+    pub(crate) residents: Residents,
+    pub(crate) flights: SingleFlight,
+    pub(crate) stopping: CancellationToken,
+    next_stream: AtomicU64,
+}
+
+impl Context {
+    /// A number that no other invoke stream of this process has.
+    pub(crate) fn next_stream(&self) -> u64 {
+        self.next_stream.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// The application. Clones share everything.
+#[derive(Clone)]
+pub struct App {
+    pub(crate) context: Arc<Context>,
+}
+
+impl App {
+    /// Builds the application. Call [`super::recovery::recover`] before anybody is served.
+    #[must_use]
+    pub fn new(ports: Ports, agents: AgentCatalog, config: AppConfig) -> Self {
+        let context = Context {
+            channels: Channels::new(config),
+            residents: Residents::default(),
+            flights: SingleFlight::default(),
+            stopping: CancellationToken::new(),
+            next_stream: AtomicU64::new(1),
+            ports,
+            config,
+            agents,
+        };
+        Self {
+            context: Arc::new(context),
+        }
+    }
+
+    /// The agents that the configuration defines.
+    #[must_use]
+    pub fn agents(&self) -> &AgentCatalog {
+        &self.context.agents
+    }
+
+    /// Waits, by the application's clock.
+    pub async fn sleep(&self, delay: Duration) {
+        self.context.ports.clock.sleep(delay).await;
+    }
+
+    /// Forgets request bindings that are older than the retention and whose run has settled, at
+    /// most `max`. Returns how many.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn sweep_bindings(&self, max: usize) -> Result<usize, ReadError> {
+        let ports = &self.context.ports;
+        let retention =
+            u64::try_from(self.context.config.binding_retention.as_millis()).unwrap_or(u64::MAX);
+        let before =
+            Timestamp::from_millis(ports.clock.now().as_millis().saturating_sub(retention));
+        ports.repository.sweep_bindings(before, max).await
+    }
+
+    /// Stops every session's task and waits until all have left. Runs that are still active stay
+    /// unsettled in the store; the next start settles them as interrupted.
+    pub async fn stop(&self) {
+        self.context.stopping.cancel();
+        self.context.residents.drained().await;
+    }
+}

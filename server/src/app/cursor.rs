@@ -1,0 +1,90 @@
+//! A place in a channel's ring that moves on as its reader reads. A reader never slows the writer:
+//! when the place leaves the ring, the cursor says so and ends.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use tokio_stream::wrappers::WatchStream;
+
+use super::channel::{Channel, Read};
+use super::observation::Published;
+
+/// Events that one wake takes from the ring at most.
+const BURST: usize = 64;
+
+/// Why a cursor ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lapped;
+
+/// A reader's place in a channel.
+pub struct Cursor {
+    channel: Arc<Channel>,
+    /// The number of the last event that was taken from the ring.
+    seq: u64,
+    taken: VecDeque<Arc<Published>>,
+    wake: WatchStream<u64>,
+    ended: bool,
+}
+
+impl Cursor {
+    /// A cursor that yields the events after `seq`.
+    #[must_use]
+    pub fn after(channel: Arc<Channel>, seq: u64) -> Self {
+        Self::replaying(channel, seq, VecDeque::new())
+    }
+
+    /// A cursor that yields `taken`, the events right after `seq`, and then those that follow.
+    #[must_use]
+    pub fn replaying(channel: Arc<Channel>, seq: u64, taken: VecDeque<Arc<Published>>) -> Self {
+        let wake = WatchStream::from_changes(channel.subscribe());
+        Self {
+            channel,
+            seq: seq + taken.len() as u64,
+            taken,
+            wake,
+            ended: false,
+        }
+    }
+
+    /// The channel it reads.
+    #[must_use]
+    pub fn channel(&self) -> &Arc<Channel> {
+        &self.channel
+    }
+}
+
+impl Stream for Cursor {
+    type Item = Result<Arc<Published>, Lapped>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            if let Some(event) = this.taken.pop_front() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            if this.ended {
+                return Poll::Ready(None);
+            }
+            match this.channel.read_after(this.seq, BURST) {
+                Read::Events(events) => {
+                    this.seq += events.len() as u64;
+                    this.taken.extend(events);
+                }
+                Read::Lapped => {
+                    this.ended = true;
+                    return Poll::Ready(Some(Err(Lapped)));
+                }
+                // The wake was subscribed before this read: what is published from here on makes
+                // the next poll ready, so no publication is ever slept through.
+                Read::CaughtUp => match Pin::new(&mut this.wake).poll_next(cx) {
+                    Poll::Ready(Some(_)) => {}
+                    Poll::Ready(None) => this.ended = true,
+                    Poll::Pending => return Poll::Pending,
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! One opening of a session's engine, as a task that the session's task owns.
+//!
+//! Commands and reports travel over bounded channels and never wait for each other. Dropping the
+//! link cancels the task and with it the engine's connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::domain::ids::{EntryId, SessionId};
+use sessionplane_core::domain::lifecycle::RunTag;
+use sessionplane_core::ports::clock::{Clock, Spawner, TaskHandle};
+use sessionplane_core::ports::engine::{
+    Engine, EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent,
+    EngineOutput, OpenSession, Revalidation, Transcript,
+};
+use sessionplane_core::ports::repository::{EntryRange, Repository};
+use tokio::sync::mpsc;
+
+/// Commands that wait at most: the machine hands over one prompt or steer at a time, and an abort.
+const COMMANDS: usize = 16;
+/// Reports that wait at most; then the engine waits.
+const REPORTS: usize = 256;
+/// Entries, and bytes, of one page of a transcript.
+const PAGE: (usize, usize) = (256, 1024 * 1024);
+
+/// What the engine's task reports.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// It is open.
+    Opened(Revalidation),
+    /// It said something.
+    Event(EngineEvent),
+    /// It is gone, and why.
+    Gone(String),
+}
+
+/// The session's end of an opened engine.
+pub(crate) struct EngineLink {
+    pub(crate) tag: RunTag,
+    commands: mpsc::Sender<EngineCommand>,
+    reports: mpsc::Receiver<Report>,
+    over: bool,
+    task: Box<dyn TaskHandle>,
+}
+
+/// What opening an engine takes.
+pub(crate) struct Opening {
+    pub(crate) tag: RunTag,
+    pub(crate) engine: Result<Arc<dyn Engine>, EngineError>,
+    pub(crate) session: SessionId,
+    pub(crate) leaf: Option<EntryId>,
+    /// The last entry before the run's prompt, in append order.
+    pub(crate) before_prompt: u64,
+    pub(crate) repository: Arc<dyn Repository>,
+    pub(crate) timeout: Duration,
+}
+
+impl EngineLink {
+    /// Starts opening.
+    pub(crate) fn open(opening: Opening, clock: &Arc<dyn Clock>, spawner: &dyn Spawner) -> Self {
+        let tag = opening.tag;
+        let (commands, commands_rx) = mpsc::channel(COMMANDS);
+        let (reports_tx, reports) = mpsc::channel(REPORTS);
+        let task = spawner.spawn(
+            "engine",
+            Box::pin(host(opening, clock.clone(), commands_rx, reports_tx)),
+        );
+        Self {
+            tag,
+            commands,
+            reports,
+            over: false,
+            task,
+        }
+    }
+
+    /// Hands a command to the engine's task.
+    ///
+    /// # Errors
+    /// When the engine is gone or does not take commands any more.
+    pub(crate) fn tell(&self, command: EngineCommand) -> Result<(), EngineError> {
+        self.commands
+            .try_send(command)
+            .map_err(|error| EngineError(format!("the agent takes no commands: {error}")))
+    }
+
+    /// Up to `max` reports, at least one. Cancel-safe. After the engine's end it never completes.
+    pub(crate) async fn next(&mut self, max: usize) -> Vec<Report> {
+        if self.over {
+            return std::future::pending().await;
+        }
+        let mut reports = Vec::new();
+        if self.reports.recv_many(&mut reports, max).await == 0 {
+            self.over = true;
+            reports.push(Report::Gone(
+                "the agent's task ended without a word".to_owned(),
+            ));
+        }
+        self.over |= matches!(reports.last(), Some(Report::Gone(_)));
+        reports
+    }
+
+    /// Cancels the engine's task and waits until it has left.
+    pub(crate) async fn close(self) {
+        self.task.cancel();
+        self.task.join().await;
+    }
+}
+
+async fn host(
+    opening: Opening,
+    clock: Arc<dyn Clock>,
+    commands: mpsc::Receiver<EngineCommand>,
+    reports: mpsc::Sender<Report>,
+) {
+    let reason = match open(opening, clock.as_ref()).await {
+        Err(error) => error.0,
+        Ok(connection) => {
+            if reports
+                .send(Report::Opened(connection.revalidation))
+                .await
+                .is_err()
+            {
+                return;
+            }
+            let EngineConnection {
+                commands: sink,
+                output,
+                ..
+            } = connection;
+            let telling = Box::pin(tell(commands, sink));
+            let listening = Box::pin(listen(output, reports.clone()));
+            match select(telling, listening).await {
+                // The engine refuses commands: what it still says is read to the end.
+                Either::Left((Some(error), listening)) => {
+                    listening.await;
+                    error.0
+                }
+                // Nobody will tell it anything any more.
+                Either::Left((None, _)) => return,
+                Either::Right(((), _)) => "the agent ended in the middle of the run".to_owned(),
+            }
+        }
+    };
+    // A session that is gone needs no report.
+    let _ = reports.send(Report::Gone(reason)).await;
+}
+
+async fn open(opening: Opening, clock: &dyn Clock) -> Result<EngineConnection, EngineError> {
+    let transcript = StoredTranscript {
+        session: opening.session,
+        up_to: opening.before_prompt,
+        repository: opening.repository,
+    };
+    let open = OpenSession {
+        session: opening.session,
+        leaf: opening.leaf,
+        transcript: Arc::new(transcript),
+    };
+    let seconds = opening.timeout.as_secs();
+    let engine = opening.engine?;
+    match select(engine.open(open), clock.sleep(opening.timeout)).await {
+        Either::Left((connection, _)) => connection,
+        Either::Right(((), _)) => Err(EngineError(format!(
+            "the agent did not open within {seconds} s"
+        ))),
+    }
+}
+
+async fn tell(
+    mut commands: mpsc::Receiver<EngineCommand>,
+    mut sink: Box<dyn EngineCommands>,
+) -> Option<EngineError> {
+    while let Some(command) = commands.recv().await {
+        if let Err(error) = sink.send(command).await {
+            return Some(error);
+        }
+    }
+    None
+}
+
+async fn listen(mut output: Box<dyn EngineOutput>, reports: mpsc::Sender<Report>) {
+    while let Some(event) = output.next().await {
+        if reports.send(Report::Event(event)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The durable conversation, page by page.
+struct StoredTranscript {
+    session: SessionId,
+    up_to: u64,
+    repository: Arc<dyn Repository>,
+}
+
+#[async_trait::async_trait]
+impl Transcript for StoredTranscript {
+    async fn page(&self, after: u64) -> Result<Vec<Entry>, EngineError> {
+        let range = EntryRange {
+            after,
+            up_to: self.up_to,
+            max_entries: PAGE.0,
+            max_bytes: PAGE.1,
+        };
+        self.repository
+            .entries(self.session, range)
+            .await
+            .map_err(|error| EngineError(error.to_string()))
+    }
+}

@@ -1,0 +1,364 @@
+//! `Invoke`: joins the run that the request id started, or has the session's task admit a new one.
+
+use std::sync::Arc;
+
+use futures_util::stream;
+use sessionplane_core::contract::{CallOptions, InvokeEvent, InvokeRequest, ResultStream};
+use sessionplane_core::domain::access::{Action, Decision};
+use sessionplane_core::domain::binding::{Binding, Method};
+use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::ids::{AgentName, RunId, SessionId, SessionRef};
+use sessionplane_core::domain::lifecycle::{Answer, InvokeFacts, StreamId};
+use sessionplane_core::domain::position::Position;
+use sessionplane_core::domain::provenance::Channel;
+use sessionplane_core::domain::run::{RunOutcome, RunRecord, code};
+use sessionplane_core::domain::session::SessionRecord;
+use tokio::sync::oneshot;
+
+use super::caller::{AppCaller, Bound, check_text, store};
+use super::channel::{Channel as EventChannel, RunSoFar};
+use super::cursor::Cursor;
+use super::digest;
+use super::dispatch::{check_same, lost};
+use super::invoke_stream::{Attachment, InvokeStream};
+use super::session_mail::{Mail, NoReply, Reply};
+
+/// How often an invoke looks again after another call created the session of the same name.
+const ATTEMPTS: usize = 4;
+
+/// The session that an invoke is for.
+struct Target {
+    id: SessionId,
+    decision: Decision,
+    agent: AgentName,
+    /// The record to create it with, if it does not exist.
+    unborn: Option<SessionRecord>,
+}
+
+impl AppCaller {
+    pub(crate) async fn start_or_join(
+        &self,
+        request: InvokeRequest,
+        options: &CallOptions,
+    ) -> Result<ResultStream<InvokeEvent>, CallError> {
+        for _ in 0..ATTEMPTS {
+            let bound = self.bound(Method::Invoke, options).await?;
+            if let Some(binding) = &bound.binding {
+                self.authorize_session(binding.session, Action::Invoke)
+                    .await?;
+                check_same(binding, digest::of_invoke(&request))?;
+                return self.join(binding.session, binding, &request).await;
+            }
+            if let Some(stream) = self.start(&request, bound).await? {
+                return Ok(stream);
+            }
+        }
+        let message = "sessions of this name kept being created and changed; try again";
+        Err(CallError::refused(Reason::Overloaded, message))
+    }
+
+    /// Starts a run. Nothing if another call created the session meanwhile.
+    async fn start(
+        &self,
+        request: &InvokeRequest,
+        mut bound: Bound,
+    ) -> Result<Option<ResultStream<InvokeEvent>>, CallError> {
+        let target = self.target(request).await?;
+        check_text("prompt.text", &request.prompt)?;
+        let (attachment, gone) = Attachment::new(self.context.clone());
+        let flight = bound.flight.take();
+        let facts = self
+            .invoke_facts(request, &bound, &target, attachment.stream())
+            .await?;
+        let (reply, answer) = oneshot::channel();
+        let mail = Mail::Invoke {
+            facts: Box::new(facts),
+            reply,
+            gone,
+            flight,
+        };
+        self.context
+            .residents
+            .deliver(&self.context, target.id, target.unborn.as_ref(), mail)
+            .await;
+        match answer.await {
+            Ok(Ok(Reply {
+                answer: Answer::Admitted { run },
+                position,
+            })) => Ok(Some(self.admitted(target.id, run, position, attachment)?)),
+            Ok(Ok(Reply {
+                answer: Answer::Busy { run },
+                ..
+            })) => Ok(Some(busy(run))),
+            Ok(Ok(Reply {
+                answer: Answer::Refused(error),
+                ..
+            })) => Err(error),
+            Ok(Ok(_)) => Err(CallError::unknown(
+                Reason::Internal,
+                "the session answered something else than was asked",
+            )),
+            Ok(Err(NoReply::NameTaken)) => Ok(None),
+            Ok(Err(no)) => Err(lost(&no)),
+            Err(_) => Err(lost(&NoReply::Lost("its task ended".to_owned()))),
+        }
+    }
+
+    async fn target(&self, request: &InvokeRequest) -> Result<Target, CallError> {
+        if let Some(id) = self.resolve(&request.session).await? {
+            let decision = self.authorize_session(id, Action::Invoke).await?;
+            let stored = self
+                .context
+                .ports
+                .repository
+                .session(id)
+                .await
+                .map_err(store)?;
+            let agent = stored.ok_or_else(CallError::no_such_session)?.record.agent;
+            return Ok(Target {
+                id,
+                decision,
+                agent,
+                unborn: None,
+            });
+        }
+        let (name, external_key) = match &request.session {
+            _ if request.must_exist => return Err(CallError::no_such_session()),
+            SessionRef::Id(_) => return Err(CallError::no_such_session()),
+            SessionRef::Name(name) => (Some(name.clone()), None),
+            SessionRef::ExternalKey(key) => (None, Some(key.clone())),
+        };
+        let decision = self.authorize_tenant(Action::Create).await?;
+        let agents = &self.context.agents;
+        let agent = request
+            .agent
+            .clone()
+            .unwrap_or_else(|| agents.default_agent().clone());
+        let ports = &self.context.ports;
+        let now = ports.clock.now();
+        let id = SessionId::mint(now, ports.entropy.random());
+        let tenant = self.principal().tenant.clone();
+        let record = SessionRecord {
+            id,
+            tenant,
+            name,
+            external_key,
+            agent: agent.clone(),
+            created_at: now,
+        };
+        Ok(Target {
+            id,
+            decision,
+            agent,
+            unborn: Some(record),
+        })
+    }
+
+    async fn invoke_facts(
+        &self,
+        request: &InvokeRequest,
+        bound: &Bound,
+        target: &Target,
+        stream: StreamId,
+    ) -> Result<InvokeFacts, CallError> {
+        let ports = &self.context.ports;
+        let engine = self.context.agents.engine(&target.agent)?.describe();
+        let digest = digest::of_invoke(request);
+        Ok(InvokeFacts {
+            call: self.facts(bound, digest, target.decision.clone()),
+            run: RunId::mint(ports.clock.now(), ports.entropy.random()),
+            token: ports.leases.mint().await.map_err(store)?,
+            text: request.prompt.as_str().into(),
+            origin: self.origin(Channel::Invoke, &request.prompt, bound),
+            settings: engine.settings.clone(),
+            capabilities: engine.capabilities.clone(),
+            stream,
+            on_disconnect: request.on_disconnect,
+        })
+    }
+
+    fn admitted(
+        &self,
+        session: SessionId,
+        run: RunId,
+        position: Position,
+        attachment: Attachment,
+    ) -> Result<ResultStream<InvokeEvent>, CallError> {
+        let channel = self.channel_of(session)?;
+        let accepted = InvokeEvent::Accepted {
+            session,
+            run,
+            position,
+            joined: false,
+        };
+        let cursor = Cursor::after(channel, position.seq);
+        let first = vec![accepted];
+        Ok(Box::pin(InvokeStream::new(cursor, run, first, attachment)))
+    }
+
+    /// C12: the events of the run that are retained, or its recorded terminal. Never a second run.
+    async fn join(
+        &self,
+        session: SessionId,
+        binding: &Binding,
+        request: &InvokeRequest,
+    ) -> Result<ResultStream<InvokeEvent>, CallError> {
+        let run = binding.answer.run();
+        let (attachment, gone) = Attachment::new(self.context.clone());
+        let (reply, answer) = oneshot::channel();
+        let stream = attachment.stream();
+        let mail = Mail::Attach {
+            run,
+            stream,
+            on_disconnect: request.on_disconnect,
+            reply,
+            gone,
+        };
+        let reached = self.context.residents.send(session, mail).await.is_ok();
+        let active = reached
+            && matches!(
+                answer.await,
+                Ok(Ok(Reply {
+                    answer: Answer::Attached { active: true },
+                    ..
+                }))
+            );
+        if active {
+            let channel = self.channel_of(session)?;
+            if let Some(so_far) = channel.run_so_far(run) {
+                let RunSoFar {
+                    before,
+                    skipped,
+                    events,
+                } = so_far;
+                let position = Position {
+                    epoch: channel.epoch(),
+                    seq: before,
+                };
+                let mut first = vec![InvokeEvent::Accepted {
+                    session,
+                    run,
+                    position,
+                    joined: true,
+                }];
+                if skipped > 0 {
+                    first.push(InvokeEvent::Resumed { skipped });
+                }
+                let cursor = Cursor::replaying(channel, before, events);
+                return Ok(Box::pin(InvokeStream::new(cursor, run, first, attachment)));
+            }
+        }
+        self.recorded(session, run).await
+    }
+
+    /// The terminal of a run that has settled.
+    async fn recorded(
+        &self,
+        session: SessionId,
+        run: RunId,
+    ) -> Result<ResultStream<InvokeEvent>, CallError> {
+        let record = self
+            .context
+            .ports
+            .repository
+            .run(run)
+            .await
+            .map_err(store)?;
+        let record = record
+            .filter(|record| record.settled.is_some())
+            .ok_or_else(|| {
+                // Between the two looks the session lost its task: its run is being settled.
+                CallError::unknown(
+                    Reason::ServingLost,
+                    "the run is being settled; repeat with the same request_id",
+                )
+            })?;
+        let ports = &self.context.ports;
+        let channel = self
+            .context
+            .channels
+            .open(session, ports.repository.as_ref(), ports.leases.as_ref())
+            .await;
+        let channel = channel
+            .map_err(store)?
+            .ok_or_else(CallError::no_such_session)?;
+        let position = channel.position();
+        let accepted = InvokeEvent::Accepted {
+            session,
+            run,
+            position,
+            joined: true,
+        };
+        Ok(Box::pin(stream::iter([Ok(accepted), Ok(terminal(record))])))
+    }
+
+    fn channel_of(&self, session: SessionId) -> Result<Arc<EventChannel>, CallError> {
+        self.context
+            .channels
+            .get(session)
+            .ok_or_else(|| lost(&NoReply::Lost("its channel is gone".to_owned())))
+    }
+
+    pub(crate) async fn run_record(&self, run: RunId) -> Result<RunRecord, CallError> {
+        let unknown = || CallError::refused(Reason::NoSuchRun, "no such run");
+        let record = self
+            .context
+            .ports
+            .repository
+            .run(run)
+            .await
+            .map_err(store)?
+            .ok_or_else(unknown)?;
+        // A run of another tenant, or of a hidden session, is as unknown as one that never was.
+        let session = self
+            .resolve(&SessionRef::Id(record.session))
+            .await?
+            .ok_or_else(unknown)?;
+        match self.authorize_session(session, Action::Observe).await {
+            Ok(_) => Ok(record),
+            Err(error) if error.reason == Reason::NoSuchSession => Err(unknown()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// C7: one event, a typed answer. Observers see nothing.
+fn busy(run: RunId) -> ResultStream<InvokeEvent> {
+    let details =
+        format!("run {run} is active in this session; steer it, queue a follow_up, or abort it");
+    let failed = InvokeEvent::Failed {
+        code: code::SESSION_BUSY.to_owned(),
+        details,
+        retryable: true,
+        run: None,
+    };
+    Box::pin(stream::iter([Ok(failed)]))
+}
+
+/// The terminal that a settled run projects to.
+pub(crate) fn terminal(run: RunRecord) -> InvokeEvent {
+    let outcome = run.settled.as_ref().map(|settled| settled.outcome.clone());
+    let run = Box::new(run);
+    match outcome {
+        Some(RunOutcome::Completed) => InvokeEvent::Completed { run },
+        Some(RunOutcome::Failed(failure)) => InvokeEvent::Failed {
+            code: failure.code,
+            details: failure.details,
+            retryable: failure.retryable,
+            run: Some(run),
+        },
+        Some(RunOutcome::Aborted) => InvokeEvent::Failed {
+            code: code::ABORTED.to_owned(),
+            details: "the run was aborted".to_owned(),
+            // C9: an abort is a settled outcome; nothing replays it on its own.
+            retryable: false,
+            run: Some(run),
+        },
+        None => InvokeEvent::Failed {
+            code: code::INTERRUPTED.to_owned(),
+            details: "the run has no recorded end".to_owned(),
+            retryable: true,
+            run: Some(run),
+        },
+    }
+}

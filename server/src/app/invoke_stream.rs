@@ -1,0 +1,190 @@
+//! The stream of an invoke: a projection of the session's events, ending with one terminal.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use futures_core::Stream;
+use sessionplane_core::contract::InvokeEvent;
+use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::event::EventBody;
+use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::lifecycle::{DetachCause, StreamId};
+use tokio::sync::oneshot;
+
+use super::context::Context;
+use super::cursor::Cursor;
+use super::invoke::terminal;
+use super::observation::Published;
+use super::session_mail::Gone;
+
+/// A stream's attachment to its run. Dropping it tells the session that the caller is gone, unless
+/// the server itself ended the stream.
+pub(crate) struct Attachment {
+    context: Arc<Context>,
+    stream: StreamId,
+    gone: Option<oneshot::Sender<DetachCause>>,
+    server_ended: bool,
+}
+
+impl Attachment {
+    pub(crate) fn new(context: Arc<Context>) -> (Self, Gone) {
+        let stream = StreamId(context.next_stream());
+        let (gone, watch) = oneshot::channel();
+        (
+            Self {
+                context,
+                stream,
+                gone: Some(gone),
+                server_ended: false,
+            },
+            watch,
+        )
+    }
+
+    pub(crate) fn stream(&self) -> StreamId {
+        self.stream
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        let server = self.server_ended || self.context.stopping.is_cancelled();
+        let cause = if server {
+            DetachCause::ServerEnded
+        } else {
+            DetachCause::CallerGone
+        };
+        if let Some(gone) = self.gone.take() {
+            // A session that has no task any more has no run to cancel.
+            let _ = gone.send(cause);
+        }
+    }
+}
+
+/// What an invoke streams after its admission.
+pub(crate) struct InvokeStream {
+    run: RunId,
+    first: VecDeque<InvokeEvent>,
+    cursor: Cursor,
+    attachment: Attachment,
+    over: bool,
+}
+
+impl InvokeStream {
+    /// Yields `first`, then the projection of the run's events that the cursor finds.
+    pub(crate) fn new(
+        cursor: Cursor,
+        run: RunId,
+        first: Vec<InvokeEvent>,
+        attachment: Attachment,
+    ) -> Self {
+        Self {
+            run,
+            first: first.into(),
+            cursor,
+            attachment,
+            over: false,
+        }
+    }
+
+    fn end(&mut self, reason: Reason, message: &str) -> CallError {
+        self.over = true;
+        self.attachment.server_ended = true;
+        CallError::stream_ended(reason, message)
+    }
+}
+
+impl Stream for InvokeStream {
+    type Item = Result<InvokeEvent, CallError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if let Some(event) = this.first.pop_front() {
+            return Poll::Ready(Some(Ok(event)));
+        }
+        while !this.over {
+            match std::task::ready!(Pin::new(&mut this.cursor).poll_next(cx)) {
+                Some(Ok(published)) => {
+                    if let EventBody::ServingError { reason } = &published.envelope().event.body {
+                        let message = format!("{reason}; rejoin with the same request_id");
+                        return Poll::Ready(Some(Err(this.end(Reason::ServingLost, &message))));
+                    }
+                    if let Some(event) = project(this.run, &published) {
+                        this.over = event.is_terminal();
+                        return Poll::Ready(Some(Ok(event)));
+                    }
+                }
+                Some(Err(_)) => {
+                    let message = "this stream was read too slowly and its next events are gone; \
+                                   rejoin with the same request_id";
+                    return Poll::Ready(Some(Err(this.end(Reason::ObserverTooSlow, message))));
+                }
+                None => this.over = true,
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+/// C8: one projection, for every engine.
+fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
+    let event = &published.envelope().event;
+    if event.run != Some(run) {
+        return None;
+    }
+    match event.body.clone() {
+        EventBody::MessageDelta {
+            message,
+            channel,
+            text,
+        } => Some(InvokeEvent::Delta {
+            message,
+            channel,
+            text: text.as_ref().to_owned(),
+        }),
+        EventBody::ToolStarted {
+            call,
+            name,
+            input_json,
+        } => Some(InvokeEvent::ToolStarted {
+            call,
+            name,
+            input_json,
+        }),
+        EventBody::ToolFinished {
+            call,
+            failed,
+            output,
+        } => Some(InvokeEvent::ToolEnded {
+            call,
+            failed,
+            output,
+        }),
+        EventBody::RetryScheduled {
+            attempt,
+            max_attempts,
+            delay,
+            reason,
+        } => Some(InvokeEvent::Retrying {
+            attempt,
+            max_attempts,
+            delay,
+            reason,
+        }),
+        EventBody::RunSettled { run } => Some(terminal(*run)),
+        EventBody::RunStarted { .. }
+        | EventBody::TurnStarted { .. }
+        | EventBody::TurnFinished { .. }
+        | EventBody::MessageStarted { .. }
+        | EventBody::MessageFinished { .. }
+        | EventBody::ToolProgress { .. }
+        | EventBody::QueueChanged { .. }
+        | EventBody::InputDelivered { .. }
+        | EventBody::InputDiscarded { .. }
+        | EventBody::EntryAppended { .. }
+        | EventBody::UsageUpdated { .. }
+        | EventBody::ServingError { .. } => None,
+    }
+}

@@ -1,0 +1,178 @@
+//! The observing methods: strictly read-only, whatever is running and whatever is not.
+
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use sessionplane_core::contract::{
+    CapabilityReport, CapabilityTarget, EntryPage, EventsRequest, ListEntriesRequest, SessionState,
+};
+use sessionplane_core::domain::access::Action;
+use sessionplane_core::domain::command::CommandKind;
+use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::ids::{EntryId, EntrySeq, SessionId, SessionRef};
+use sessionplane_core::domain::position::Position;
+use sessionplane_core::ports::repository::EntryRange;
+
+use super::caller::{AppCaller, store};
+use super::channel::Channel;
+use super::observation::Observation;
+use super::observer::Observer;
+
+/// Entries in a page when the caller does not say.
+pub(crate) const DEFAULT_PAGE: usize = 100;
+/// Entries in a page at most.
+pub(crate) const MAX_PAGE: usize = 1000;
+/// Stored bytes in a page at most, unless its first entry alone has more.
+pub(crate) const PAGE_BYTES: usize = 1024 * 1024;
+
+impl AppCaller {
+    pub(crate) async fn capabilities(
+        &self,
+        target: CapabilityTarget,
+    ) -> Result<CapabilityReport, CallError> {
+        let capabilities = match target {
+            CapabilityTarget::Agent(agent) => {
+                self.authorize_tenant(Action::ReadMetadata).await?;
+                self.context
+                    .agents
+                    .engine(&agent)?
+                    .describe()
+                    .capabilities
+                    .clone()
+            }
+            CapabilityTarget::Session(session) => {
+                let (id, _) = self.session(&session, Action::ReadMetadata).await?;
+                self.session_capabilities(id).await?
+            }
+        };
+        let commands = CommandKind::ALL
+            .into_iter()
+            .filter(|kind| capabilities.allows(*kind))
+            .collect();
+        Ok(CapabilityReport {
+            capabilities,
+            commands,
+            binding_retention: self.context.config.binding_retention,
+        })
+    }
+
+    pub(crate) async fn state(
+        &self,
+        session: SessionRef,
+        min_position: Option<Position>,
+    ) -> Result<SessionState, CallError> {
+        let channel = self.observed(&session).await?;
+        if let Some(min) = min_position {
+            self.reach(&channel, min).await?;
+        }
+        let (view, position) = channel.state();
+        Ok(SessionState { view, position })
+    }
+
+    /// Waits a moment for a position, or says that it is not reached here.
+    async fn reach(&self, channel: &Channel, min: Position) -> Result<(), CallError> {
+        // Epochs grow: everything durable of an older one is in what this one started from.
+        if min.epoch < channel.epoch() {
+            return Ok(());
+        }
+        let mut wake = channel.subscribe();
+        let reached = async {
+            wake.wait_for(|_| channel.position().seq >= min.seq)
+                .await
+                .is_ok()
+        };
+        let sleep = self
+            .context
+            .ports
+            .clock
+            .sleep(self.context.config.position_wait);
+        let reached = min.epoch == channel.epoch()
+            && matches!(
+                select(Box::pin(reached), sleep).await,
+                Either::Left((true, _))
+            );
+        if reached {
+            return Ok(());
+        }
+        let message = "the session has not reached min_position here; ask again, or without it";
+        Err(CallError::refused(Reason::PositionNotReached, message)
+            .retry_after(self.context.config.position_wait))
+    }
+
+    pub(crate) async fn entry_page(
+        &self,
+        request: ListEntriesRequest,
+    ) -> Result<EntryPage, CallError> {
+        let size = request.page_size as usize;
+        let channel = self.observed(&request.session).await?;
+        if size > MAX_PAGE {
+            let description =
+                format!("is {size}; the limit is {MAX_PAGE}; ask for less and follow the pages");
+            return Err(CallError::invalid("page_size", description));
+        }
+        let (up_to, leaf) = channel.with_view(|view| (view.entries, view.leaf));
+        let (after, full_backfill) = since(channel.session(), request.since.as_deref(), up_to);
+        let max_entries = if size == 0 { DEFAULT_PAGE } else { size };
+        let range = EntryRange {
+            after,
+            up_to,
+            max_entries,
+            max_bytes: PAGE_BYTES,
+        };
+        let entries = self
+            .context
+            .ports
+            .repository
+            .entries(channel.session(), range)
+            .await
+            .map_err(store)?;
+        let last = entries.last().map_or(after, |entry| entry.id.seq);
+        Ok(EntryPage {
+            entries,
+            leaf,
+            full_backfill,
+            has_more: last < up_to,
+        })
+    }
+
+    pub(crate) async fn observe_session(
+        &self,
+        request: EventsRequest,
+    ) -> Result<Observation, CallError> {
+        let channel = self.observed(&request.session).await?;
+        Ok(Box::pin(Observer::open(
+            self.context.clone(),
+            channel,
+            &request,
+        )))
+    }
+
+    /// The channel of a session that the caller may observe.
+    pub(crate) async fn observed(&self, session: &SessionRef) -> Result<Arc<Channel>, CallError> {
+        let (id, _) = self.session(session, Action::Observe).await?;
+        let ports = &self.context.ports;
+        let channel = self
+            .context
+            .channels
+            .open(id, ports.repository.as_ref(), ports.leases.as_ref())
+            .await;
+        channel
+            .map_err(store)?
+            .ok_or_else(CallError::no_such_session)
+    }
+}
+
+/// The place that a cursor names, and whether it was unknown, which means all from the start.
+pub(crate) fn since(
+    session: SessionId,
+    cursor: Option<&str>,
+    newest: EntrySeq,
+) -> (EntrySeq, bool) {
+    let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else {
+        return (0, false);
+    };
+    match cursor.parse::<EntryId>() {
+        Ok(id) if id.session == session && id.seq <= newest => (id.seq, false),
+        _ => (0, true),
+    }
+}

@@ -1,0 +1,247 @@
+//! An observer's stream in the order of C31: subscribed, durable entries, snapshot, live events.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use futures_core::Stream;
+use sessionplane_core::contract::{EventItem, EventsRequest, SessionState};
+use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::event::EventBody;
+use sessionplane_core::domain::ids::EntrySeq;
+use sessionplane_core::ports::clock::BoxFuture;
+use sessionplane_core::ports::repository::{EntryRange, ReadError};
+
+use super::caller::store;
+use super::channel::Channel;
+use super::context::Context;
+use super::cursor::Cursor;
+use super::observation::Observed;
+use super::observe::{PAGE_BYTES, since};
+
+/// Entries in one page of a backfill.
+const PAGE_ENTRIES: usize = 256;
+
+type Step = Result<(Vec<Observed>, Next), ReadError>;
+
+enum Next {
+    /// More entries are durable after this one.
+    Page(EntrySeq, bool),
+    /// The snapshot was taken at this place.
+    Live(u64),
+}
+
+enum Phase {
+    Backfill(BoxFuture<Step>),
+    Live(Cursor),
+    /// What is ready goes out, then this error.
+    Ending(Box<CallError>),
+    Over,
+}
+
+/// An observer's stream.
+pub(crate) struct Observer {
+    context: Arc<Context>,
+    channel: Arc<Channel>,
+    ready: VecDeque<Observed>,
+    phase: Phase,
+    heartbeat: BoxFuture<()>,
+}
+
+impl Observer {
+    pub(crate) fn open(
+        context: Arc<Context>,
+        channel: Arc<Channel>,
+        request: &EventsRequest,
+    ) -> Self {
+        let heartbeat = context.ports.clock.sleep(context.config.heartbeat);
+        let resumed = request
+            .resume
+            .filter(|position| position.epoch == channel.epoch())
+            .and_then(|position| channel.resume_after(position.seq));
+        let subscribed = EventItem::Subscribed {
+            session: channel.session(),
+            epoch: channel.epoch(),
+            resumed: resumed.is_some(),
+            gap: resumed.is_none() && request.resume.is_some(),
+        };
+        let mut ready = VecDeque::from([Observed::Other(subscribed)]);
+        let phase = if let Some((missed, view, position)) = resumed {
+            ready.extend(missed.into_iter().map(Observed::Event));
+            let state = Box::new(SessionState { view, position });
+            ready.push_back(Observed::Other(EventItem::Snapshot(state)));
+            Phase::Live(Cursor::after(channel.clone(), position.seq))
+        } else {
+            let newest = channel.with_view(|view| view.entries);
+            let (after, full) = since(channel.session(), request.entries_since.as_deref(), newest);
+            Phase::Backfill(Box::pin(backfill(
+                context.clone(),
+                channel.clone(),
+                after,
+                full,
+            )))
+        };
+        Self {
+            context,
+            channel,
+            ready,
+            phase,
+            heartbeat,
+        }
+    }
+
+    fn over(&mut self, error: CallError) -> Poll<Option<Result<Observed, CallError>>> {
+        self.phase = Phase::Over;
+        Poll::Ready(Some(Err(error)))
+    }
+
+    fn beat(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Result<Observed, CallError>>> {
+        std::task::ready!(self.heartbeat.as_mut().poll(cx));
+        self.rest();
+        let position = self.channel.position();
+        Poll::Ready(Some(Ok(Observed::Other(EventItem::Heartbeat(position)))))
+    }
+
+    fn rest(&mut self) {
+        self.heartbeat = self
+            .context
+            .ports
+            .clock
+            .sleep(self.context.config.heartbeat);
+    }
+}
+
+impl Stream for Observer {
+    type Item = Result<Observed, CallError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            if let Some(item) = this.ready.pop_front() {
+                return Poll::Ready(Some(Ok(item)));
+            }
+            match &mut this.phase {
+                Phase::Over => return Poll::Ready(None),
+                Phase::Ending(error) => {
+                    let error = (**error).clone();
+                    return this.over(error);
+                }
+                Phase::Backfill(step) => match std::task::ready!(step.as_mut().poll(cx)) {
+                    Err(error) => {
+                        let CallError {
+                            reason, message, ..
+                        } = store(error);
+                        return this.over(CallError::stream_ended(reason, message));
+                    }
+                    Ok((items, next)) => {
+                        this.ready.extend(items);
+                        this.phase = match next {
+                            Next::Live(seq) => {
+                                Phase::Live(Cursor::after(this.channel.clone(), seq))
+                            }
+                            Next::Page(after, full) => {
+                                let (context, channel) =
+                                    (this.context.clone(), this.channel.clone());
+                                Phase::Backfill(Box::pin(backfill(context, channel, after, full)))
+                            }
+                        };
+                    }
+                },
+                Phase::Live(cursor) => match Pin::new(cursor).poll_next(cx) {
+                    Poll::Ready(Some(Ok(event))) => {
+                        if matches!(event.envelope().event.body, EventBody::ServingError { .. }) {
+                            let message =
+                                "this server no longer serves the session; subscribe again";
+                            this.ready.push_back(Observed::Event(event));
+                            let error = CallError::stream_ended(Reason::ServingLost, message);
+                            this.phase = Phase::Ending(Box::new(error));
+                            continue;
+                        }
+                        return Poll::Ready(Some(Ok(Observed::Event(event))));
+                    }
+                    Poll::Ready(Some(Err(_))) => {
+                        let message = "events were read too slowly and the next ones are gone; \
+                                       subscribe again with resume and entries_since";
+                        return this
+                            .over(CallError::stream_ended(Reason::ObserverTooSlow, message));
+                    }
+                    Poll::Ready(None) => return Poll::Ready(None),
+                    Poll::Pending => return this.beat(cx),
+                },
+            }
+        }
+    }
+}
+
+/// One page of durable entries, and the snapshot once the rest fits this page.
+async fn backfill(
+    context: Arc<Context>,
+    channel: Arc<Channel>,
+    after: EntrySeq,
+    full_backfill: bool,
+) -> Step {
+    let newest = channel.with_view(|view| view.entries);
+    let mut entries = page(&context, &channel, after, newest).await?;
+    let last = entries.last().map_or(after, |entry| entry.id.seq);
+    if last < newest {
+        return Ok((
+            vec![batch(entries, full_backfill)],
+            Next::Page(last, full_backfill),
+        ));
+    }
+    // One step under the publisher: position, state and the durable tail belong together.
+    let (view, position) = channel.state();
+    // What became durable while the page was read is little: at most one page goes with it.
+    let rest = page(&context, &channel, last, view.entries).await?;
+    let end = rest.last().map_or(last, |entry| entry.id.seq);
+    entries.extend(rest);
+    let mut items = Vec::new();
+    if !entries.is_empty() || full_backfill {
+        items.push(batch(entries, full_backfill));
+    }
+    if end < view.entries {
+        return Ok((items, Next::Page(end, full_backfill)));
+    }
+    items.push(Observed::Other(EventItem::Snapshot(Box::new(
+        SessionState { view, position },
+    ))));
+    Ok((items, Next::Live(position.seq)))
+}
+
+async fn page(
+    context: &Context,
+    channel: &Channel,
+    after: EntrySeq,
+    up_to: EntrySeq,
+) -> Result<Vec<sessionplane_core::domain::entry::Entry>, ReadError> {
+    if after >= up_to {
+        return Ok(Vec::new());
+    }
+    let range = EntryRange {
+        after,
+        up_to,
+        max_entries: PAGE_ENTRIES,
+        max_bytes: PAGE_BYTES,
+    };
+    context
+        .ports
+        .repository
+        .entries(channel.session(), range)
+        .await
+}
+
+fn batch(entries: Vec<sessionplane_core::domain::entry::Entry>, full_backfill: bool) -> Observed {
+    Observed::Other(EventItem::Entries {
+        entries,
+        full_backfill,
+    })
+}
+
+/// The item as an in-process caller sees it.
+pub(crate) fn to_item(observed: Observed) -> EventItem {
+    match observed {
+        Observed::Event(event) => EventItem::Event(event.envelope().clone()),
+        Observed::Other(item) => item,
+    }
+}

@@ -1,0 +1,157 @@
+//! The sessions that have a task, and how to reach it. At most one task per session.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::ports::clock::TaskHandle;
+use tokio::sync::{mpsc, watch};
+
+use super::context::Context;
+use super::session_mail::{Birth, Mail};
+use super::session_task::SessionTask;
+
+/// Mails that wait for one session at most; further callers wait in their own calls.
+const MAILBOX: usize = 256;
+
+/// The sessions that have a task.
+pub(crate) struct Residents {
+    table: Mutex<HashMap<SessionId, Resident>>,
+    count: watch::Sender<usize>,
+}
+
+struct Resident {
+    mailbox: mpsc::Sender<Mail>,
+    /// Owned here: dropping the table cancels every task.
+    #[allow(dead_code, reason = "held for its drop")]
+    task: Option<Box<dyn TaskHandle>>,
+}
+
+/// What became of a task that wanted to leave.
+pub(crate) enum Retired {
+    /// It is gone: the next mail makes a new one.
+    Left,
+    /// Mail came in meanwhile: go on with it.
+    Stays(mpsc::Receiver<Mail>, Vec<Mail>),
+}
+
+impl Default for Residents {
+    fn default() -> Self {
+        Self {
+            table: Mutex::default(),
+            count: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Residents {
+    /// Reaches the session's task, if it has one. Gives the mail back if not.
+    pub(crate) async fn send(&self, session: SessionId, mail: Mail) -> Result<(), Mail> {
+        let mailbox = self
+            .lock()
+            .get(&session)
+            .map(|resident| resident.mailbox.clone());
+        match mailbox {
+            Some(mailbox) => mailbox.send(mail).await.map_err(|refused| refused.0),
+            None => Err(mail),
+        }
+    }
+
+    /// Reaches the session's task, starting it if there is none. `record` is the session to be
+    /// created, if it is not stored yet.
+    pub(crate) async fn deliver(
+        &self,
+        context: &Arc<Context>,
+        session: SessionId,
+        record: Option<&SessionRecord>,
+        mut mail: Mail,
+    ) {
+        // A task that is leaving refuses at most once per attempt; each attempt meets a newer one.
+        loop {
+            let mailbox = self.mailbox(context, session, record);
+            match mailbox.send(mail).await {
+                Ok(()) => return,
+                Err(refused) => mail = refused.0,
+            }
+        }
+    }
+
+    fn mailbox(
+        &self,
+        context: &Arc<Context>,
+        session: SessionId,
+        record: Option<&SessionRecord>,
+    ) -> mpsc::Sender<Mail> {
+        let mut table = self.lock();
+        if let Some(resident) = table.get(&session) {
+            return resident.mailbox.clone();
+        }
+        let (mailbox, receiver) = mpsc::channel(MAILBOX);
+        table.insert(
+            session,
+            Resident {
+                mailbox: mailbox.clone(),
+                task: None,
+            },
+        );
+        let birth = record.map_or(Birth::Stored(session), |record| {
+            Birth::Unborn(record.clone())
+        });
+        let task = SessionTask::run(context.clone(), birth, receiver);
+        let handle = context.ports.spawner.spawn("session", Box::pin(task));
+        if let Some(resident) = table.get_mut(&session) {
+            resident.task = Some(handle);
+        }
+        self.count.send_replace(table.len());
+        mailbox
+    }
+
+    /// Takes an idle session's task out, unless mail came in meanwhile.
+    pub(crate) fn retire(
+        &self,
+        session: SessionId,
+        receiver: &mut mpsc::Receiver<Mail>,
+    ) -> Retired {
+        let mut table = self.lock();
+        receiver.close();
+        let mut mails = Vec::new();
+        while let Ok(mail) = receiver.try_recv() {
+            mails.push(mail);
+        }
+        if mails.is_empty() {
+            self.remove(&mut table, session);
+            return Retired::Left;
+        }
+        let (mailbox, receiver) = mpsc::channel(MAILBOX);
+        if let Some(resident) = table.get_mut(&session) {
+            resident.mailbox = mailbox;
+        }
+        Retired::Stays(receiver, mails)
+    }
+
+    /// Takes a failed or stopping session's task out; what is still in its mailbox is dropped, and
+    /// its callers hear that the outcome is unknown.
+    pub(crate) fn leave(&self, session: SessionId) {
+        let mut table = self.lock();
+        self.remove(&mut table, session);
+    }
+
+    /// Waits until no session has a task.
+    pub(crate) async fn drained(&self) {
+        let mut count = self.count.subscribe();
+        // The sender lives as long as `self`, so this ends by the count alone.
+        let _ = count.wait_for(|count| *count == 0).await;
+    }
+
+    fn remove(&self, table: &mut HashMap<SessionId, Resident>, session: SessionId) {
+        // The task calls this itself, as its last act: dropping its handle cancels nothing that is
+        // still to come.
+        table.remove(&session);
+        self.count.send_replace(table.len());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Resident>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

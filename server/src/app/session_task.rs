@@ -1,0 +1,424 @@
+//! The one task of an active session: owns the state, steps it, and executes what it says.
+//!
+//! At most one commit is in flight. While it is, live inputs are stepped at once and the others
+//! wait in order; then all that waited are stepped into one round.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use sessionplane_core::domain::event::{Event, EventBody};
+use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::lease::LeaseClause;
+use sessionplane_core::domain::lifecycle::{
+    self, DetachCause, Effect, Input, ReplyId, Round, Session, Step, StreamId,
+};
+use sessionplane_core::domain::view::SessionView;
+use sessionplane_core::ports::clock::BoxFuture;
+use sessionplane_core::ports::repository::CommitError;
+use tokio::sync::mpsc;
+
+use super::channel::Channel;
+use super::context::Context;
+use super::engine_host::{EngineLink, Report};
+use super::recovery;
+use super::residents::Retired;
+use super::session_mail::{Birth, Gone, Mail, NoReply, ReplyTo};
+use super::session_timers::SessionTimers;
+use super::single_flight::Flight;
+use crate::failpoint;
+
+/// Inputs that wait behind a commit at most; then the mailbox is not read.
+const WAITING: usize = 256;
+/// Engine reports that are taken in one go at most.
+const BURST: usize = 64;
+
+type Detached = BoxFuture<(RunId, StreamId, DetachCause)>;
+
+struct InFlight {
+    round: u64,
+    after: Vec<Effect>,
+    commit: BoxFuture<Result<(), CommitError>>,
+}
+
+/// The task.
+pub(crate) struct SessionTask {
+    pub(super) context: Arc<Context>,
+    pub(super) session: Session,
+    pub(super) channel: Arc<Channel>,
+    mailbox: mpsc::Receiver<Mail>,
+    round: Round,
+    in_flight: Option<InFlight>,
+    waiting: VecDeque<Input>,
+    engine_waiting: usize,
+    pub(super) replies: HashMap<ReplyId, (ReplyTo, Option<Flight>)>,
+    next_reply: u64,
+    pub(super) engine: Option<EngineLink>,
+    pub(super) timers: SessionTimers,
+    detached: FuturesUnordered<Detached>,
+}
+
+/// What woke the task.
+enum Wake {
+    Committed(Result<(), CommitError>),
+    Mail(Option<Mail>),
+    Timer(Input),
+    Detached(Input),
+    Engine(Vec<Report>),
+    Idle,
+    Stop,
+}
+
+/// Why the task ends.
+enum End {
+    Idle,
+    Failed,
+    Stopping,
+}
+
+impl SessionTask {
+    /// Runs until the session is idle for long enough, its commit fails, or the server stops.
+    pub(crate) async fn run(context: Arc<Context>, birth: Birth, mailbox: mpsc::Receiver<Mail>) {
+        let id = match &birth {
+            Birth::Stored(id) => *id,
+            Birth::Unborn(record) => record.id,
+        };
+        match Self::begin(context.clone(), birth, mailbox).await {
+            Ok(task) => task.serve().await,
+            Err(reason) => {
+                tracing::warn!(session = %id, %reason, "the session could not be loaded");
+                context.residents.leave(id);
+            }
+        }
+    }
+
+    async fn begin(
+        context: Arc<Context>,
+        birth: Birth,
+        mailbox: mpsc::Receiver<Mail>,
+    ) -> Result<Self, String> {
+        let ports = &context.ports;
+        let limits = context.config.limits;
+        let (session, channel) = match birth {
+            Birth::Unborn(record) => {
+                let epoch = ports
+                    .leases
+                    .mint()
+                    .await
+                    .map_err(|error| error.to_string())?
+                    .0;
+                let channel = context
+                    .channels
+                    .unborn(SessionView::unborn(record.clone()), epoch);
+                (Session::unborn(record, limits), channel)
+            }
+            Birth::Stored(id) => {
+                let (repository, leases) = (ports.repository.as_ref(), ports.leases.as_ref());
+                let channel = context.channels.open(id, repository, leases).await;
+                let stored = repository.session(id).await;
+                match (channel, stored) {
+                    (Ok(Some(channel)), Ok(Some(stored))) => {
+                        (Session::stored(stored, limits), channel)
+                    }
+                    (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
+                    _ => return Err("it is not stored".to_owned()),
+                }
+            }
+        };
+        Ok(Self {
+            context,
+            session,
+            channel,
+            mailbox,
+            round: Round::default(),
+            in_flight: None,
+            waiting: VecDeque::new(),
+            engine_waiting: 0,
+            replies: HashMap::new(),
+            next_reply: 1,
+            engine: None,
+            timers: SessionTimers::default(),
+            detached: FuturesUnordered::new(),
+        })
+    }
+
+    async fn serve(mut self) {
+        let end = loop {
+            let wake = self.wake().await;
+            let outcome = match wake {
+                Wake::Committed(result) => self.committed(result),
+                Wake::Mail(Some(mail)) => {
+                    self.mail(mail);
+                    Ok(())
+                }
+                Wake::Timer(input) | Wake::Detached(input) => {
+                    self.offer([input]);
+                    Ok(())
+                }
+                Wake::Engine(reports) => {
+                    self.reports(reports);
+                    Ok(())
+                }
+                Wake::Mail(None) | Wake::Idle => {
+                    if self.retire() {
+                        Err(End::Idle)
+                    } else {
+                        Ok(())
+                    }
+                }
+                Wake::Stop => Err(End::Stopping),
+            };
+            if let Err(end) = outcome {
+                break end;
+            }
+        };
+        self.leave(end).await;
+    }
+
+    /// Waits for whatever comes first. The order is fixed, so that a simulation is repeatable; the
+    /// engine comes last, because everything else is bounded and rare.
+    async fn wake(&mut self) -> Wake {
+        let idle = self.is_idle();
+        let ttl = self.context.config.idle_ttl;
+        let clock = self.context.ports.clock.clone();
+        let has_room = self.waiting.len() < WAITING;
+        tokio::select! {
+            biased;
+            () = self.context.stopping.cancelled(), if self.in_flight.is_none() => Wake::Stop,
+            result = in_flight(&mut self.in_flight), if self.in_flight.is_some() => Wake::Committed(result),
+            (timer, tag) = self.timers.next() => Wake::Timer(Input::Timer { tag, timer }),
+            Some((run, stream, cause)) = self.detached.next(), if !self.detached.is_empty() =>
+                Wake::Detached(Input::Detach { run, stream, cause }),
+            mail = self.mailbox.recv(), if has_room => Wake::Mail(mail),
+            reports = reports(&mut self.engine), if has_room && self.engine.is_some() => Wake::Engine(reports),
+            // Lazy, so that a busy session makes no timer.
+            () = async move { clock.sleep(ttl).await }, if idle => Wake::Idle,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.session.run().is_none()
+            && self.in_flight.is_none()
+            && self.waiting.is_empty()
+            && self.round.is_empty()
+    }
+
+    fn mail(&mut self, mail: Mail) {
+        let input = match mail {
+            Mail::Invoke {
+                facts,
+                reply,
+                gone,
+                flight,
+            } => {
+                let (run, stream) = (facts.run, facts.stream);
+                self.watch(run, stream, gone);
+                Input::Invoke {
+                    reply: self.expect(reply, flight),
+                    facts,
+                }
+            }
+            Mail::Dispatch {
+                facts,
+                reply,
+                flight,
+            } => Input::Dispatch {
+                reply: self.expect(reply, flight),
+                facts,
+            },
+            Mail::Attach {
+                run,
+                stream,
+                on_disconnect,
+                reply,
+                gone,
+            } => {
+                self.watch(run, stream, gone);
+                Input::Attach {
+                    reply: self.expect(reply, None),
+                    run,
+                    stream,
+                    on_disconnect,
+                }
+            }
+        };
+        self.offer([input]);
+    }
+
+    fn expect(&mut self, reply: ReplyTo, flight: Option<Flight>) -> ReplyId {
+        let id = ReplyId(self.next_reply);
+        self.next_reply += 1;
+        self.replies.insert(id, (reply, flight));
+        id
+    }
+
+    fn watch(&mut self, run: RunId, stream: StreamId, gone: Gone) {
+        self.detached.push(Box::pin(async move {
+            // A guard that vanished without a word is a caller that left.
+            (run, stream, gone.await.unwrap_or(DetachCause::CallerGone))
+        }));
+    }
+
+    fn reports(&mut self, reports: Vec<Report>) {
+        let Some(tag) = self.engine.as_ref().map(|engine| engine.tag) else {
+            return;
+        };
+        let inputs = reports.into_iter().map(|report| match report {
+            Report::Opened(revalidation) => Input::EngineOpened { tag, revalidation },
+            Report::Event(event) => Input::Engine { tag, event },
+            Report::Gone(reason) => Input::EngineGone { tag, reason },
+        });
+        self.offer(inputs.collect::<Vec<_>>());
+    }
+
+    /// Steps what may be stepped now; the rest waits in order.
+    fn offer(&mut self, inputs: impl IntoIterator<Item = Input>) {
+        let mut effects = Vec::new();
+        for input in inputs {
+            let overtakes = input.is_engine() && self.engine_waiting > 0;
+            if self.in_flight.is_some() && (!input.is_live() || overtakes) {
+                self.engine_waiting += usize::from(input.is_engine());
+                self.waiting.push_back(input);
+            } else {
+                self.step(input, &mut effects);
+            }
+        }
+        self.perform(effects);
+        self.start_round();
+    }
+
+    fn step(&mut self, input: Input, effects: &mut Vec<Effect>) {
+        let Step {
+            live,
+            commit,
+            after_commit,
+        } = lifecycle::step(&mut self.session, input, self.context.ports.clock.now());
+        effects.extend(live);
+        self.round.join(Step {
+            live: Vec::new(),
+            commit,
+            after_commit,
+        });
+    }
+
+    fn start_round(&mut self) {
+        if self.in_flight.is_some() {
+            return;
+        }
+        let waits_for_nothing = self.round.take_effects_without_commit();
+        self.perform(waits_for_nothing);
+        let Some((commit, after)) = self.round.take() else {
+            return;
+        };
+        failpoint::reach("session::before-commit");
+        if matches!(commit.lease, LeaseClause::Release(_)) {
+            failpoint::reach("session::before-settle");
+        }
+        let round = self.session.seal_round();
+        let repository = self.context.ports.repository.clone();
+        let commit = Box::pin(async move { repository.commit(commit).await });
+        self.in_flight = Some(InFlight {
+            round,
+            after,
+            commit,
+        });
+    }
+
+    fn committed(&mut self, result: Result<(), CommitError>) -> Result<(), End> {
+        let Some(InFlight { round, after, .. }) = self.in_flight.take() else {
+            return Ok(());
+        };
+        if let Err(error) = result {
+            self.fail(&error);
+            return Err(End::Failed);
+        }
+        failpoint::reach("session::after-commit");
+        self.perform(after);
+        let mut effects = Vec::new();
+        let unread = std::mem::take(&mut self.engine_waiting);
+        self.step(Input::Committed { round, unread }, &mut effects);
+        for input in std::mem::take(&mut self.waiting) {
+            self.step(input, &mut effects);
+        }
+        self.perform(effects);
+        self.start_round();
+        Ok(())
+    }
+
+    /// The commit did not happen, or nobody knows. The state in memory is ahead of the store and
+    /// goes; callers hear that the outcome is unknown, and observers that this face lost the owner.
+    fn fail(&mut self, error: &CommitError) {
+        self.engine = None;
+        let no = match error {
+            CommitError::AlreadyExists => NoReply::NameTaken,
+            other => NoReply::Lost(other.to_string()),
+        };
+        for (_, (reply, _)) in self.replies.drain() {
+            // A caller that left does not miss its answer.
+            let _ = reply.send(Err(no.clone()));
+        }
+        self.context.channels.forget(self.session.id());
+        if no == NoReply::NameTaken {
+            return;
+        }
+        tracing::error!(session = %self.session.id(), %error, "a commit failed; the session's task ends");
+        let body = EventBody::ServingError {
+            reason: "the server lost the right to write this session".to_owned(),
+        };
+        let at = self.context.ports.clock.now();
+        self.channel.publish([Event {
+            at,
+            run: self.session.run().map(|run| run.record().id),
+            body,
+        }]);
+    }
+
+    /// Whether the task may go.
+    fn retire(&mut self) -> bool {
+        match self
+            .context
+            .residents
+            .retire(self.session.id(), &mut self.mailbox)
+        {
+            Retired::Left => true,
+            Retired::Stays(mailbox, mails) => {
+                self.mailbox = mailbox;
+                for mail in mails {
+                    self.mail(mail);
+                }
+                false
+            }
+        }
+    }
+
+    async fn leave(mut self, end: End) {
+        if let Some(engine) = self.engine.take() {
+            engine.close().await;
+        }
+        match end {
+            // `retire` took it out of the table already.
+            End::Idle => {}
+            End::Failed => {
+                // Until this is done the session keeps its place, so that no newer task meets the
+                // abandoned lease.
+                recovery::abandon(&self.context.ports, self.session.id()).await;
+                self.context.residents.leave(self.session.id());
+            }
+            End::Stopping => self.context.residents.leave(self.session.id()),
+        }
+    }
+}
+
+async fn in_flight(in_flight: &mut Option<InFlight>) -> Result<(), CommitError> {
+    match in_flight {
+        Some(in_flight) => in_flight.commit.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn reports(engine: &mut Option<EngineLink>) -> Vec<Report> {
+    match engine {
+        Some(engine) => engine.next(BURST).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,33 @@
+//! The gRPC face of the server.
+//!
+//! What is inside: the two public services, health and reflection, who-calls, the one mapping of
+//! errors to statuses, and the listener with its connections. What must never enter: a rule of the
+//! domain, an adapter's name, a second place that makes a status.
+//!
+//! The way of a call: `server` accepts its connection, `routes` asks `authn` who calls and finds
+//! the service, the service parses with `convert`, asks the application layer once and converts
+//! the answer, and `ending` lets the response end when its connection or its deadline does.
+
+use std::future::Future;
+use std::pin::Pin;
+
+mod authn;
+mod call;
+mod connection;
+mod convert;
+mod ending;
+pub mod events;
+mod health;
+mod invoke;
+pub mod listener;
+mod reflection;
+mod routes;
+pub mod server;
+mod session_control;
+mod status;
+
+/// Largest request message, in bytes.
+const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
+
+/// A response on its way.
+type Responding = Pin<Box<dyn Future<Output = http::Response<tonic::body::Body>> + Send>>;

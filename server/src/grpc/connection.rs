@@ -1,0 +1,171 @@
+//! One client connection: HTTP/2, its age, and how it closes.
+//!
+//! A connection closes in steps: first it takes no new streams, then its streams end in words,
+//! then it is dropped. What must never enter: what is served.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tonic::body::Body;
+
+use super::routes::Routes;
+use super::server::Config;
+use crate::app::face::Faces;
+
+/// What a caller may send on one stream before it is read: a whole prompt in one go.
+const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+/// What a caller may send on all streams of a connection before it is read.
+const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+/// What is buffered of a response that its caller does not read. A slow observer's backlog is in
+/// the session's ring, not here.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+/// All headers of a request together.
+const HEADER_LIST_BYTES: u32 = 16 * 1024;
+
+/// The steps by which connections close.
+#[derive(Clone)]
+pub(crate) struct Closing {
+    /// No new streams.
+    pub(crate) draining: CancellationToken,
+    /// Streams end now.
+    pub(crate) closing: CancellationToken,
+}
+
+impl Closing {
+    /// Nothing is closing.
+    pub(crate) fn new() -> Self {
+        Self {
+            draining: CancellationToken::new(),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// Closes with this one, and possibly before it.
+    fn child(&self) -> Self {
+        Self {
+            draining: self.draining.child_token(),
+            closing: self.closing.child_token(),
+        }
+    }
+}
+
+/// What all connections of a server share.
+pub(crate) struct Shared<F: Faces> {
+    pub(crate) routes: Routes<F>,
+    pub(crate) config: Config,
+    pub(crate) closing: Closing,
+    pub(crate) calls: TaskTracker,
+}
+
+/// Serves a connection until its end. Dropping the future drops the connection and ends its calls.
+pub(crate) async fn serve<F, S>(shared: Arc<Shared<F>>, stream: S)
+where
+    F: Faces,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let closing = shared.closing.child();
+    let service = Calls {
+        shared: shared.clone(),
+        closing: closing.clone(),
+    };
+    let connection = builder(&shared).serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+
+    let mut aged = false;
+    tokio::select! {
+        ended = connection.as_mut() => return log(ended),
+        () = closing.draining.cancelled() => {}
+        () = age(&shared.config) => {
+            aged = true;
+            closing.draining.cancel();
+        }
+    }
+    connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        ended = connection.as_mut() => return log(ended),
+        () = closing.closing.cancelled() => {}
+        () = sleep(shared.config.max_connection_age_grace), if aged => closing.closing.cancel(),
+    }
+    tokio::select! {
+        ended = connection => log(ended),
+        () = sleep(shared.config.stop_within) => tracing::debug!("a connection was cut"),
+    }
+}
+
+/// How a call reaches the routes.
+struct Calls<F: Faces> {
+    shared: Arc<Shared<F>>,
+    closing: Closing,
+}
+
+impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let (shared, closing) = (self.shared.clone(), self.closing.clone());
+        Box::pin(async move { Ok(shared.routes.respond(request, &closing).await) })
+    }
+}
+
+fn builder<F: Faces>(shared: &Shared<F>) -> http2::Builder<Owned> {
+    let config = &shared.config;
+    let mut builder = http2::Builder::new(Owned(shared.calls.clone()));
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(config.keepalive_interval)
+        .keep_alive_timeout(config.keepalive_timeout)
+        .max_concurrent_streams(config.max_streams_per_connection)
+        .max_header_list_size(HEADER_LIST_BYTES)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(SEND_BUFFER_BYTES)
+        .auto_date_header(false);
+    builder
+}
+
+/// Completes when the connection is old. Ages differ by a tenth, so that clients that came
+/// together do not all leave together.
+async fn age(config: &Config) {
+    match config.max_connection_age {
+        Some(age) => sleep(age.mul_f64(rand::random_range(0.9..1.1))).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn log(ended: Result<(), hyper::Error>) {
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection failed");
+    }
+}
+
+/// Starts the tasks of calls, so that their number is known and their end can be waited for. Each
+/// ends by itself when its connection does.
+#[derive(Clone)]
+struct Owned(TaskTracker);
+
+impl<T> hyper::rt::Executor<T> for Owned
+where
+    T: Future + Send + 'static,
+    T::Output: Send + 'static,
+{
+    fn execute(&self, task: T) {
+        self.0.spawn(task);
+    }
+}
+
+/// How long a keepalive may take by default.
+pub(crate) const KEEPALIVE: (Duration, Duration) =
+    (Duration::from_secs(30), Duration::from_secs(20));

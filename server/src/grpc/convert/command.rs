@@ -1,0 +1,147 @@
+//! Commands and their typed answers.
+
+use sessionplane::v1 as wire;
+use sessionplane_core::contract::DispatchRequest;
+use sessionplane_core::domain::command::{
+    Acceptance, Command, CommandKind, DispatchAnswer, Rejection, RejectionCode,
+};
+use sessionplane_core::domain::error::CallError;
+use wire::dispatch_request::Command as WireCommand;
+use wire::dispatch_response::Answer;
+
+use super::{field, input, session};
+
+/// A request to modulate a run.
+pub(crate) fn request(request: wire::DispatchRequest) -> Result<DispatchRequest, CallError> {
+    Ok(DispatchRequest {
+        session: session::reference(request.session)?,
+        expected_run: field::optional_id("expected_run_id", &request.expected_run_id)?,
+        command: command(request.command)?,
+    })
+}
+
+fn command(command: Option<WireCommand>) -> Result<Command, CallError> {
+    match command {
+        Some(WireCommand::Steer(steer)) => {
+            let text = field::text("steer.text", steer.text)?;
+            Ok(Command::Steer { text: text.into() })
+        }
+        Some(WireCommand::FollowUp(follow_up)) => {
+            let text = field::text("follow_up.text", follow_up.text)?;
+            Ok(Command::FollowUp { text: text.into() })
+        }
+        Some(WireCommand::Abort(wire::Abort {})) => Ok(Command::Abort),
+        None => {
+            let known = CommandKind::ALL.map(CommandKind::as_str).join("`, `");
+            Err(CallError::invalid(
+                "command",
+                format!("is not set, or not known to this server, which knows `{known}`"),
+            ))
+        }
+    }
+}
+
+/// The answer to a command.
+pub(crate) fn answer(answer: &DispatchAnswer) -> wire::DispatchResponse {
+    let answer = match answer {
+        DispatchAnswer::Accepted(acceptance) => Answer::Accepted(accepted(acceptance)),
+        DispatchAnswer::Rejected(rejection) => Answer::Rejected(rejected(rejection)),
+    };
+    wire::DispatchResponse {
+        answer: Some(answer),
+    }
+}
+
+fn accepted(acceptance: &Acceptance) -> wire::DispatchAccepted {
+    let input = acceptance.input;
+    let entry = input.and_then(|input| input.entry());
+    let cause = input.and_then(|input| input.discarded());
+    wire::DispatchAccepted {
+        run_id: acceptance.run.to_string(),
+        input_id: input.map(|input| input.id.to_string()).unwrap_or_default(),
+        fate: input
+            .map_or(wire::InputFate::Unspecified, |known| {
+                input::fate(known.fate)
+            })
+            .into(),
+        entry_id: entry.map(|id| id.to_string()).unwrap_or_default(),
+        discard_cause: cause
+            .map_or(wire::DiscardCause::Unspecified, input::cause)
+            .into(),
+    }
+}
+
+fn rejected(rejection: &Rejection) -> wire::DispatchRejected {
+    wire::DispatchRejected {
+        code: code(rejection.code).into(),
+        message: rejection.message.clone(),
+        retryable: rejection.retryable,
+    }
+}
+
+fn code(code: RejectionCode) -> wire::RejectionCode {
+    match code {
+        RejectionCode::UnsupportedCapability => wire::RejectionCode::UnsupportedCapability,
+        RejectionCode::NoActiveRun => wire::RejectionCode::NoActiveRun,
+        RejectionCode::RunCommandFailed => wire::RejectionCode::RunCommandFailed,
+        RejectionCode::InvalidCommand => wire::RejectionCode::InvalidCommand,
+        RejectionCode::NoSuchInteraction => wire::RejectionCode::NoSuchInteraction,
+        RejectionCode::SessionBusy => wire::RejectionCode::SessionBusy,
+        RejectionCode::BoundaryCommandFailed => wire::RejectionCode::BoundaryCommandFailed,
+        RejectionCode::NothingToCompact => wire::RejectionCode::NothingToCompact,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unset_command_is_refused_with_the_ones_that_are_known() {
+        let error = command(None).unwrap_err();
+        assert_eq!(error.violations[0].field, "command");
+        for kind in CommandKind::ALL {
+            assert!(error.message.contains(kind.as_str()), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_command_without_text_names_the_field_of_its_verb() {
+        let steer = WireCommand::Steer(wire::Steer {
+            text: String::new(),
+        });
+        assert_eq!(
+            command(Some(steer)).unwrap_err().violations[0].field,
+            "steer.text"
+        );
+        let follow_up = WireCommand::FollowUp(wire::FollowUp {
+            text: String::new(),
+        });
+        assert_eq!(
+            command(Some(follow_up)).unwrap_err().violations[0].field,
+            "follow_up.text"
+        );
+        assert_eq!(
+            command(Some(WireCommand::Abort(wire::Abort {}))),
+            Ok(Command::Abort)
+        );
+    }
+
+    #[test]
+    fn every_rejection_code_has_the_name_that_the_contract_gives_it() {
+        use RejectionCode as Code;
+        for rejection in [
+            Code::UnsupportedCapability,
+            Code::NoActiveRun,
+            Code::RunCommandFailed,
+            Code::InvalidCommand,
+            Code::NoSuchInteraction,
+            Code::SessionBusy,
+            Code::BoundaryCommandFailed,
+            Code::NothingToCompact,
+        ] {
+            let name = code(rejection).as_str_name().to_ascii_lowercase();
+            assert_eq!(name, format!("rejection_code_{}", rejection.as_str()));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Live events.
+
+use std::time::Duration;
+
+use sessionplane::v1 as wire;
+use sessionplane_core::domain::event::{
+    Event, EventBody, EventEnvelope, OutputChannel, QueueChange,
+};
+use sessionplane_core::domain::ids::{AgentName, EntryId, InputId};
+use sessionplane_core::domain::input::DiscardCause;
+use sessionplane_core::domain::provenance::Origin;
+use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::domain::text::BoundedText;
+use wire::queue_changed::Change;
+use wire::session_event::Payload;
+
+use super::{entry, input, origin, run, time, usage};
+
+/// An event with its place in the stream.
+pub(crate) fn envelope(envelope: &EventEnvelope) -> wire::SessionEventEnvelope {
+    wire::SessionEventEnvelope {
+        session_id: envelope.session.to_string(),
+        epoch: envelope.epoch,
+        seq: envelope.seq,
+        event: Some(event(&envelope.event)),
+    }
+}
+
+/// A tool that begins, as both streams tell it.
+pub(crate) fn tool_started(call: &str, name: &str, input: &BoundedText) -> wire::ToolStarted {
+    wire::ToolStarted {
+        tool_call_id: call.to_owned(),
+        name: name.to_owned(),
+        input_json: input.text.clone(),
+        omitted_bytes: input.omitted_bytes,
+    }
+}
+
+/// A tool that is done, as both streams tell it.
+pub(crate) fn tool_finished(call: &str, failed: bool, output: &BoundedText) -> wire::ToolFinished {
+    wire::ToolFinished {
+        tool_call_id: call.to_owned(),
+        failed,
+        output: output.text.clone(),
+        omitted_bytes: output.omitted_bytes,
+    }
+}
+
+/// A repeat to come, as both streams tell it.
+pub(crate) fn retry_scheduled(
+    attempt: u32,
+    max_attempts: u32,
+    delay: Duration,
+    reason: &str,
+) -> wire::RetryScheduled {
+    wire::RetryScheduled {
+        attempt,
+        max_attempts,
+        delay: Some(time::duration(delay)),
+        reason: reason.to_owned(),
+    }
+}
+
+fn event(event: &Event) -> wire::SessionEvent {
+    wire::SessionEvent {
+        r#type: event.body.event_type().to_owned(),
+        time: Some(time::timestamp(event.at)),
+        run_id: event.run.map(|id| id.to_string()).unwrap_or_default(),
+        payload: Some(payload(&event.body)),
+    }
+}
+
+/// One arm per event type; those with more than a line have a function of their own.
+fn payload(body: &EventBody) -> Payload {
+    use EventBody as Body;
+    match body {
+        Body::RunStarted {
+            origin,
+            entry,
+            agent,
+            settings,
+        } => Payload::RunStarted(run_started(origin, *entry, agent, settings)),
+        Body::RunSettled { run } => Payload::RunSettled(wire::RunSettled {
+            run: Some(run::record(run)),
+        }),
+        &Body::TurnStarted { turn } => Payload::TurnStarted(wire::TurnStarted { turn }),
+        &Body::TurnFinished { turn } => Payload::TurnFinished(wire::TurnFinished { turn }),
+        Body::MessageStarted { message } => Payload::MessageStarted(wire::MessageStarted {
+            message_id: message.clone(),
+        }),
+        Body::MessageDelta {
+            message,
+            channel,
+            text,
+        } => Payload::MessageDelta(message_delta(message, *channel, text)),
+        Body::MessageFinished { message } => Payload::MessageFinished(wire::MessageFinished {
+            message_id: message.clone(),
+        }),
+        Body::ToolStarted {
+            call,
+            name,
+            input_json,
+        } => Payload::ToolStarted(tool_started(call, name, input_json)),
+        Body::ToolProgress { call, output } => Payload::ToolProgress(tool_progress(call, output)),
+        Body::ToolFinished {
+            call,
+            failed,
+            output,
+        } => Payload::ToolFinished(tool_finished(call, *failed, output)),
+        Body::QueueChanged { change, depth } => {
+            Payload::QueueChanged(queue_changed(change, *depth))
+        }
+        Body::InputDelivered { input, entry } => {
+            Payload::InputDelivered(input_delivered(*input, *entry))
+        }
+        Body::InputDiscarded { input, cause } => {
+            Payload::InputDiscarded(input_discarded(*input, *cause))
+        }
+        Body::RetryScheduled {
+            attempt,
+            max_attempts,
+            delay,
+            reason,
+        } => Payload::RetryScheduled(retry_scheduled(*attempt, *max_attempts, *delay, reason)),
+        Body::EntryAppended { entry } => Payload::EntryAppended(wire::EntryAppended {
+            entry: Some(entry::to_wire(entry)),
+        }),
+        Body::UsageUpdated { usage } => Payload::UsageUpdated(wire::UsageUpdated {
+            usage: Some(usage::to_wire(*usage)),
+        }),
+        Body::ServingError { reason } => Payload::ServingError(wire::ServingError {
+            reason: reason.clone(),
+        }),
+    }
+}
+
+fn run_started(
+    origin: &Origin,
+    entry: EntryId,
+    agent: &AgentName,
+    settings: &RunSettings,
+) -> wire::RunStarted {
+    wire::RunStarted {
+        origin: Some(origin::to_wire(origin)),
+        entry_id: entry.to_string(),
+        agent: agent.to_string(),
+        model: settings.model.clone().unwrap_or_default(),
+        thinking_level: settings.thinking_level.clone().unwrap_or_default(),
+    }
+}
+
+fn message_delta(message: &str, channel: OutputChannel, text: &str) -> wire::MessageDelta {
+    let channel = match channel {
+        OutputChannel::Text => wire::DeltaChannel::Text,
+        OutputChannel::Thinking => wire::DeltaChannel::Thinking,
+    };
+    wire::MessageDelta {
+        message_id: message.to_owned(),
+        channel: channel.into(),
+        text: text.to_owned(),
+    }
+}
+
+fn tool_progress(call: &str, output: &BoundedText) -> wire::ToolProgress {
+    wire::ToolProgress {
+        tool_call_id: call.to_owned(),
+        text: output.text.clone(),
+        omitted_bytes: output.omitted_bytes,
+    }
+}
+
+fn queue_changed(change: &QueueChange, depth: u32) -> wire::QueueChanged {
+    let change = match change {
+        QueueChange::Added(input) => Change::Added(input::pending(input)),
+        QueueChange::Handed(id) => Change::Handed(id.to_string()),
+        QueueChange::Removed(id) => Change::Removed(id.to_string()),
+    };
+    wire::QueueChanged {
+        change: Some(change),
+        depth,
+    }
+}
+
+fn input_delivered(input: InputId, entry: EntryId) -> wire::InputDelivered {
+    wire::InputDelivered {
+        input_id: input.to_string(),
+        entry_id: entry.to_string(),
+    }
+}
+
+fn input_discarded(input: InputId, cause: DiscardCause) -> wire::InputDiscarded {
+    wire::InputDiscarded {
+        input_id: input.to_string(),
+        cause: input::cause(cause).into(),
+    }
+}

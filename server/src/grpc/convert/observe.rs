@@ -1,0 +1,143 @@
+//! Reading a session: pages of entries, and what an observer's stream holds besides events.
+
+use sessionplane::v1 as wire;
+use sessionplane_core::contract::{
+    EntryPage, EventItem, EventsRequest, ListEntriesRequest, SessionState,
+};
+use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::domain::error::CallError;
+use wire::events_response::Item;
+
+use super::{entry, event, position, session};
+
+/// Most entries that a page may hold.
+const MAX_PAGE_SIZE: u32 = 1000;
+
+/// A request for a page of entries.
+pub(crate) fn list_request(
+    request: wire::ListEntriesRequest,
+) -> Result<ListEntriesRequest, CallError> {
+    if request.page_size > MAX_PAGE_SIZE {
+        let size = request.page_size;
+        return Err(CallError::invalid(
+            "page_size",
+            format!("is {size}; the limit is {MAX_PAGE_SIZE}; read more pages instead"),
+        ));
+    }
+    Ok(ListEntriesRequest {
+        session: session::reference(request.session)?,
+        since: cursor(request.since),
+        page_size: request.page_size,
+    })
+}
+
+/// A page of entries, asked for after `since`.
+pub(crate) fn page(page: &EntryPage, since: Option<String>) -> wire::ListEntriesResponse {
+    let last = page.entries.last().map(|entry| entry.id.to_string());
+    let since = since.filter(|_| !page.full_backfill);
+    wire::ListEntriesResponse {
+        entries: page.entries.iter().map(entry::to_wire).collect(),
+        leaf_entry_id: page.leaf.map(|id| id.to_string()).unwrap_or_default(),
+        full_backfill: page.full_backfill,
+        next_since: last.or(since).unwrap_or_default(),
+        has_more: page.has_more,
+    }
+}
+
+/// A request to observe.
+pub(crate) fn events_request(request: wire::EventsRequest) -> Result<EventsRequest, CallError> {
+    Ok(EventsRequest {
+        session: session::reference(request.session)?,
+        resume: request.resume.map(position::from_wire),
+        entries_since: cursor(request.entries_since),
+    })
+}
+
+fn cursor(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// One item of an observation.
+pub(crate) fn item(item: &EventItem) -> wire::EventsResponse {
+    let item = match item {
+        EventItem::Subscribed {
+            session,
+            epoch,
+            resumed,
+            gap,
+        } => Item::Subscribed(wire::Subscribed {
+            session_id: session.to_string(),
+            epoch: *epoch,
+            resumed: *resumed,
+            gap: *gap,
+        }),
+        EventItem::Entries {
+            entries,
+            full_backfill,
+        } => Item::Entries(entries_page(entries, *full_backfill)),
+        EventItem::Snapshot(state) => Item::Snapshot(snapshot(state)),
+        EventItem::Event(envelope) => Item::Event(event::envelope(envelope)),
+        EventItem::Heartbeat(at) => Item::Heartbeat(wire::Heartbeat {
+            position: Some(position::to_wire(*at)),
+        }),
+    };
+    wire::EventsResponse { item: Some(item) }
+}
+
+fn entries_page(entries: &[Entry], full_backfill: bool) -> wire::EntriesPage {
+    wire::EntriesPage {
+        entries: entries.iter().map(entry::to_wire).collect(),
+        full_backfill,
+    }
+}
+
+fn snapshot(state: &SessionState) -> wire::Snapshot {
+    let state_at = session::state(state);
+    wire::Snapshot {
+        leaf_entry_id: state_at.leaf_entry_id.clone(),
+        position: state_at.position,
+        state: Some(state_at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn empty(full_backfill: bool) -> EntryPage {
+        EntryPage {
+            entries: Vec::new(),
+            leaf: None,
+            full_backfill,
+            has_more: false,
+        }
+    }
+
+    #[test]
+    fn a_page_may_hold_a_thousand_entries_and_not_one_more() {
+        let name = wire::session_ref::Ref::Name("a".into());
+        let asked = |page_size| wire::ListEntriesRequest {
+            session: Some(wire::SessionRef {
+                r#ref: Some(name.clone()),
+            }),
+            page_size,
+            ..Default::default()
+        };
+        assert_eq!(list_request(asked(1000)).unwrap().page_size, 1000);
+        let error = list_request(asked(1001)).unwrap_err();
+        assert_eq!(error.violations[0].field, "page_size");
+        assert!(error.message.contains("1000"), "{}", error.message);
+    }
+
+    #[test]
+    fn c29_a_reader_at_the_end_keeps_its_cursor() {
+        let since = "01ARZ3NDEKTSV4RRFFQ69G5FAV-7";
+        assert_eq!(
+            page(&empty(false), Some(since.to_owned())).next_since,
+            since
+        );
+        assert_eq!(page(&empty(false), None).next_since, "");
+        let unknown = Some("of-another-session".to_owned());
+        assert_eq!(page(&empty(true), unknown).next_since, "");
+    }
+}

@@ -1,0 +1,129 @@
+//! How sessions are named, and their state.
+
+use sessionplane::v1 as wire;
+use sessionplane_core::contract::SessionState;
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::ids::{ExternalKey, SessionRef};
+use sessionplane_core::domain::view::Status;
+use wire::session_ref::Ref;
+
+use super::{field, input, position, run, usage};
+
+/// A session's address, in the request field `session`.
+pub(crate) fn reference(session: Option<wire::SessionRef>) -> Result<SessionRef, CallError> {
+    let Some(address) = session.and_then(|session| session.r#ref) else {
+        return Err(CallError::invalid(
+            "session",
+            "exactly one of `id`, `name` and `external_key` must be set",
+        ));
+    };
+    match address {
+        Ref::Id(id) => field::id("session.id", &id).map(SessionRef::Id),
+        Ref::Name(name) => field::id("session.name", &name).map(SessionRef::Name),
+        Ref::ExternalKey(key) if key.len() > ExternalKey::MAX_BYTES => Err(CallError::too_large(
+            "session.external_key",
+            key.len(),
+            ExternalKey::MAX_BYTES,
+            "use a shorter key, for example a digest of it",
+        )),
+        Ref::ExternalKey(key) => {
+            field::id("session.external_key", &key).map(SessionRef::ExternalKey)
+        }
+    }
+}
+
+/// A session's state at a position.
+pub(crate) fn state(state: &SessionState) -> wire::SessionState {
+    let view = &state.view;
+    let record = &view.record;
+    wire::SessionState {
+        session_id: record.id.to_string(),
+        name: record
+            .name
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        external_key: record
+            .external_key
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        agent: record.agent.to_string(),
+        status: status(view.status()).into(),
+        active_run_id: view.active_run.map(|id| id.to_string()).unwrap_or_default(),
+        last_run: view.last_run.as_ref().map(run::last),
+        model: view.settings.model.clone().unwrap_or_default(),
+        thinking_level: view.settings.thinking_level.clone().unwrap_or_default(),
+        available_thinking_levels: Vec::new(),
+        pending: view.pending.values().map(input::pending).collect(),
+        usage: Some(usage::to_wire(view.usage)),
+        leaf_entry_id: view.leaf.map(|id| id.to_string()).unwrap_or_default(),
+        entry_count: view.entries,
+        position: Some(position::to_wire(state.position)),
+    }
+}
+
+fn status(status: Status) -> wire::SessionStatus {
+    match status {
+        Status::Idle => wire::SessionStatus::Idle,
+        Status::Running => wire::SessionStatus::Running,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::error::Reason;
+
+    use super::*;
+
+    fn parse(address: Ref) -> Result<SessionRef, CallError> {
+        reference(Some(wire::SessionRef {
+            r#ref: Some(address),
+        }))
+    }
+
+    #[test]
+    fn a_session_must_be_named_in_one_of_three_ways() {
+        for unset in [None, Some(wire::SessionRef { r#ref: None })] {
+            let error = reference(unset).unwrap_err();
+            assert_eq!(error.violations[0].field, "session");
+            assert!(error.message.contains("external_key"), "{}", error.message);
+        }
+        assert!(parse(Ref::Id("01ARZ3NDEKTSV4RRFFQ69G5FAV".into())).is_ok());
+        assert!(parse(Ref::Name("fix-tests".into())).is_ok());
+        assert!(parse(Ref::ExternalKey("any text, even ä".into())).is_ok());
+    }
+
+    #[test]
+    fn a_malformed_address_is_a_refusal_that_names_its_field() {
+        for (address, field, reason) in [
+            (Ref::Id("abc".into()), "session.id", Reason::InvalidArgument),
+            (
+                Ref::Id(String::new()),
+                "session.id",
+                Reason::InvalidArgument,
+            ),
+            (
+                Ref::Name("Not A Name".into()),
+                "session.name",
+                Reason::InvalidArgument,
+            ),
+            (
+                Ref::ExternalKey(String::new()),
+                "session.external_key",
+                Reason::InvalidArgument,
+            ),
+            (
+                Ref::ExternalKey("k".repeat(257)),
+                "session.external_key",
+                Reason::TooLarge,
+            ),
+        ] {
+            let error = parse(address).unwrap_err();
+            assert_eq!(
+                (error.violations[0].field.as_str(), error.reason),
+                (field, reason)
+            );
+        }
+    }
+}

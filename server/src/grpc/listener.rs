@@ -1,0 +1,210 @@
+//! Where the server listens: a loopback address or a unix socket, and nothing else as long as it
+//! has neither TLS nor configured identities.
+//!
+//! What must never enter: what is served.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// An address to listen on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Address {
+    /// An IP address and a port; port 0 takes a free one.
+    Tcp(SocketAddr),
+    /// The path of a unix socket.
+    Unix(PathBuf),
+}
+
+/// Why a text is not an address.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is not an address: use IP:PORT, localhost:PORT or unix:/PATH")]
+pub struct AddressError(String);
+
+/// Why the server does not listen.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Others than this host would reach it.
+    #[error(
+        "refusing to listen on {0}: without TLS and configured identities only loopback addresses \
+         and unix sockets are safe; use 127.0.0.1:{port} or unix:/PATH", port = .0.port()
+    )]
+    NotLoopback(SocketAddr),
+    /// Another server listens there.
+    #[error("another server listens on {0}; stop it, or choose another path")]
+    InUse(Address),
+    /// Something that is not a socket is in the way; it is not ours to remove.
+    #[error("{} is there and is not a socket; choose another path", .0.display())]
+    NotASocket(PathBuf),
+    /// The system refused.
+    #[error("cannot listen on {address}: {error}")]
+    Io {
+        /// The address.
+        address: Address,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+            return Ok(Self::Unix(path.into()));
+        }
+        let numeric = match text.strip_prefix("localhost:") {
+            Some(port) => format!("127.0.0.1:{port}"),
+            None => text.to_owned(),
+        };
+        let parsed = numeric.parse().map(Self::Tcp);
+        parsed.map_err(|_| AddressError(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A bound listener. A unix socket's path is removed when it is dropped.
+#[derive(Debug)]
+pub struct Listener {
+    kind: Kind,
+    address: Address,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+/// A connection that was accepted.
+pub(crate) enum Accepted {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    /// Starts to listen. A socket that a dead server left behind is replaced.
+    pub async fn bind(address: &Address) -> Result<Self, BindError> {
+        let (kind, address) = match address {
+            Address::Tcp(wanted) if !wanted.ip().is_loopback() => {
+                return Err(BindError::NotLoopback(*wanted));
+            }
+            Address::Tcp(wanted) => {
+                let bound = TcpListener::bind(wanted).await;
+                let listener = bound.map_err(|error| address.error(error))?;
+                let local = listener
+                    .local_addr()
+                    .map_err(|error| address.error(error))?;
+                (Kind::Tcp(listener), Address::Tcp(local))
+            }
+            Address::Unix(path) => {
+                refuse_occupied(address, path)?;
+                let bound = bind_private(path).map_err(|error| address.error(error))?;
+                (Kind::Unix(bound.0, bound.1), address.clone())
+            }
+        };
+        Ok(Self { kind, address })
+    }
+
+    /// The address, with the port that was taken.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The next connection. Cancel-safe.
+    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
+        match &self.kind {
+            Kind::Tcp(listener) => {
+                let (stream, _peer) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok(Accepted::Tcp(stream))
+            }
+            Kind::Unix(listener, _file) => {
+                let (stream, _peer) = listener.accept().await?;
+                Ok(Accepted::Unix(stream))
+            }
+        }
+    }
+}
+
+impl Address {
+    fn error(&self, error: io::Error) -> BindError {
+        if error.kind() == io::ErrorKind::AddrInUse {
+            return BindError::InUse(self.clone());
+        }
+        BindError::Io {
+            address: self.clone(),
+            error,
+        }
+    }
+}
+
+/// Only a socket that nobody answers may be replaced.
+fn refuse_occupied(address: &Address, path: &Path) -> Result<(), BindError> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(address.error(error)),
+        Ok(found) if !found.file_type().is_socket() => Err(BindError::NotASocket(path.to_owned())),
+        Ok(_socket) => match StdUnixStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+            Err(error) => Err(address.error(error)),
+            Ok(_alive) => Err(BindError::InUse(address.clone())),
+        },
+    }
+}
+
+/// Binds beside `path`, closes the socket to others, and only then moves it there.
+fn bind_private(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(beside);
+    if let Err(error) = fs::remove_file(&beside)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let listener = UnixListener::bind(&beside)?;
+    fs::set_permissions(&beside, fs::Permissions::from_mode(0o600))?;
+    let inode = fs::symlink_metadata(&beside)?.ino();
+    fs::rename(&beside, path)?;
+    Ok((
+        listener,
+        SocketFile {
+            path: path.to_owned(),
+            inode,
+        },
+    ))
+}
+
+/// A socket's path, removed when dropped unless another server has replaced it.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    inode: u64,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let ours = fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode);
+        if ours && let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "the socket was left behind");
+        }
+    }
+}

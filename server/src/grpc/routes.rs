@@ -1,0 +1,198 @@
+//! From a request's path to its service, past the question who calls.
+//!
+//! What must never enter: anything that a message says.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use sessionplane::v1 as wire;
+use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::ports::authenticator::Authenticator;
+use tokio::time::timeout;
+use tonic::body::Body;
+use tonic::codec::CompressionEncoding;
+use tonic_health::pb::health_server;
+use tower::{Service, ServiceExt};
+
+use super::call::{Call, deadline, trace_id};
+use super::connection::Closing;
+use super::ending::EndingBody;
+use super::events::Metrics;
+use super::health::Health;
+use super::invoke::InvokeService;
+use super::reflection::Reflection;
+use super::session_control::SessionControlService;
+use super::status::{complete, refuse, unimplemented};
+use super::{MAX_REQUEST_BYTES, authn};
+use crate::app::face::{Caller, Faces};
+
+/// Everything that is served, for all connections.
+pub(crate) struct Routes<F: Faces> {
+    authenticator: Arc<dyn Authenticator>,
+    invoke: wire::invoke_server::InvokeServer<InvokeService<F>>,
+    control: SessionControlService<F>,
+    health: health_server::HealthServer<tonic_health::server::HealthService>,
+    reflection: Reflection,
+    open_reflection: bool,
+}
+
+/// What a path is about.
+enum Route {
+    Invoke,
+    Control,
+    Health,
+    Reflection,
+    ReflectionAlpha,
+    Unknown,
+}
+
+impl<F: Faces> Routes<F> {
+    /// The routes over the application layer.
+    pub(crate) fn new(
+        faces: Arc<F>,
+        authenticator: Arc<dyn Authenticator>,
+        metrics: Arc<Metrics>,
+        health: &Health,
+        reflection: Reflection,
+        open_reflection: bool,
+    ) -> Self {
+        let invoke = InvokeService::new(faces.clone());
+        let invoke = wire::invoke_server::InvokeServer::new(invoke)
+            .accept_compressed(CompressionEncoding::Zstd)
+            .accept_compressed(CompressionEncoding::Gzip)
+            .max_decoding_message_size(MAX_REQUEST_BYTES);
+        Self {
+            authenticator,
+            invoke,
+            control: SessionControlService::new(faces, metrics),
+            health: health.service(),
+            reflection,
+            open_reflection,
+        }
+    }
+
+    /// Answers one request of a connection.
+    pub(crate) async fn respond(
+        &self,
+        request: Request<Incoming>,
+        connection: &Closing,
+    ) -> Response<Body> {
+        match self.admit(request, connection).await {
+            Ok(response) => response,
+            Err(error) => refuse(error),
+        }
+    }
+
+    async fn admit(
+        &self,
+        mut request: Request<Incoming>,
+        connection: &Closing,
+    ) -> Result<Response<Body>, CallError> {
+        let path = request.uri().path();
+        let route = Route::of(path);
+        let streams = route.streams(path);
+        let caller = self.caller(&route, &request).await?;
+        if streams && connection.draining.is_cancelled() && !matches!(route, Route::Health) {
+            return Err(draining());
+        }
+        let deadline = deadline(request.headers())?;
+        if let Some(caller) = caller {
+            request.extensions_mut().insert(Call { caller, deadline });
+        }
+        let response = within(deadline, self.serve(&route, request)).await?;
+        if !streams || response.headers().contains_key("grpc-status") {
+            return Ok(response);
+        }
+        let closing = connection.closing.clone();
+        Ok(response.map(|body| Body::new(EndingBody::new(body, closing, deadline))))
+    }
+
+    /// Who calls; nobody where anybody may.
+    async fn caller(
+        &self,
+        route: &Route,
+        request: &Request<Incoming>,
+    ) -> Result<Option<Caller>, CallError> {
+        if !self.asks_who(route) {
+            return Ok(None);
+        }
+        let headers = request.headers();
+        let principal = authn::principal(&*self.authenticator, headers).await?;
+        Ok(Some(Caller {
+            principal,
+            trace_id: trace_id(headers),
+        }))
+    }
+
+    fn asks_who(&self, route: &Route) -> bool {
+        match route {
+            Route::Health => false,
+            Route::Reflection | Route::ReflectionAlpha => !self.open_reflection,
+            Route::Invoke | Route::Control | Route::Unknown => true,
+        }
+    }
+
+    async fn serve(&self, route: &Route, request: Request<Incoming>) -> Response<Body> {
+        let answered = match route {
+            Route::Control => return complete(self.control.respond(request).await),
+            Route::Unknown => return refuse(unimplemented(request.uri().path())),
+            Route::Invoke => self.invoke.clone().call(request).await.map(complete),
+            Route::Health => self.health.clone().call(request).await,
+            Route::Reflection => self.reflection.v1.clone().oneshot(request).await,
+            Route::ReflectionAlpha => self.reflection.v1alpha.clone().oneshot(request).await,
+        };
+        answered.unwrap_or_else(|never: Infallible| match never {})
+    }
+}
+
+impl Route {
+    fn of(path: &str) -> Self {
+        let service = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+        match service.map(|(service, _method)| service) {
+            Some(wire::invoke_server::SERVICE_NAME) => Self::Invoke,
+            Some(wire::session_control_server::SERVICE_NAME) => Self::Control,
+            Some(health_server::SERVICE_NAME) => Self::Health,
+            Some("grpc.reflection.v1.ServerReflection") => Self::Reflection,
+            Some("grpc.reflection.v1alpha.ServerReflection") => Self::ReflectionAlpha,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Whether the response may go on for long.
+    fn streams(&self, path: &str) -> bool {
+        match self {
+            Self::Invoke => path.ends_with("/Invoke"),
+            Self::Control => path.ends_with("/Events"),
+            Self::Health => path.ends_with("/Watch"),
+            Self::Reflection | Self::ReflectionAlpha => true,
+            Self::Unknown => false,
+        }
+    }
+}
+
+async fn within(
+    deadline: Option<Duration>,
+    response: impl Future<Output = Response<Body>>,
+) -> Result<Response<Body>, CallError> {
+    let Some(deadline) = deadline else {
+        return Ok(response.await);
+    };
+    timeout(deadline, response).await.map_err(|_elapsed| {
+        CallError::unknown(
+            Reason::DeadlineExceeded,
+            "the deadline of this call passed before its answer was there; repeat it with the \
+             same request_id",
+        )
+    })
+}
+
+fn draining() -> CallError {
+    CallError::refused(
+        Reason::ServerDraining,
+        "this connection is closing: the server stops, or the connection is old; call again over \
+         a new one",
+    )
+}

@@ -1,0 +1,197 @@
+//! The listener and its connections: takes them, and lets go of them in bounded time.
+//!
+//! A stop goes in steps, each with its own bound: health says no while calls are still taken; no
+//! new connections and streams; streams end in words; connections are dropped. What must never
+//! enter: a signal handler, or what is served.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sessionplane_core::ports::authenticator::Authenticator;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::TaskTracker;
+
+use super::connection::{self, Closing, KEEPALIVE, Shared};
+use super::events::Metrics;
+use super::health::Health;
+use super::listener::{Accepted, Listener};
+use super::reflection::Reflection;
+use super::routes::Routes;
+use crate::app::face::Faces;
+
+/// How long accepting rests after the system refused it, for example for lack of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long calls may take to notice that their connection is gone.
+const CALLS_END_WITHIN: Duration = Duration::from_secs(1);
+
+/// How the face behaves.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// Most connections at a time; further ones wait in the system's queue.
+    pub max_connections: usize,
+    /// Most calls at a time on one connection.
+    pub max_streams_per_connection: u32,
+    /// How often a silent peer is asked whether it is there.
+    pub keepalive_interval: Duration,
+    /// How long it may take to answer before it counts as gone.
+    pub keepalive_timeout: Duration,
+    /// When a connection is closed for its age, give or take a tenth. `None`: never.
+    pub max_connection_age: Option<Duration>,
+    /// How long the streams of such a connection may go on.
+    pub max_connection_age_grace: Duration,
+    /// Whether reflection answers callers that are not known.
+    pub open_reflection: bool,
+    /// On a stop: how long calls are still taken while health says no already, so that load
+    /// balancers notice.
+    pub lame_duck: Duration,
+    /// On a stop, after that: how long streams may go on before they are ended.
+    pub stream_grace: Duration,
+    /// On a stop, after that: how long connections may take to close before they are dropped.
+    pub stop_within: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            max_connections: 1024,
+            max_streams_per_connection: 1024,
+            keepalive_interval: KEEPALIVE.0,
+            keepalive_timeout: KEEPALIVE.1,
+            max_connection_age: None,
+            max_connection_age_grace: Duration::from_secs(30),
+            open_reflection: false,
+            lame_duck: Duration::ZERO,
+            stream_grace: Duration::ZERO,
+            stop_within: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Why the face does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The descriptors that were compiled in cannot be read.
+    #[error("reflection cannot be offered: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+}
+
+/// How a server stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stopped {
+    /// Connections that did not close in time and were dropped.
+    pub dropped_connections: usize,
+    /// Calls that had not noticed it when the server returned.
+    pub calls_left: usize,
+}
+
+/// What a server serves and how.
+pub struct Server<F> {
+    /// The application layer.
+    pub faces: Arc<F>,
+    /// Tells who calls.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// How it behaves.
+    pub config: Config,
+}
+
+impl<F: Faces> Server<F> {
+    /// Serves until `shutdown` completes, and then at most for the sum of the configuration's
+    /// bounds and a second. No task of the face outlives this future for longer than its own
+    /// clean-up takes, whether it returns or is dropped.
+    pub async fn serve(
+        self,
+        listener: Listener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Stopped, ServeError> {
+        let health = Health::serving().await;
+        let (config, closing) = (self.config, Closing::new());
+        let routes = Routes::new(
+            self.faces,
+            self.authenticator,
+            self.metrics,
+            &health,
+            Reflection::new()?,
+            config.open_reflection,
+        );
+        let calls = TaskTracker::new();
+        let shared = Arc::new(Shared {
+            routes,
+            config,
+            closing,
+            calls,
+        });
+        let mut connections = JoinSet::new();
+
+        accept_until(&shared, &listener, &mut connections, shutdown).await;
+        health.stopping().await;
+        let lame_duck = sleep(shared.config.lame_duck);
+        accept_until(&shared, &listener, &mut connections, lame_duck).await;
+        drop(listener);
+        Ok(stop(&shared, connections).await)
+    }
+}
+
+async fn accept_until<F: Faces>(
+    shared: &Arc<Shared<F>>,
+    listener: &Listener,
+    connections: &mut JoinSet<()>,
+    end: impl Future<Output = ()>,
+) {
+    let mut end = std::pin::pin!(end);
+    loop {
+        let room = connections.len() < shared.config.max_connections;
+        tokio::select! {
+            biased;
+            () = &mut end => return,
+            Some(ended) = connections.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a connection's task failed");
+                }
+            }
+            accepted = listener.accept(), if room => match accepted {
+                Ok(Accepted::Tcp(stream)) => {
+                    connections.spawn(connection::serve(shared.clone(), stream));
+                }
+                Ok(Accepted::Unix(stream)) => {
+                    connections.spawn(connection::serve(shared.clone(), stream));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+async fn stop<F: Faces>(shared: &Shared<F>, mut connections: JoinSet<()>) -> Stopped {
+    let Shared {
+        config,
+        closing,
+        calls,
+        ..
+    } = shared;
+    closing.draining.cancel();
+    all_ended(&mut connections, config.stream_grace).await;
+    closing.closing.cancel();
+    all_ended(&mut connections, config.stop_within).await;
+
+    let dropped_connections = connections.len();
+    connections.shutdown().await;
+    calls.close();
+    let in_time = timeout(CALLS_END_WITHIN, calls.wait()).await.is_ok();
+    let calls_left = if in_time { 0 } else { calls.len() };
+    Stopped {
+        dropped_connections,
+        calls_left,
+    }
+}
+
+async fn all_ended(connections: &mut JoinSet<()>, within: Duration) {
+    let all = async { while connections.join_next().await.is_some() {} };
+    // Who is late is dropped by the caller: there is nothing else to do about it here.
+    let _late = timeout(within, all).await;
+}

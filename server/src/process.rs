@@ -1,0 +1,223 @@
+//! The process: wires adapters, application and face, and starts and stops them in order.
+//!
+//! What must never enter: a decision about a session or a call.
+
+mod banner;
+mod wiring;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
+
+use crate::adapters::authn::{OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError};
+use crate::adapters::authz::OwnerAuthorizer;
+use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
+use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
+use crate::app::recovery::{self, RecoveryError};
+use crate::app::{App, Ports};
+use crate::config::{ConfigError, ConfigFile, DEFAULT_LISTEN, default_data_dir};
+use crate::failpoint;
+use crate::grpc::events::Metrics;
+use crate::grpc::listener::{Address, AddressError, BindError, Listener};
+use crate::grpc::server::{Config as FaceConfig, ServeError, Server};
+use sessionplane_core::ports::clock::Entropy;
+
+/// What the command line asks for.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// The configuration file.
+    pub config: Option<PathBuf>,
+    /// Overrides `data_dir`.
+    pub data_dir: Option<PathBuf>,
+    /// Overrides `listen`.
+    pub listen: Option<String>,
+    /// Overrides the root of the built-in agents' workspace.
+    pub workspace: Option<PathBuf>,
+    /// A file to write once the server takes calls: one line of JSON.
+    pub ready_file: Option<PathBuf>,
+}
+
+/// Why the server does not start, or did not stop well.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The configuration is unusable.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The address is not one.
+    #[error("listen: {0}")]
+    Address(#[from] AddressError),
+    /// A directory cannot be made or read.
+    #[error("cannot use {path}: {error}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The owner token cannot be used.
+    #[error(transparent)]
+    Token(#[from] OwnerTokenError),
+    /// A built-in name is malformed.
+    #[error("a built-in name is malformed: {0}")]
+    Name(#[from] IdError),
+    /// Runs that a crash cut cannot be settled.
+    #[error("recovery failed: {0}")]
+    Recovery(#[from] RecoveryError),
+    /// An agent cannot be made.
+    #[error("agent {agent}: {problem}")]
+    Agent {
+        /// The agent.
+        agent: String,
+        /// What is wrong, and the way out.
+        problem: String,
+    },
+    /// The address cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The face cannot serve.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The store failed while serving: what the last round wrote is unknown until the next start.
+    #[error("the store failed: {0}; start again: what was acknowledged is kept")]
+    StoreFailed(String),
+}
+
+/// Reads the configuration, with the file's values under the command line's.
+///
+/// # Errors
+/// When the file cannot be read or has something unknown in it.
+pub fn configuration(options: &Options) -> Result<ConfigFile, ConfigError> {
+    failpoint::reach("process::beginning");
+    let mut config = options
+        .config
+        .as_deref()
+        .map(ConfigFile::read)
+        .transpose()?
+        .unwrap_or_default();
+    config.data_dir = options.data_dir.clone().or(config.data_dir);
+    config.listen = options.listen.clone().or(config.listen);
+    Ok(config)
+}
+
+/// Starts, serves until `shutdown` completes, and stops: face first, then sessions, then the store.
+///
+/// # Errors
+/// See [`ProcessError`]. After a start the store's failure is the only one.
+pub async fn run(
+    config: ConfigFile,
+    options: &Options,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), ProcessError> {
+    let data_dir = match &config.data_dir {
+        Some(path) => path.clone(),
+        None => default_data_dir()?,
+    };
+    make_private(&data_dir)?;
+    let address: Address = config.listen.as_deref().unwrap_or(DEFAULT_LISTEN).parse()?;
+    let store = open_store(&data_dir, &config).await?;
+    let token = Arc::new(OwnerToken::open(&data_dir)?);
+    let served = serve(
+        &config,
+        options,
+        &data_dir,
+        address,
+        store.clone(),
+        token,
+        shutdown,
+    )
+    .await;
+    store.close().await;
+    served
+}
+
+async fn serve(
+    config: &ConfigFile,
+    options: &Options,
+    data_dir: &Path,
+    address: Address,
+    store: Arc<SledStore>,
+    token: Arc<OwnerToken>,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), ProcessError> {
+    let ports = Ports {
+        repository: store.clone(),
+        leases: store.clone(),
+        authorizer: Arc::new(OwnerAuthorizer::new(
+            TenantId::parse(OWNER_TENANT)?,
+            PrincipalId::parse(OWNER_ID)?,
+        )),
+        clock: Arc::new(TokioClock::start()),
+        entropy: Arc::new(OsEntropy),
+        spawner: Arc::new(TokioSpawner::current()),
+    };
+    let (agents, lines) = wiring::agents(config, options, data_dir, &ports)?;
+    let cut = recovery::recover(&ports).await?;
+    let app = App::new(ports, agents, config.app_config());
+    failpoint::reach("process::before-listen");
+    // The listener is bound last: whoever can connect is served, and finds every run settled.
+    let listener = Listener::bind(&address).await?;
+    let bound = listener.address().clone();
+    if let Some(path) = &options.ready_file {
+        banner::write_ready(path, &bound, data_dir)?;
+    }
+    banner::print(&bound, data_dir, token.path(), &lines, cut);
+    let server = Server {
+        faces: Arc::new(app.clone()),
+        authenticator: token,
+        metrics: Arc::new(Metrics::default()),
+        config: FaceConfig::default(),
+    };
+    let mut fatal = store.fatal();
+    let sweeper = wiring::sweep_bindings(app.clone());
+    tokio::pin!(sweeper);
+    let ended = {
+        let face = server.serve(listener, shutdown);
+        tokio::pin!(face);
+        tokio::select! {
+            stopped = &mut face => stopped.map(|stopped| {
+                tracing::info!(dropped = stopped.dropped_connections, "stopped serving");
+            }).map_err(ProcessError::from),
+            reason = fatal.wait_for(Option::is_some) => Err(store_failed(reason.ok().and_then(|reason| reason.clone()))),
+            () = &mut sweeper => Ok(()),
+        }
+    };
+    app.stop().await;
+    ended
+}
+
+fn store_failed(reason: Option<Arc<str>>) -> ProcessError {
+    ProcessError::StoreFailed(reason.map_or_else(
+        || "its committer ended".to_owned(),
+        |reason| reason.to_string(),
+    ))
+}
+
+async fn open_store(data_dir: &Path, config: &ConfigFile) -> Result<Arc<SledStore>, ProcessError> {
+    let path = data_dir.join("store");
+    let mut options = StoreOptions::new(OsEntropy.random());
+    options.cache_bytes = config.store.cache_mib.max(1).saturating_mul(1024 * 1024);
+    let opened = tokio::task::spawn_blocking(move || SledStore::open(path, &options)).await;
+    match opened {
+        Ok(store) => Ok(Arc::new(store?)),
+        Err(error) => Err(ProcessError::StoreFailed(error.to_string())),
+    }
+}
+
+/// Makes a directory that nobody but its owner can enter.
+fn make_private(path: &Path) -> Result<(), ProcessError> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    let failed = |error| ProcessError::Directory {
+        path: path.to_owned(),
+        error,
+    };
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(failed)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(failed)
+}

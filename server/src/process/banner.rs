@@ -1,0 +1,152 @@
+//! What a start tells: where the server is, where its data is, and how to talk to it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::ProcessError;
+use crate::grpc::listener::Address;
+
+/// Writes the ready file in one step: whoever sees it sees all of it.
+pub(super) fn write_ready(
+    path: &Path,
+    address: &Address,
+    data_dir: &Path,
+) -> Result<(), ProcessError> {
+    let ready = serde_json::json!({
+        "address": endpoint(address),
+        "pid": std::process::id(),
+        "data_dir": data_dir,
+        "version": env!("CARGO_PKG_VERSION"),
+    });
+    let failed = |error| ProcessError::Directory {
+        path: path.to_owned(),
+        error,
+    };
+    let mut staged = path.as_os_str().to_owned();
+    staged.push(".new");
+    let staged = PathBuf::from(staged);
+    std::fs::write(&staged, format!("{ready}\n")).map_err(failed)?;
+    std::fs::rename(&staged, path).map_err(failed)
+}
+
+/// Prints the lines of a start to standard output. A closed one is no reason not to serve.
+pub(super) fn print(
+    address: &Address,
+    data_dir: &Path,
+    token: &Path,
+    agents: &[String],
+    cut: usize,
+) {
+    let text = text(address, data_dir, token, agents, cut, &sessionctl());
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+fn text(
+    address: &Address,
+    data_dir: &Path,
+    token: &Path,
+    agents: &[String],
+    cut: usize,
+    ctl: &str,
+) -> String {
+    use std::fmt::Write as _;
+    let mut out = format!("sessiond {} is ready\n", env!("CARGO_PKG_VERSION"));
+    // Writing to a String does not fail.
+    let _ = writeln!(out, "  address  {}", endpoint(address));
+    let _ = writeln!(out, "  data     {}", data_dir.display());
+    let _ = writeln!(
+        out,
+        "  token    {} (owner; texts count as relayed: no sandbox is enforced)",
+        token.display()
+    );
+    for (at, agent) in agents.iter().enumerate() {
+        let label = if at == 0 { "agents" } else { "" };
+        let _ = writeln!(out, "  {label:<8} {agent}");
+    }
+    if cut > 0 {
+        let _ = writeln!(
+            out,
+            "  settled  {cut} run(s) that the last stop had cut, as interrupted"
+        );
+    }
+    let place = flags(address, data_dir);
+    let _ = writeln!(out, "talk to it from another terminal:");
+    let _ = writeln!(
+        out,
+        "  {ctl}{place} invoke --new first \"where is the lease token checked?\""
+    );
+    let _ = writeln!(out, "  {ctl}{place} attach first");
+    if let Address::Tcp(address) = address {
+        let _ = writeln!(
+            out,
+            "  grpcurl -plaintext -H \"authorization: Bearer $(cat {})\" {address} list",
+            token.display()
+        );
+    }
+    let _ = writeln!(out, "stop it with Ctrl-C; what it acknowledged is kept");
+    out
+}
+
+/// The address as clients take it.
+fn endpoint(address: &Address) -> String {
+    match address {
+        Address::Tcp(address) => format!("http://{address}"),
+        Address::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+/// The flags that a client needs beyond its defaults.
+fn flags(address: &Address, data_dir: &Path) -> String {
+    let mut flags = String::new();
+    if endpoint(address) != format!("http://{}", crate::config::DEFAULT_LISTEN) {
+        flags.push_str(" --address ");
+        flags.push_str(&endpoint(address));
+    }
+    if crate::config::default_data_dir().ok().as_deref() != Some(data_dir) {
+        flags.push_str(" --data-dir ");
+        flags.push_str(&data_dir.display().to_string());
+    }
+    flags
+}
+
+/// The client as a person can call it: beside this binary if it is there.
+fn sessionctl() -> String {
+    let beside = std::env::current_exe()
+        .ok()
+        .map(|exe| exe.with_file_name("sessionctl"));
+    let Some(beside) = beside.filter(|path| path.exists()) else {
+        return "sessionctl".to_owned();
+    };
+    let here = std::env::current_dir()
+        .ok()
+        .and_then(|here| beside.strip_prefix(here).map(Path::to_owned).ok());
+    here.unwrap_or(beside).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_says_where_it_is_and_how_to_talk_to_it() {
+        let address = Address::Tcp("127.0.0.1:50051".parse().unwrap());
+        let agents = ["demo (default)".to_owned(), "scripted".to_owned()];
+        let text = text(
+            &address,
+            Path::new("/d"),
+            Path::new("/d/owner.token"),
+            &agents,
+            2,
+            "sessionctl",
+        );
+        for part in [
+            "http://127.0.0.1:50051",
+            "/d/owner.token",
+            "demo (default)",
+            "2 run(s)",
+            "--data-dir /d invoke --new",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+        }
+    }
+}

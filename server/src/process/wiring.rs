@@ -1,0 +1,121 @@
+//! Makes the configured agents, and keeps the store tidy while the server runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sessionplane_core::domain::ids::AgentName;
+use sessionplane_core::ports::engine::Engine;
+
+use super::{Options, ProcessError};
+use crate::adapters::engine::demo::DemoEngine;
+use crate::adapters::engine::scripted::ScriptedEngine;
+use crate::app::agents::AgentCatalog;
+use crate::app::{App, Ports};
+use crate::config::{ConfigFile, EngineKind};
+
+/// How often old request bindings are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(600);
+/// Bindings that one pass forgets at most; the next pass goes on.
+const SWEEP_AT_MOST: usize = 1000;
+
+/// The agents to serve, and a line about each for the start.
+pub(super) fn agents(
+    config: &ConfigFile,
+    options: &Options,
+    data_dir: &Path,
+    ports: &Ports,
+) -> Result<(AgentCatalog, Vec<String>), ProcessError> {
+    let here = match &options.workspace {
+        Some(path) => path.clone(),
+        None => std::env::current_dir().map_err(|error| ProcessError::Directory {
+            path: PathBuf::from("."),
+            error,
+        })?,
+    };
+    let configured = config.agents(&here)?;
+    let names: Vec<AgentName> = configured.iter().map(|(name, ..)| name.clone()).collect();
+    let default = config.default_agent(&names)?;
+    let (mut catalog, mut lines) = (None, Vec::new());
+    for (name, kind, root) in configured {
+        let (engine, about) = engine(&name, kind, root, data_dir, ports)?;
+        let mark = if name == default { " (default)" } else { "" };
+        lines.push(format!("{name}{mark}: {about}"));
+        catalog = Some(match catalog {
+            None => AgentCatalog::new(default.clone(), name, engine),
+            Some(catalog) => AgentCatalog::with(catalog, name, engine),
+        });
+    }
+    let none = || ProcessError::Agent {
+        agent: default.to_string(),
+        problem: "no agent is configured".to_owned(),
+    };
+    Ok((catalog.ok_or_else(none)?, lines))
+}
+
+fn engine(
+    name: &AgentName,
+    kind: EngineKind,
+    root: Option<PathBuf>,
+    data_dir: &Path,
+    ports: &Ports,
+) -> Result<(Arc<dyn Engine>, String), ProcessError> {
+    let (clock, spawner) = (ports.clock.clone(), ports.spawner.clone());
+    match (kind, root) {
+        (EngineKind::Scripted, _) => {
+            let engine = Arc::new(ScriptedEngine::new(clock, spawner));
+            Ok((
+                engine,
+                "plays the scenario in its prompt (docs/scripted-engine.md)".to_owned(),
+            ))
+        }
+        (EngineKind::Demo, Some(root)) => {
+            let failed = |problem: String| ProcessError::Agent {
+                agent: name.to_string(),
+                problem,
+            };
+            let engine = DemoEngine::in_folder(&root, clock, spawner).map_err(|error| {
+                failed(format!(
+                    "its workspace {} cannot be read: {error}",
+                    root.display()
+                ))
+            })?;
+            // The owner token and the store are nobody's reading matter.
+            let engine = match inside(&root, data_dir) {
+                Some(path) => engine.hiding(path),
+                None => engine,
+            };
+            Ok((
+                Arc::new(engine),
+                format!("searches and reads {}; no model", root.display()),
+            ))
+        }
+        (EngineKind::Demo, None) => {
+            let problem = "its workspace is missing".to_owned();
+            Err(ProcessError::Agent {
+                agent: name.to_string(),
+                problem,
+            })
+        }
+    }
+}
+
+/// Where a path lies inside a folder, both with their links followed; nothing if it does not.
+fn inside(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let (folder, path) = (folder.canonicalize().ok()?, path.canonicalize().ok()?);
+    path.strip_prefix(folder).ok().map(Path::to_owned)
+}
+
+/// Forgets request bindings whose time is over, for as long as it is polled.
+pub(super) async fn sweep_bindings(app: App) {
+    loop {
+        app.sleep(SWEEP_EVERY).await;
+        match app.sweep_bindings(SWEEP_AT_MOST).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "forgot old request bindings"),
+            Err(error) => {
+                tracing::warn!(%error, "request bindings could not be swept; trying again later");
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What every engine must do, as functions over a [`Subject`]: a factory, what it declares, how to
+//! bring it into each situation, and the promises that it makes.
+//!
+//! Time is virtual: every function runs on tokio's paused clock, and every wait has a deadline on
+//! it. An engine that breaks habits on purpose runs the same functions with the promises that its
+//! options leave.
+
+#[path = "engine/aborts.rs"]
+pub(crate) mod aborts;
+#[path = "engine/answers.rs"]
+pub(crate) mod answers;
+#[path = "engine/bench.rs"]
+pub(crate) mod bench;
+#[path = "engine/endings.rs"]
+pub(crate) mod endings;
+#[path = "engine/inputs.rs"]
+pub(crate) mod inputs;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sessionplane_core::domain::capabilities::Capabilities;
+use sessionplane_core::ports::clock::{Clock, Spawner};
+use sessionplane_core::ports::engine::Engine;
+
+/// Makes the engine under test on a clock and a spawner of the suite's.
+pub(crate) type Factory = Box<dyn Fn(Arc<dyn Clock>, Arc<dyn Spawner>) -> Arc<dyn Engine>>;
+
+/// An engine under test.
+pub(crate) struct Subject {
+    /// Makes it, and holds what must outlive it.
+    pub(crate) factory: Factory,
+    /// What it must say of itself.
+    pub(crate) capabilities: Capabilities,
+    /// How to bring it into each situation.
+    pub(crate) prompts: Prompts,
+    /// What may be relied on.
+    pub(crate) promises: Promises,
+}
+
+/// Prompts that bring an engine into a situation. `None`: it cannot be brought there.
+pub(crate) struct Prompts {
+    /// It answers with text and comes to its own end.
+    pub(crate) plain: &'static str,
+    /// It says text for a while.
+    pub(crate) long_text: Option<&'static str>,
+    /// It uses a tool for a while.
+    pub(crate) long_tool: Option<&'static str>,
+    /// It schedules a retry and waits.
+    pub(crate) retry: Option<&'static str>,
+    /// It says nothing and does not end.
+    pub(crate) hang: Option<&'static str>,
+    /// It goes away in the middle.
+    pub(crate) crash: Option<&'static str>,
+    /// It passes three boundaries at which it may be shown a steer.
+    pub(crate) steerable: Option<&'static str>,
+    /// A steer.
+    pub(crate) steer: &'static str,
+}
+
+/// What may be relied on. A tame engine promises all of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Promises {
+    /// It says each thing once, in order, about things it named before, and nothing at rest.
+    pub(crate) orderly: bool,
+    /// It shows every input that it is given as a prompt.
+    pub(crate) shows_follow_ups: bool,
+    /// It stops, or is gone, so soon after an abort. `None`: perhaps never.
+    pub(crate) stops_within: Option<Duration>,
+    /// It never goes away by itself.
+    pub(crate) lives: bool,
+}
+
+impl Promises {
+    /// All of it.
+    pub(crate) const ALL: Self = Self {
+        orderly: true,
+        shows_follow_ups: true,
+        stops_within: Some(Duration::from_secs(1)),
+        lives: true,
+    };
+}
+
+/// Makes one test of each function of the suite, for the subject that an expression makes.
+#[macro_export]
+macro_rules! engine_conformance {
+    ($name:ident, $subject:expr) => {
+        mod $name {
+            use super::*;
+            $crate::engine_conformance! { @tests $subject,
+                answers: describes_itself, answers_and_rests, ids_are_unique_and_events_in_order,
+                    whole_texts_are_the_deltas, a_slow_reader_loses_nothing,
+                    sessions_do_not_mix, reopens_with_a_transcript;
+                inputs: steers_are_shown_once_and_in_order, a_late_steer_wedges_nothing,
+                    a_follow_up_is_shown_first;
+                aborts: before_the_first_output, in_the_middle_of_text, in_the_middle_of_a_tool,
+                    in_a_retry_delay, while_hanging, with_a_steer_handed_over, while_nobody_reads,
+                    at_rest;
+                endings: a_gone_engine_takes_no_command, an_unread_engine_goes,
+                    dropping_the_commands_ends_it_at_rest, dropping_the_commands_ends_it_at_work;
+            }
+        }
+    };
+    (@tests $subject:expr, $($group:ident: $($test:ident),+;)+) => {
+        $($(
+            #[tokio::test(start_paused = true)]
+            async fn $test() {
+                $crate::suite::$group::$test($subject).await;
+            }
+        )+)+
+    };
+}

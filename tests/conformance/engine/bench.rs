@@ -1,0 +1,277 @@
+//! Where an engine is tried: a counted spawner, a transcript from memory, and reads with a deadline.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sessionplane_core::domain::access::PrincipalKind;
+use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::ids::{EntryId, InputId, PrincipalId, RunId, SessionId};
+use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::clock::{BoxFuture, Spawner, TaskHandle};
+use sessionplane_core::ports::engine::{
+    Engine, EngineCommand, EngineCommands, EngineError, EngineEvent, EngineOutput, OpenSession,
+    Revalidation, StopReason, Transcript,
+};
+use sessionplane_server::adapters::clock::{TokioClock, TokioSpawner};
+
+use super::Subject;
+
+/// How long, in virtual time, an engine may take for anything.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+/// How long an engine at rest is listened to.
+pub(crate) const REST: Duration = Duration::from_secs(30);
+/// More events than any prompt of the suite causes.
+const MOST_EVENTS: usize = 100_000;
+
+/// Awaits with a deadline on the virtual clock.
+pub(crate) async fn within<F: Future>(limit: Duration, what: &str, future: F) -> F::Output {
+    let done = tokio::time::timeout(limit, future).await;
+    done.unwrap_or_else(|_| panic!("{what}: not within {limit:?}"))
+}
+
+/// The engine under test and what surrounds it.
+pub(crate) struct Bench {
+    pub(crate) subject: Subject,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) clock: TokioClock,
+    tasks: Arc<AtomicUsize>,
+}
+
+impl Bench {
+    pub(crate) fn new(subject: Subject) -> Self {
+        let tasks = Arc::new(AtomicUsize::new(0));
+        let clock = TokioClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
+        let spawner = CountingSpawner {
+            inner: TokioSpawner::current(),
+            tasks: tasks.clone(),
+        };
+        let engine = (subject.factory)(Arc::new(clock), Arc::new(spawner));
+        Self {
+            subject,
+            engine,
+            clock,
+            tasks,
+        }
+    }
+
+    /// Opens a new session.
+    pub(crate) async fn open(&self) -> Opened {
+        self.reopen(session(1), Vec::new()).await
+    }
+
+    /// Opens a session with a durable conversation.
+    pub(crate) async fn reopen(&self, session: SessionId, entries: Vec<Entry>) -> Opened {
+        let open = OpenSession {
+            session,
+            leaf: entries.last().map(|entry| entry.id),
+            transcript: Arc::new(Pages(entries)),
+        };
+        let opened = within(DEADLINE, "open", self.engine.open(open)).await;
+        let connection = opened.unwrap_or_else(|error| panic!("open: {error}"));
+        Opened {
+            commands: connection.commands,
+            output: connection.output,
+            revalidation: connection.revalidation,
+            run: run(1),
+        }
+    }
+
+    /// Waits until no task of the engine is left.
+    pub(crate) async fn tasks_end(&self) {
+        let poll = async {
+            while self.tasks.load(Ordering::SeqCst) > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        within(DEADLINE, "the engine's tasks end", poll).await;
+    }
+
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks.load(Ordering::SeqCst)
+    }
+}
+
+/// An open connection.
+pub(crate) struct Opened {
+    pub(crate) commands: Box<dyn EngineCommands>,
+    pub(crate) output: Box<dyn EngineOutput>,
+    pub(crate) revalidation: Revalidation,
+    pub(crate) run: RunId,
+}
+
+impl Opened {
+    /// Hands a command over; handing over never waits.
+    pub(crate) async fn send(&mut self, command: EngineCommand) -> Result<(), EngineError> {
+        within(DEADLINE, "send", self.commands.send(command)).await
+    }
+
+    pub(crate) async fn prompt(&mut self, text: &str) {
+        let sent = self.try_prompt(text).await;
+        sent.unwrap_or_else(|error| panic!("prompt: {error}"));
+    }
+
+    pub(crate) async fn try_prompt(&mut self, text: &str) -> Result<(), EngineError> {
+        let (run, text) = (self.run, text.into());
+        let input = None;
+        self.send(EngineCommand::Prompt { run, text, input }).await
+    }
+
+    pub(crate) async fn follow_up(&mut self, text: &str, input: InputId) {
+        let (run, text, input) = (self.run, text.into(), Some(input));
+        let sent = self.send(EngineCommand::Prompt { run, text, input }).await;
+        sent.unwrap_or_else(|error| panic!("follow-up: {error}"));
+    }
+
+    pub(crate) async fn steer(&mut self, text: &str, input: InputId) {
+        let text = text.into();
+        let sent = self.send(EngineCommand::Steer { input, text }).await;
+        sent.unwrap_or_else(|error| panic!("steer: {error}"));
+    }
+
+    pub(crate) async fn abort(&mut self) {
+        // An engine may be gone already; that ends the run as well.
+        let _gone = self.send(EngineCommand::Abort).await;
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<EngineEvent> {
+        within(DEADLINE, "the next event", self.output.next()).await
+    }
+
+    /// Reads up to the first event of a kind, or to the stop or the end.
+    pub(crate) async fn read_to(
+        &mut self,
+        wanted: impl Fn(&EngineEvent) -> bool,
+    ) -> Vec<EngineEvent> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            let last = wanted(&event) || stop_of(&event).is_some();
+            events.push(event);
+            assert!(
+                events.len() < MOST_EVENTS,
+                "the engine does not come to an end"
+            );
+            if last {
+                break;
+            }
+        }
+        events
+    }
+
+    /// Reads up to the stop or the end.
+    pub(crate) async fn read_to_stop(&mut self) -> Vec<EngineEvent> {
+        self.read_to(|_| false).await
+    }
+
+    /// Whatever an engine at rest still says.
+    pub(crate) async fn read_at_rest(&mut self) -> Vec<EngineEvent> {
+        let mut events = Vec::new();
+        while let Ok(Some(event)) = tokio::time::timeout(REST, self.output.next()).await {
+            events.push(event);
+            assert!(
+                events.len() < MOST_EVENTS,
+                "the engine does not come to rest"
+            );
+        }
+        events
+    }
+
+    pub(crate) fn input(&self, ordinal: u32) -> InputId {
+        InputId {
+            run: self.run,
+            ordinal,
+        }
+    }
+}
+
+pub(crate) fn stop_of(event: &EngineEvent) -> Option<&StopReason> {
+    match event {
+        EngineEvent::Stopped(reason) => Some(reason),
+        _ => None,
+    }
+}
+
+/// The inputs that were shown, in order.
+pub(crate) fn shown(events: &[EngineEvent]) -> Vec<InputId> {
+    let shown = |event: &EngineEvent| match event {
+        EngineEvent::InputShown { input } => Some(*input),
+        _ => None,
+    };
+    events.iter().filter_map(shown).collect()
+}
+
+pub(crate) fn session(number: u128) -> SessionId {
+    SessionId::mint(Timestamp::from_millis(1_700_000_000_000), number)
+}
+
+pub(crate) fn run(number: u128) -> RunId {
+    RunId::mint(Timestamp::from_millis(1_700_000_000_000), number)
+}
+
+/// A durable conversation of so many prompts of a user.
+pub(crate) fn conversation(session: SessionId, prompts: u64) -> Vec<Entry> {
+    let origin = Origin {
+        principal: PrincipalId::parse("somebody").unwrap_or_else(|error| panic!("{error}")),
+        kind: PrincipalKind::Human,
+        channel: Channel::Invoke,
+        trust: Trust::Typed,
+        digest: Digest([0; 32]),
+        request_id: None,
+    };
+    let entry = |seq| Entry {
+        id: EntryId { session, seq },
+        parent: (seq > 1).then(|| EntryId {
+            session,
+            seq: seq - 1,
+        }),
+        run: run(9),
+        at: Timestamp::from_millis(1_600_000_000_000 + seq),
+        body: EntryBody::User {
+            text: format!("earlier text {seq}").into(),
+            omitted_bytes: 0,
+            origin: origin.clone(),
+            input: None,
+        },
+    };
+    (1..=prompts).map(entry).collect()
+}
+
+/// A transcript in memory, three entries a page.
+struct Pages(Vec<Entry>);
+
+#[async_trait]
+impl Transcript for Pages {
+    async fn page(&self, after: u64) -> Result<Vec<Entry>, EngineError> {
+        let later = self.0.iter().filter(|entry| entry.id.seq > after);
+        Ok(later.take(3).cloned().collect())
+    }
+}
+
+/// Counts the tasks that live.
+struct CountingSpawner {
+    inner: TokioSpawner,
+    tasks: Arc<AtomicUsize>,
+}
+
+/// One living task; counts itself out however it ends.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Spawner for CountingSpawner {
+    fn spawn(&self, name: &'static str, task: BoxFuture<()>) -> Box<dyn TaskHandle> {
+        self.tasks.fetch_add(1, Ordering::SeqCst);
+        let counted = Counted(self.tasks.clone());
+        let task = async move {
+            let _counted = counted;
+            task.await;
+        };
+        self.inner.spawn(name, Box::pin(task))
+    }
+}

@@ -1,0 +1,100 @@
+//! What every store must do, as functions over a [`Subject`]: a store that can be opened again as
+//! a killed process would find it.
+//!
+//! Nothing waits by sleeping; what runs at the same time is joined.
+
+#[path = "repository/atomicity.rs"]
+pub(crate) mod atomicity;
+#[path = "repository/bindings.rs"]
+pub(crate) mod bindings;
+#[path = "repository/fencing.rs"]
+pub(crate) mod fencing;
+#[path = "repository/model.rs"]
+pub(crate) mod model;
+#[path = "repository/names.rs"]
+pub(crate) mod names;
+#[path = "repository/reading.rs"]
+pub(crate) mod reading;
+#[path = "repository/recovery.rs"]
+pub(crate) mod recovery;
+#[path = "repository/script.rs"]
+pub(crate) mod script;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sessionplane_core::domain::audit::AuditRecord;
+use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::ports::lease_store::LeaseStore;
+use sessionplane_core::ports::repository::{ReadError, Repository};
+
+/// Both ports, and the two reads that no port has.
+#[async_trait]
+pub(crate) trait Store: Repository + LeaseStore {
+    /// A session's audit records.
+    async fn audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError>;
+    /// A session's runs.
+    async fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError>;
+}
+
+/// A store under test.
+#[async_trait]
+pub(crate) trait Subject: Send + Sync {
+    /// The present opening.
+    fn store(&self) -> Arc<dyn Store>;
+    /// Opens it again as after a kill: nobody closed it.
+    async fn reopen(&mut self);
+}
+
+/// Makes one test of each function of the suite.
+macro_rules! repository_conformance {
+    ($subject:ident, $make:expr) => {
+        mod $subject {
+            super::suite::repository_conformance!(@tests $make;
+                atomicity: a_commit_is_visible_after_its_answer_and_whole,
+                atomicity: a_reader_never_sees_half_a_commit,
+                atomicity: a_refused_commit_leaves_nothing,
+                atomicity: refusals_never_disturb_their_neighbours,
+                atomicity: a_commit_decided_on_an_old_head_is_refused,
+                atomicity: a_malformed_commit_is_refused,
+                fencing: c41_a_writer_that_lost_its_lease_cannot_write,
+                fencing: c40_every_record_is_written_only_under_the_token,
+                fencing: a_held_session_is_not_taken_by_another,
+                fencing: a_former_token_never_takes_a_session_again,
+                fencing: one_of_many_takes_a_session,
+                fencing: b34_the_holder_is_known_while_it_holds,
+                names: one_of_many_gets_a_name,
+                names: one_of_many_gets_an_external_key,
+                names: addresses_resolve_in_their_tenant_only,
+                names: odd_keys_are_told_apart,
+                bindings: c3_one_of_many_binds_a_request_id,
+                bindings: c3_a_binding_is_found_by_every_part_of_its_key,
+                bindings: c3_a_sweep_keeps_what_an_active_run_needs,
+                bindings: c3_a_sweep_takes_no_more_than_it_is_told_oldest_first,
+                reading: entries_come_whole_at_every_page_size,
+                reading: a_page_is_bounded_in_bytes_and_never_empty,
+                reading: every_kind_of_record_reads_back_as_it_was_written,
+                reading: long_texts_read_back_and_are_replaced,
+                reading: odd_texts_read_back,
+                reading: inputs_come_in_order_of_acceptance,
+                reading: what_is_not_there_is_nothing_and_not_an_error,
+                recovery: c44_an_unreleased_lease_is_orphaned_after_a_crash,
+                recovery: c44_recovery_settles_once,
+                recovery: c41_all_leases_are_void_at_open,
+                recovery: c41_tokens_grow_across_openings,
+                recovery: c39_everything_acknowledged_is_there_after_a_crash,
+                recovery: a_run_admitted_and_settled_at_once_leaves_no_lease,
+            );
+        }
+    };
+    (@tests $make:expr; $($module:ident: $name:ident,)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let mut subject = $make;
+                super::suite::$module::$name(&mut subject).await;
+            }
+        )*
+    };
+}
+pub(crate) use repository_conformance;

@@ -1,0 +1,326 @@
+//! One session's story as commits: what a run writes from its prompt to its end, built as the
+//! state machine builds it, so that a test says only what happens.
+
+use std::sync::Arc;
+
+use sessionplane_core::domain::access::{Action, PrincipalKind};
+use sessionplane_core::domain::audit::{AuditAction, AuditActor, AuditRecord};
+use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, Method};
+use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::ids::{
+    EntryId, ExternalKey, InputId, RunId, SessionId, SessionName, TenantId,
+};
+use sessionplane_core::domain::input::{InputFate, InputKind, InputRecord};
+use sessionplane_core::domain::lease::{LeaseClause, LeaseToken};
+use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
+use sessionplane_core::domain::run::{RunOutcome, RunRecord, RunSettings, Settlement};
+use sessionplane_core::domain::session::{LastRun, SessionHead, SessionRecord};
+use sessionplane_core::domain::text::BoundedText;
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::domain::usage::Usage;
+use sessionplane_core::ports::repository::{CommitError, Repository};
+
+/// A session's id from a number.
+pub(crate) fn session_id(n: u64) -> SessionId {
+    SessionId::mint(Timestamp::from_millis(1_000 + n), u128::from(n))
+}
+
+/// A binding's key from a word.
+pub(crate) fn binding_key(tenant: &str, word: &str) -> BindingKey {
+    BindingKey {
+        tenant: tenant.parse().unwrap(),
+        principal: "ann".parse().unwrap(),
+        method: Method::Invoke,
+        request_id: word.parse().unwrap(),
+    }
+}
+
+/// A text of a user.
+pub(crate) fn user(text: &str, channel: Channel) -> (Arc<str>, Origin) {
+    let origin = Origin {
+        principal: "ann".parse().unwrap(),
+        kind: PrincipalKind::Human,
+        channel,
+        trust: Trust::Relayed,
+        digest: Digest([7; 32]),
+        request_id: Some("call-1".parse().unwrap()),
+    };
+    (text.into(), origin)
+}
+
+/// What a model said.
+pub(crate) fn said(text: &str) -> EntryBody {
+    EntryBody::Assistant {
+        message: "m1".to_owned(),
+        model: Some("large".to_owned()),
+        text: BoundedText {
+            text: text.to_owned(),
+            omitted_bytes: 0,
+        },
+        thinking: BoundedText::default(),
+        partial: false,
+        usage: Usage {
+            output_tokens: Some(3),
+            ..Usage::default()
+        },
+    }
+}
+
+/// A session as its writer knows it.
+#[derive(Clone)]
+pub(crate) struct Script {
+    pub(crate) record: SessionRecord,
+    pub(crate) head: SessionHead,
+    pub(crate) created: bool,
+    /// The active run.
+    pub(crate) run: Option<RunRecord>,
+    pub(crate) token: LeaseToken,
+    pub(crate) inputs: u32,
+    pub(crate) now: u64,
+    runs: u64,
+}
+
+impl Script {
+    /// A session that is not created yet.
+    pub(crate) fn new(n: u64) -> Self {
+        let record = SessionRecord {
+            id: session_id(n),
+            tenant: "acme".parse().unwrap(),
+            name: None,
+            external_key: None,
+            agent: "coder".parse().unwrap(),
+            created_at: Timestamp::from_millis(n),
+        };
+        let head = SessionHead {
+            token: LeaseToken(0),
+            entries: 0,
+            leaf: None,
+            audits: 0,
+            last_run: None,
+            usage: Usage::default(),
+        };
+        Self {
+            record,
+            head,
+            created: false,
+            run: None,
+            token: LeaseToken(0),
+            inputs: 0,
+            now: 10_000,
+            runs: 0,
+        }
+    }
+
+    pub(crate) fn tenant(mut self, tenant: &str) -> Self {
+        self.record.tenant = TenantId::parse(tenant).unwrap();
+        self
+    }
+
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.record.name = Some(SessionName::parse(name).unwrap());
+        self
+    }
+
+    pub(crate) fn keyed(mut self, key: &str) -> Self {
+        self.record.external_key = Some(ExternalKey::parse(key).unwrap());
+        self
+    }
+
+    pub(crate) fn id(&self) -> SessionId {
+        self.record.id
+    }
+
+    pub(crate) fn run_id(&self) -> RunId {
+        self.run.as_ref().expect("a run is active").id
+    }
+
+    /// A commit that appends these entries, with an audit record, on the present head.
+    fn commit(&self, lease: LeaseClause, run: RunId, bodies: Vec<EntryBody>) -> Commit {
+        let mut head = self.head.clone();
+        head.token = lease.token();
+        let mut entries = Vec::new();
+        for body in bodies {
+            let id = EntryId {
+                session: self.id(),
+                seq: head.entries + 1,
+            };
+            entries.push(Entry {
+                id,
+                parent: head.leaf,
+                run,
+                at: Timestamp::from_millis(self.now),
+                body,
+            });
+            head.entries = id.seq;
+            head.leaf = Some(id);
+        }
+        head.audits += 1;
+        let audit = AuditRecord {
+            session: self.id(),
+            ordinal: head.audits,
+            tenant: self.record.tenant.clone(),
+            at: Timestamp::from_millis(self.now),
+            actor: Some(AuditActor {
+                principal: "ann".parse().unwrap(),
+                credential: "laptop".into(),
+                policies: vec!["owner".to_owned()].into(),
+                trace_id: None,
+            }),
+            action: AuditAction::Call(Action::Invoke),
+            request_digest: Some(Digest([1; 32])),
+            bytes: 5,
+            request_id: None,
+            run: Some(run),
+            entries: entries.iter().map(|entry| entry.id).collect(),
+            outcome: "accepted",
+        };
+        Commit {
+            session: self.id(),
+            lease,
+            run,
+            expected_entries: self.head.entries,
+            expected_audits: self.head.audits,
+            create: None,
+            head,
+            entries,
+            runs: Vec::new(),
+            inputs: Vec::new(),
+            bindings: Vec::new(),
+            audits: vec![audit],
+        }
+    }
+
+    /// Admits a run with a prompt; creates the session if it is not there yet.
+    pub(crate) fn admit(&self, token: LeaseToken, prompt: &str) -> Commit {
+        let n = u64::from_be_bytes(self.id().to_bytes()[8..].try_into().unwrap());
+        let run = RunId::mint(
+            Timestamp::from_millis(self.now + self.runs),
+            u128::from(n) << 32 | u128::from(self.runs),
+        );
+        let (text, origin) = user(prompt, Channel::Invoke);
+        let body = EntryBody::User {
+            text,
+            omitted_bytes: 0,
+            origin: origin.clone(),
+            input: None,
+        };
+        let mut commit = self.commit(LeaseClause::Acquire(token), run, vec![body]);
+        commit.create = (!self.created).then(|| self.record.clone());
+        let first = commit.entries[0].id;
+        commit.runs.push(RunRecord {
+            id: run,
+            session: self.id(),
+            agent: self.record.agent.clone(),
+            request_id: None,
+            origin,
+            started_at: Timestamp::from_millis(self.now),
+            first_entry: first,
+            final_entry: first,
+            usage: Usage::default(),
+            undelivered: Vec::new(),
+            settings: RunSettings::default(),
+            abort_requested: false,
+            settled: None,
+        });
+        commit
+    }
+
+    /// The run says something.
+    pub(crate) fn say(&self, bodies: Vec<EntryBody>) -> Commit {
+        self.commit(LeaseClause::Hold(self.token), self.run_id(), bodies)
+    }
+
+    /// An input joins the run.
+    pub(crate) fn steer(&self, text: &str) -> Commit {
+        let mut commit = self.say(Vec::new());
+        let (text, origin) = user(text, Channel::Steer);
+        commit.inputs.push(InputRecord {
+            id: InputId {
+                run: self.run_id(),
+                ordinal: self.inputs + 1,
+            },
+            kind: InputKind::Steer,
+            text,
+            origin,
+            accepted_at: Timestamp::from_millis(self.now),
+            fate: InputFate::Pending,
+        });
+        commit
+    }
+
+    /// The run settles.
+    pub(crate) fn settle(&self) -> Commit {
+        self.end(LeaseClause::Release(self.token))
+    }
+
+    /// A cut run is settled under a fresh token.
+    pub(crate) fn recover(&self, token: LeaseToken) -> Commit {
+        self.end(LeaseClause::Recover(token))
+    }
+
+    fn end(&self, lease: LeaseClause) -> Commit {
+        let body = EntryBody::Notice {
+            code: "end".to_owned(),
+            text: "the end".to_owned(),
+        };
+        let mut commit = self.commit(lease, self.run_id(), vec![body]);
+        let mut run = self.run.clone().expect("a run is active");
+        run.final_entry = commit.entries[0].id;
+        run.usage.input_tokens = Some(11);
+        run.settled = Some(Settlement {
+            at: Timestamp::from_millis(self.now),
+            outcome: RunOutcome::Completed,
+        });
+        commit.head.last_run = LastRun::of(&run);
+        commit.head.usage = commit.head.usage.plus(run.usage);
+        commit.runs.push(run);
+        commit
+    }
+
+    /// Binds a request id to the run, as part of a commit of this session.
+    pub(crate) fn bind(&self, commit: &mut Commit, key: BindingKey) {
+        commit.bindings.push(Binding {
+            key,
+            session: self.id(),
+            digest: Digest([9; 32]),
+            answer: BoundAnswer::Run(commit.run),
+            at: Timestamp::from_millis(self.now),
+        });
+    }
+
+    /// Goes on from an accepted commit.
+    pub(crate) fn accepted(&mut self, commit: &Commit) {
+        self.created = true;
+        self.head = commit.head.clone();
+        self.inputs = commit
+            .inputs
+            .iter()
+            .map(|input| input.id.ordinal)
+            .fold(self.inputs, u32::max);
+        self.now += 1;
+        if let Some(run) = commit.runs.last() {
+            self.run = Some(run.clone());
+        }
+        match commit.lease {
+            LeaseClause::Acquire(token) => {
+                self.token = token;
+                self.inputs = 0;
+                self.runs += 1;
+            }
+            LeaseClause::Hold(_) => {}
+            LeaseClause::Release(_) | LeaseClause::Recover(_) => self.run = None,
+        }
+    }
+
+    /// Commits and goes on.
+    pub(crate) async fn write(
+        &mut self,
+        store: &(impl Repository + ?Sized),
+        commit: Commit,
+    ) -> Result<(), CommitError> {
+        store.commit(commit.clone()).await?;
+        self.accepted(&commit);
+        Ok(())
+    }
+}

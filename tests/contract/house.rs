@@ -1,0 +1,211 @@
+//! The world in process: the application over a memory store, with hands inside it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use sessionplane_core::domain::access::{Action, Decision, Principal, PrincipalKind, Resource};
+use sessionplane_core::domain::capabilities::Capabilities;
+use sessionplane_core::domain::ids::{AgentName, PrincipalId, TenantId};
+use sessionplane_core::domain::provenance::Trust;
+use sessionplane_core::ports::authorizer::Authorizer;
+use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
+use sessionplane_core::ports::engine::Engine;
+use sessionplane_server::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
+use sessionplane_server::adapters::engine::hostile::{HostileEngine, HostileOptions};
+use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
+use sessionplane_server::adapters::memory::MemoryStore;
+use sessionplane_server::app::agents::AgentCatalog;
+use sessionplane_server::app::config::AppConfig;
+use sessionplane_server::app::face::Faces as _;
+use sessionplane_server::app::recovery::recover;
+use sessionplane_server::app::{App, Ports};
+use tokio_util::sync::CancellationToken;
+
+use super::agents::{Absent, Deaf};
+use super::gate::Gate;
+use crate::suite::world::{Caller, World, Worlds};
+
+/// Allows everything inside the principal's own tenant, nothing outside.
+struct OwnTenant;
+
+#[async_trait]
+impl Authorizer for OwnTenant {
+    async fn authorize(
+        &self,
+        principal: &Principal,
+        _action: Action,
+        resource: &Resource,
+    ) -> Decision {
+        let (Resource::Tenant(tenant) | Resource::Session { tenant, .. }) = resource;
+        Decision {
+            allowed: *tenant == principal.tenant,
+            policies: Arc::new(["own-tenant".to_owned()]),
+        }
+    }
+}
+
+/// Starts tasks that all end at once when the process is said to be killed.
+struct Mortal {
+    inner: TokioSpawner,
+    life: CancellationToken,
+}
+
+impl Spawner for Mortal {
+    fn spawn(&self, name: &'static str, task: BoxFuture<()>) -> Box<dyn TaskHandle> {
+        let life = self.life.clone();
+        let task = async move {
+            let _killed = life.run_until_cancelled(task).await;
+        };
+        self.inner.spawn(name, Box::pin(task))
+    }
+}
+
+/// One start of the server.
+struct Start {
+    app: App,
+    store: Arc<MemoryStore>,
+    life: CancellationToken,
+}
+
+/// The world in process.
+pub(crate) struct House {
+    config: AppConfig,
+    pub(crate) gate: Arc<Gate>,
+    start: Mutex<Start>,
+}
+
+/// Makes houses.
+pub(crate) struct InProcess;
+
+#[async_trait]
+impl Worlds for InProcess {
+    async fn make(&self, config: AppConfig) -> Arc<dyn World> {
+        House::new(config)
+    }
+}
+
+impl House {
+    /// A fresh, empty house.
+    pub(crate) fn new(config: AppConfig) -> Arc<Self> {
+        let gate = Arc::new(Gate::default());
+        let store = Arc::new(MemoryStore::gated(gate.clone()));
+        let (ports, life) = ports(store.clone());
+        let app = App::new(ports.clone(), agents(&ports), config);
+        Arc::new(Self {
+            config,
+            gate,
+            start: Mutex::new(Start { app, store, life }),
+        })
+    }
+
+    /// As a world for the suite's helpers.
+    pub(crate) fn world(self: &Arc<Self>) -> Arc<dyn World> {
+        self.clone()
+    }
+
+    /// The store as the present start has it open.
+    pub(crate) fn store(&self) -> Arc<MemoryStore> {
+        self.start().store.clone()
+    }
+
+    /// Another principal of the owner's tenant.
+    pub(crate) fn colleague(&self) -> Arc<dyn Caller> {
+        self.principal("acme", "colleague")
+    }
+
+    fn principal(&self, tenant: &str, id: &str) -> Arc<dyn Caller> {
+        let principal = Principal {
+            tenant: TenantId::parse(tenant).expect("a tenant"),
+            id: PrincipalId::parse(id).expect("a principal"),
+            kind: PrincipalKind::Human,
+            groups: Arc::new([]),
+            ceiling: Trust::Typed,
+            credential: "test".into(),
+        };
+        let caller = sessionplane_server::app::face::Caller {
+            principal,
+            trace_id: None,
+        };
+        Arc::new(self.start().app.as_caller(caller))
+    }
+
+    fn start(&self) -> MutexGuard<'_, Start> {
+        self.start.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.start().life.cancel();
+    }
+}
+
+#[async_trait]
+impl World for House {
+    fn caller(&self) -> Arc<dyn Caller> {
+        self.principal("acme", "owner")
+    }
+
+    fn stranger(&self) -> Option<Arc<dyn Caller>> {
+        Some(self.principal("umbrella", "owner"))
+    }
+
+    async fn restart(&self) {
+        let (store, life) = {
+            let start = self.start();
+            (start.store.clone(), start.life.clone())
+        };
+        // First the store: from here on the old tasks write nothing, as those of a dead process.
+        let store = Arc::new(store.reopen());
+        life.cancel();
+        let (ports, life) = ports(store.clone());
+        recover(&ports).await.expect("recovery");
+        let app = App::new(ports.clone(), agents(&ports), self.config);
+        *self.start() = Start { app, store, life };
+    }
+}
+
+fn ports(store: Arc<MemoryStore>) -> (Ports, CancellationToken) {
+    let life = CancellationToken::new();
+    let spawner = Mortal {
+        inner: TokioSpawner::current(),
+        life: life.clone(),
+    };
+    let ports = Ports {
+        repository: store.clone(),
+        leases: store,
+        authorizer: Arc::new(OwnTenant),
+        clock: Arc::new(TokioClock::start()),
+        entropy: Arc::new(OsEntropy),
+        spawner: Arc::new(spawner),
+    };
+    (ports, life)
+}
+
+fn agents(ports: &Ports) -> AgentCatalog {
+    let name = |name: &str| AgentName::parse(name).expect("an agent's name");
+    let (clock, spawner) = (&ports.clock, &ports.spawner);
+    let scripted = || ScriptedEngine::new(clock.clone(), spawner.clone());
+    let unsteerable = scripted().claiming(Capabilities {
+        usage: true,
+        ..Capabilities::default()
+    });
+    let catalog = AgentCatalog::new(name("scripted"), name("scripted"), Arc::new(scripted()))
+        .with(name("no-steering"), Arc::new(unsteerable))
+        .with(name("deaf"), Arc::new(Deaf::new()))
+        .with(name("absent"), Arc::new(Absent::new()));
+    (0..HOSTILE).fold(catalog, |catalog, seed| {
+        catalog.with(
+            name(&format!("hostile-{seed}")),
+            hostile(seed, clock, spawner),
+        )
+    })
+}
+
+/// How many hostile agents there are, by seed: `hostile-0` and so on.
+pub(crate) const HOSTILE: u64 = 200;
+
+fn hostile(seed: u64, clock: &Arc<dyn Clock>, spawner: &Arc<dyn Spawner>) -> Arc<dyn Engine> {
+    let options = HostileOptions::wild(seed);
+    Arc::new(HostileEngine::new(options, clock.clone(), spawner.clone()))
+}

@@ -1,0 +1,251 @@
+//! The real server, as a process: started, killed, stopped and looked at from outside.
+//!
+//! What must never enter: what a test expects of what the server says.
+
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use sessionplane_client::{Backoff, Client, ClientOptions, Token};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+/// How long a start may take on a machine that is busy with other tests.
+const START: Duration = Duration::from_secs(60);
+/// How long a process that was killed or has refused to start may take to be gone.
+const END: Duration = Duration::from_secs(30);
+
+const CONFIG: &str = r#"
+default_agent = "scripted"
+[agents.scripted]
+engine = "scripted"
+[limits]
+cancel_grace_seconds = 1
+rejoin_grace_seconds = 1
+abort_grace_seconds = 1
+heartbeat_seconds = 1
+idle_seconds = 1
+"#;
+
+/// The server's binary, with failpoints in it.
+pub(crate) fn sessiond() -> PathBuf {
+    static CHECKED: OnceLock<PathBuf> = OnceLock::new();
+    CHECKED.get_or_init(checked).clone()
+}
+
+fn checked() -> PathBuf {
+    let build = "run `cargo build --workspace --bins --features sessionplane-server/failpoints`";
+    let here = std::env::current_exe().unwrap();
+    let binary = here
+        .parent()
+        .and_then(Path::parent)
+        .unwrap()
+        .join("sessiond");
+    assert!(binary.exists(), "{} is missing: {build}", binary.display());
+    // A failpoint that kills at the first step; without failpoints the missing file is an error.
+    let probe = std::process::Command::new(&binary)
+        .args(["--config", "/nonexistent/sessionplane.toml"])
+        .env("FAILPOINTS", "process::beginning=return(kill)")
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(
+        probe.code().is_none(),
+        "{} was built without failpoints: {build}",
+        binary.display()
+    );
+    binary
+}
+
+/// A data directory and what goes with it, for any number of starts.
+pub(crate) struct Home {
+    dir: TempDir,
+}
+
+/// How a start went.
+pub(crate) enum Started {
+    /// It takes calls.
+    Ready(Daemon),
+    /// It ended before it did.
+    Ended(ExitStatus),
+}
+
+/// A running server.
+pub(crate) struct Daemon {
+    child: Child,
+    address: String,
+    token: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("config.toml"), CONFIG).unwrap();
+        Self { dir }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    fn ready_file(&self) -> PathBuf {
+        self.dir.path().join("ready.json")
+    }
+
+    /// What the processes of this home have said so far, all starts together.
+    pub(crate) fn said(&self) -> String {
+        let text = |name: &str| fs::read_to_string(self.dir.path().join(name)).unwrap_or_default();
+        text("stdout") + &text("stderr")
+    }
+
+    /// A command that serves this home; its output is kept for [`Self::said`].
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let log = |name: &str| {
+            let path = self.dir.path().join(name);
+            File::options()
+                .create(true)
+                .append(true)
+                .open(path)
+                .unwrap()
+        };
+        let mut command = Command::new(program);
+        command
+            .stdin(Stdio::null())
+            .stdout(log("stdout"))
+            .stderr(log("stderr"))
+            .env_remove("FAILPOINTS")
+            .env("RUST_BACKTRACE", "0")
+            .kill_on_drop(true);
+        command
+    }
+
+    /// The flags of this home's server.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let path = |path: PathBuf| path.to_str().unwrap().to_owned();
+        vec![
+            "--listen".into(),
+            "127.0.0.1:0".into(),
+            "--data-dir".into(),
+            path(self.data_dir()),
+            "--config".into(),
+            path(self.dir.path().join("config.toml")),
+            "--ready-file".into(),
+            path(self.ready_file()),
+        ]
+    }
+
+    /// Starts and waits until it takes calls or has ended.
+    pub(crate) async fn try_start(&self, failpoints: Option<&str>) -> Started {
+        let mut command = self.command(&sessiond());
+        command.args(self.flags());
+        if let Some(failpoints) = failpoints {
+            command.env("FAILPOINTS", failpoints);
+        }
+        self.launch(command).await
+    }
+
+    /// As [`Self::try_start`], for a command that ends in a server of this home.
+    pub(crate) async fn launch(&self, mut command: Command) -> Started {
+        let _absent = fs::remove_file(self.ready_file());
+        let mut child = command.spawn().unwrap();
+        let ready = async {
+            loop {
+                if let Ok(text) = fs::read_to_string(self.ready_file()) {
+                    let ready: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    return Ok(ready["address"].as_str().unwrap().to_owned());
+                }
+                if let Some(status) = child.try_wait().unwrap() {
+                    return Err(status);
+                }
+                // Nothing tells of a file of another process but the file.
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        match timeout(START, ready).await {
+            Ok(Ok(address)) => Started::Ready(Daemon {
+                child,
+                address,
+                token: self.data_dir().join("owner.token"),
+                stderr: self.dir.path().join("stderr"),
+            }),
+            Ok(Err(status)) => Started::Ended(status),
+            Err(_) => panic!("not ready within {START:?}; it said:\n{}", self.said()),
+        }
+    }
+
+    /// Starts; anything but a server that takes calls is a failure.
+    pub(crate) async fn start(&self) -> Daemon {
+        match self.try_start(None).await {
+            Started::Ready(daemon) => daemon,
+            Started::Ended(status) => panic!("did not start: {status}; it said:\n{}", self.said()),
+        }
+    }
+
+    /// Runs a server that is to refuse; gives its status and what it said.
+    pub(crate) async fn refused(&self, data_dir: &Path) -> (ExitStatus, String) {
+        let mut command = self.command(&sessiond());
+        command
+            .args(["--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(data_dir);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = timeout(END, command.output()).await;
+        let output = output.expect("it neither refused nor ended").unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status, String::from_utf8_lossy(&said).into_owned())
+    }
+}
+
+impl Daemon {
+    /// A client of its own connection, which tries everything once: a test judges each attempt.
+    pub(crate) fn client(&self) -> Client {
+        let mut options = ClientOptions::new(self.address.parse().unwrap())
+            .token(Token::from_file(&self.token).unwrap());
+        options.retry = Backoff {
+            attempts: 1,
+            ..Backoff::CALLS
+        };
+        Client::connect(options).unwrap()
+    }
+
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> SocketAddr {
+        self.address
+            .strip_prefix("http://")
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub(crate) async fn kill(mut self) {
+        self.child.start_kill().unwrap();
+        self.child.wait().await.unwrap();
+    }
+
+    /// Asks for an orderly end.
+    pub(crate) fn terminate(&self) {
+        let pid = i32::try_from(self.child.id().expect("it is not waited for yet")).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn ended(mut self, within: Duration) -> ExitStatus {
+        match timeout(within, self.child.wait()).await {
+            Ok(status) => status.unwrap(),
+            Err(_) => panic!(
+                "still there after {within:?}; it said:\n{}",
+                fs::read_to_string(&self.stderr).unwrap_or_default()
+            ),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Starts that go wrong: cut in their middle, on a directory in use, on what is no directory.
+
+use std::fs;
+use std::path::Path;
+
+use sessionplane_client::contract::{Agent as _, CallOptions, InvokeEvent};
+use sessionplane_client::detached;
+use sessionplane_client::domain::ids::{RunId, SessionName, SessionRef};
+use sessionplane_client::domain::run::code;
+
+use futures_util::StreamExt as _;
+
+use crate::daemon::{Daemon, Home, Started};
+
+/// Invokes a run that hangs; gives its id.
+async fn hang(daemon: &Daemon, name: &str) -> RunId {
+    let at = SessionRef::Name(SessionName::parse(name).unwrap());
+    let request = detached(at, "say \"x\"\nhang".to_owned());
+    let mut stream = daemon
+        .client()
+        .invoke(request, CallOptions::default())
+        .await
+        .unwrap();
+    match stream.next().await {
+        Some(Ok(InvokeEvent::Accepted { run, .. })) => run,
+        other => panic!("not accepted: {other:?}"),
+    }
+}
+
+async fn is_interrupted(daemon: &Daemon, run: RunId) {
+    let record = daemon
+        .client()
+        .get_run(run, CallOptions::default())
+        .await
+        .unwrap();
+    let outcome = record.settled.expect("it was settled at the start").outcome;
+    assert_eq!(outcome.code(), Some(code::INTERRUPTED));
+}
+
+#[tokio::test]
+async fn c44_a_start_that_is_killed_is_finished_by_the_next_one() {
+    for place in [
+        "store::opening",
+        "recovery::before-settle",
+        "recovery::after-settle",
+        "process::before-listen",
+    ] {
+        let home = Home::new();
+        let daemon = home.start().await;
+        let mut runs = Vec::new();
+        for name in ["one", "two", "three"] {
+            runs.push(hang(&daemon, name).await);
+        }
+        daemon.kill().await;
+        for _ in 0..2 {
+            let started = home.try_start(Some(&format!("{place}=return(kill)"))).await;
+            match started {
+                Started::Ended(status) => assert_eq!(status.code(), None, "{place}: {status}"),
+                // The first of the two has settled them all.
+                Started::Ready(daemon) => {
+                    assert!(place.starts_with("recovery"), "{place} was passed by");
+                    daemon.kill().await;
+                }
+            }
+        }
+        let daemon = home.start().await;
+        for run in runs {
+            is_interrupted(&daemon, run).await;
+        }
+        hang(&daemon, "one").await;
+    }
+}
+
+#[tokio::test]
+async fn a_first_start_that_is_killed_leaves_a_directory_that_the_next_one_takes() {
+    let home = Home::new();
+    let killed = home.try_start(Some("store::opening=return(kill)")).await;
+    assert!(matches!(killed, Started::Ended(status) if status.code().is_none()));
+    hang(&home.start().await, "one").await;
+}
+
+#[tokio::test]
+async fn b34_a_second_server_on_the_same_data_is_refused_and_the_first_goes_on() {
+    let home = Home::new();
+    let daemon = home.start().await;
+    let (status, said) = home.refused(&home.data_dir()).await;
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("is in use by another process"), "{said}");
+    hang(&daemon, "one").await;
+}
+
+#[tokio::test]
+async fn what_is_no_data_directory_is_refused_in_words() {
+    let home = Home::new();
+    let file = home.path().join("a-file");
+    fs::write(&file, "x").unwrap();
+    let under_a_file = home.path().join("under-a-file");
+    fs::create_dir(&under_a_file).unwrap();
+    fs::write(under_a_file.join("store"), "x").unwrap();
+    // Where not even root may write.
+    let unwritable = Path::new("/proc/sessionplane");
+    for dir in [&*file, &*file.join("below"), &*under_a_file, unwritable] {
+        let (status, said) = home.refused(dir).await;
+        assert_eq!(status.code(), Some(1), "{}: {said}", dir.display());
+        assert!(!said.contains("panicked"), "{}: {said}", dir.display());
+        assert!(
+            said.contains("sessiond: ") && said.contains(dir.to_str().unwrap()),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn b54_a_damaged_store_is_refused_in_words() {
+    for name in ["db", "conf"] {
+        let home = Home::new();
+        let daemon = home.start().await;
+        hang(&daemon, "one").await;
+        daemon.kill().await;
+        let path = home.data_dir().join("store").join(name);
+        let mut bytes = fs::read(&path).unwrap();
+        for at in (0..bytes.len()).step_by(3) {
+            bytes[at] ^= 0x5a;
+        }
+        fs::write(&path, bytes).unwrap();
+        let (status, said) = home.refused(&home.data_dir()).await;
+        assert_eq!(status.code(), Some(1), "{name}: {said}");
+        let last = said.lines().last().unwrap_or_default();
+        assert!(
+            last.starts_with("sessiond: the data directory"),
+            "{name}: {said}"
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! What each verb of the scripted engine's language leads to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sessionplane_core::domain::capabilities::{Capabilities, Steering};
+use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::run::Failure;
+use sessionplane_core::ports::clock::Clock as _;
+use sessionplane_core::ports::engine::{EngineEvent, Revalidation, StopReason};
+use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
+
+use crate::suite::bench::{Bench, Opened, conversation, session, stop_of};
+use crate::suite::{Promises, Prompts, Subject};
+
+pub(crate) fn subject() -> Subject {
+    Subject {
+        factory: Box::new(|clock, spawner| Arc::new(ScriptedEngine::new(clock, spawner))),
+        capabilities: Capabilities {
+            steering: Some(Steering {
+                after_tools: true,
+                preempts_text: false,
+            }),
+            follow_up: true,
+            tool_progress: true,
+            usage: true,
+        },
+        prompts: Prompts {
+            plain: "Say this back to me, please.",
+            long_text: Some("think \"hm\"\nsay-words 200 every 20ms\nusage in=1"),
+            long_tool: Some("tool build {\"a\":1} progress 40 every 100ms\ntool test fail"),
+            retry: Some("retry 1 of 3 after 10m \"rate limited\"\nsay \"never\""),
+            hang: Some("say \"x\"\nhang"),
+            crash: Some("say \"x\"\ncrash"),
+            steerable: Some("wait 1s\nturn\nwait 1s\nturn\nwait 1s\nturn\nsay \"end\""),
+            steer: "look elsewhere",
+        },
+        promises: Promises::ALL,
+    }
+}
+
+async fn play(scenario: &str) -> Vec<EngineEvent> {
+    let mut opened = Bench::new(subject()).open().await;
+    opened.prompt(scenario).await;
+    opened.read_to_stop().await
+}
+
+fn said(events: &[EngineEvent]) -> String {
+    let said = |event: &EngineEvent| match event {
+        EngineEvent::MessageDelta {
+            channel: OutputChannel::Text,
+            text,
+            ..
+        } => Some(text.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(said).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_that_is_no_scenario_is_said_back_word_by_word() {
+    let events = play("Hello there, you.").await;
+    assert_eq!(said(&events), "Hello there, you.");
+    let turns = events
+        .iter()
+        .filter(|event| **event == EngineEvent::TurnStarted);
+    assert_eq!(turns.count(), 1);
+    let delta = |event: &&EngineEvent| matches!(event, EngineEvent::MessageDelta { .. });
+    assert_eq!(events.iter().filter(delta).count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_scenario_fails_and_names_its_line() {
+    let events = play("say \"a\"\nsing").await;
+    let Some(StopReason::Failed(failure)) = events.last().and_then(stop_of) else {
+        panic!("{events:?}");
+    };
+    assert_eq!(failure.code, "bad_scenario");
+    assert!(
+        failure.details.starts_with("line 2: `sing` is not a verb"),
+        "{failure:?}"
+    );
+    assert_eq!(said(&events), "", "nothing of it was played");
+}
+
+#[tokio::test(start_paused = true)]
+async fn thinking_text_and_usage_make_one_message() {
+    let events = play("think \"a\"\nsay \"b\"\nusage in=1 cost=0.5\nsay \"c\"").await;
+    let finished: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            EngineEvent::MessageFinished {
+                message,
+                text,
+                usage,
+            } => Some((
+                message.as_str(),
+                text.as_deref(),
+                usage.input_tokens,
+                usage.cost_usd,
+            )),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        finished,
+        [
+            ("m1", Some("b"), Some(1), Some(0.5)),
+            ("m2", Some("c"), None, None),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_reports_all_its_output_so_far() {
+    let events = play("tool grep {\"q\":1} progress 2 every 1s\ntool x output \"no\" fail").await;
+    let tool: Vec<_> = events
+        .into_iter()
+        .filter(|event| {
+            matches!(
+                event,
+                EngineEvent::ToolProgress { .. } | EngineEvent::ToolFinished { .. }
+            )
+        })
+        .collect();
+    let progress = |output: &str| EngineEvent::ToolProgress {
+        call: "c1".to_owned(),
+        output: output.to_owned(),
+    };
+    let finished = |call: &str, output: &str, failed| EngineEvent::ToolFinished {
+        call: call.to_owned(),
+        output: output.to_owned(),
+        failed,
+    };
+    assert_eq!(
+        tool,
+        [
+            progress("1/2\n"),
+            progress("1/2\n2/2\n"),
+            finished("c1", "1/2\n2/2\n", false),
+            finished("c2", "no", true),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn sizes_are_kept_to_the_byte() {
+    assert_eq!(said(&play("big 10MiB").await).len(), 10 * 1024 * 1024);
+    let odd = said(&play("odd").await);
+    for part in [
+        "\0",
+        "\u{1b}[31m",
+        "\u{202e}",
+        "\u{fffd}",
+        "\u{1f467}",
+        "\u{1d11e}",
+    ] {
+        assert!(odd.contains(part), "{part:?} is missing");
+    }
+    assert!(odd.len() > 1024 * 1024);
+    let big = play("tool-big 3MiB").await;
+    let output = |event: &EngineEvent| match event {
+        EngineEvent::ToolFinished { output, .. } => Some(output.len()),
+        _ => None,
+    };
+    assert_eq!(big.iter().find_map(output), Some(3 * 1024 * 1024));
+}
+
+#[tokio::test(start_paused = true)]
+async fn delays_take_their_time_and_no_more() {
+    for (scenario, millis) in [
+        ("wait 3s", 3_000),
+        ("say-words 500 every 2ms", 1_000),
+        ("slow 1s\nsay \"a\"\nsay \"b\"", 2_000),
+        ("retry 1 of 2 after 5s \"busy\"", 5_000),
+        ("tool x progress 5 every 10ms", 50),
+        ("say \"at once\"", 0),
+    ] {
+        let bench = Bench::new(subject());
+        let before = bench.clock.now();
+        let mut opened = bench.open().await;
+        opened.prompt(scenario).await;
+        opened.read_to_stop().await;
+        let took = bench.clock.now().since(before);
+        let expected = Duration::from_millis(millis);
+        // The clock's grain is a millisecond for each wait.
+        assert!(
+            took >= expected && took < expected * 2 + Duration::from_millis(5),
+            "{scenario}: {took:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_reported_as_it_was_written() {
+    let events = play("say \"a\"\nfail overloaded \"try later\" retryable\nsay \"never\"").await;
+    let failure = Failure {
+        code: "overloaded".to_owned(),
+        details: "try later".to_owned(),
+        retryable: true,
+    };
+    assert_eq!(
+        events.last(),
+        Some(&EngineEvent::Stopped(StopReason::Failed(failure)))
+    );
+    assert_eq!(said(&events), "a");
+}
+
+/// C19: after the tool calls of the turn and before the model is called again.
+#[tokio::test(start_paused = true)]
+async fn c19_a_steer_is_shown_after_the_tool_and_before_the_next_turn() {
+    let mut opened = Bench::new(subject()).open().await;
+    opened
+        .prompt("tool x progress 10 every 1s\nsay \"rest\"")
+        .await;
+    let started = |event: &EngineEvent| matches!(event, EngineEvent::ToolStarted { .. });
+    opened.read_to(started).await;
+    let input = opened.input(1);
+    opened.steer("say \"steered \"", input).await;
+    let events = opened.read_to_stop().await;
+    let at = |wanted: &dyn Fn(&EngineEvent) -> bool| events.iter().position(wanted).expect("there");
+    let tool = at(&|event| matches!(event, EngineEvent::ToolFinished { .. }));
+    let shown = at(&|event| *event == EngineEvent::InputShown { input });
+    let turn = at(&|event| *event == EngineEvent::TurnStarted);
+    assert!(tool < shown && shown < turn, "{events:?}");
+    assert_eq!(said(&events), "steered rest");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_steer_can_be_waited_for_and_echoed() {
+    let mut opened = Bench::new(subject()).open().await;
+    opened.prompt("wait-steer\necho").await;
+    let quiet = opened.read_at_rest().await;
+    assert!(quiet.iter().all(|event| stop_of(event).is_none()));
+    let input = opened.input(1);
+    opened.steer("# only a comment\n#!scenario", input).await;
+    let events = opened.read_to_stop().await;
+    assert_eq!(said(&events), "# only a comment\n#!scenario");
+}
+
+/// C20: handed, and the engine stopped without having shown it.
+#[tokio::test(start_paused = true)]
+async fn c20_a_stop_leaves_a_steer_that_was_handed_over_unshown() {
+    let mut opened = Bench::new(subject()).open().await;
+    opened.prompt("say \"a\"\nwait 10s\nstop").await;
+    let delta = |event: &EngineEvent| matches!(event, EngineEvent::MessageDelta { .. });
+    opened.read_to(delta).await;
+    let input = opened.input(1);
+    opened.steer("say \"b\"", input).await;
+    let mut events = opened.read_to_stop().await;
+    events.extend(opened.read_at_rest().await);
+    assert_eq!(events, [EngineEvent::Stopped(StopReason::Completed)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reopened_session_is_rebuilt_from_its_entries() {
+    let bench = Bench::new(subject());
+    let id = session(5);
+    let mut opened: Opened = bench.reopen(id, conversation(id, 10)).await;
+    assert_eq!(opened.revalidation, Revalidation::Rebuilt);
+    opened.prompt("recall").await;
+    let answer = said(&opened.read_to_stop().await);
+    assert!(answer.starts_with("opened with 10 entries"), "{answer}");
+    assert!(answer.contains("earlier text 10"), "{answer}");
+}

@@ -1,0 +1,132 @@
+//! Every store of the server runs the repository conformance suite; the durable one also shows what
+//! it does to its disk.
+#![cfg(test)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use sessionplane_core::domain::audit::AuditRecord;
+use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::ports::repository::ReadError;
+use sessionplane_server::adapters::memory::MemoryStore;
+use sessionplane_server::adapters::sled::{SledStore, StoreOptions};
+use tempfile::TempDir;
+
+#[path = "store/damage.rs"]
+mod damage;
+#[path = "store/gate.rs"]
+mod gate;
+#[path = "store/image.rs"]
+mod image;
+#[path = "store/rounds.rs"]
+mod rounds;
+#[path = "store/stop.rs"]
+mod stop;
+#[path = "conformance/repository.rs"]
+mod suite;
+
+use suite::{Store, Subject, repository_conformance};
+
+/// Both stores offer the two reads under the same names.
+macro_rules! store {
+    ($store:ty, $($wait:tt)*) => {
+        #[async_trait]
+        impl Store for $store {
+            async fn audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError> {
+                <$store>::audits(self, session)$($wait)*
+            }
+            async fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError> {
+                <$store>::runs_of(self, session)$($wait)*
+            }
+        }
+    };
+}
+store!(MemoryStore,);
+store!(SledStore, .await);
+
+/// The store in memory.
+struct Memory(Arc<MemoryStore>);
+
+impl Memory {
+    fn new() -> Self {
+        Self(Arc::new(MemoryStore::new()))
+    }
+}
+
+#[async_trait]
+impl Subject for Memory {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.0) as Arc<dyn Store>
+    }
+    async fn reopen(&mut self) {
+        self.0 = Arc::new(self.0.reopen());
+    }
+}
+
+/// The store on disk. It is opened again on a copy of its files, taken while it is open: what a
+/// killed process leaves.
+struct Sled {
+    directory: TempDir,
+    store: Arc<SledStore>,
+}
+
+/// Opens a store on a small cache.
+fn open(path: &Path) -> SledStore {
+    let options = StoreOptions {
+        cache_bytes: 4 * 1024 * 1024,
+        ..StoreOptions::new(7)
+    };
+    SledStore::open(path, &options).expect("the store opens")
+}
+
+impl Sled {
+    fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        let store = Arc::new(open(directory.path()));
+        Self { directory, store }
+    }
+}
+
+#[async_trait]
+impl Subject for Sled {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as Arc<dyn Store>
+    }
+    async fn reopen(&mut self) {
+        let image = image::take(self.directory.path());
+        self.store.close().await;
+        self.store = Arc::new(open(image.path()));
+        self.directory = image;
+    }
+}
+
+repository_conformance!(memory, super::Memory::new());
+repository_conformance!(sled, super::Sled::new());
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 32,
+        max_shrink_iters: 200,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
+            "tests/store.proptest-regressions",
+        ))),
+        ..ProptestConfig::default()
+    })]
+    #[test]
+    fn both_stores_and_a_model_agree_on_every_history(
+        history in prop::collection::vec(suite::model::op(), 1..60),
+    ) {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let mut subjects: Vec<Box<dyn Subject>> =
+                vec![Box::new(Memory::new()), Box::new(Sled::new())];
+            suite::model::agree(&mut subjects, &history).await;
+        });
+    }
+}

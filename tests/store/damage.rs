@@ -1,0 +1,198 @@
+//! A damaged directory: a named error or the truth, never a panic, never silence about a loss.
+
+use std::fs;
+use std::path::Path;
+
+use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::ports::lease_store::LeaseStore as _;
+use sessionplane_core::ports::repository::{EntryRange, Repository as _};
+use sessionplane_server::adapters::sled::{OpenError, SledStore, StoreOptions};
+use tempfile::TempDir;
+
+use crate::image;
+use crate::suite::reading::read_all;
+use crate::suite::script::{Script, said};
+
+/// A directory with one session that was cut while it ran, and its entries.
+async fn cut() -> (TempDir, Script, Vec<Entry>) {
+    let directory = TempDir::new().unwrap();
+    let store = crate::open(directory.path());
+    let mut script = Script::new(1).named("fix");
+    let admit = script.admit(store.mint().await.unwrap(), "go");
+    script.write(&store, admit).await.unwrap();
+    for n in 0..15 {
+        let say = script.say(vec![said(&"v".repeat(n * 300))]);
+        script.write(&store, say).await.unwrap();
+    }
+    // Opened once more, so that a part of the log lies behind a snapshot.
+    store.close().await;
+    let store = crate::open(directory.path());
+    let again = script.recover(store.mint().await.unwrap());
+    script.write(&store, again).await.unwrap();
+    let admit = script.admit(store.mint().await.unwrap(), "go on");
+    script.write(&store, admit).await.unwrap();
+    for n in 0..30 {
+        let say = script.say(vec![said(&"w".repeat(n * 300))]);
+        script.write(&store, say).await.unwrap();
+    }
+    let entries = read_all(&store, &script, 100, usize::MAX).await;
+    store.close().await;
+    (directory, script, entries)
+}
+
+/// Opens what may be damaged and reads all of it.
+async fn inspect(path: &Path, script: &Script, entries: &[Entry]) -> Result<(), OpenError> {
+    let store = SledStore::open(path, &StoreOptions::new(7))?;
+    let whole = EntryRange {
+        after: 0,
+        up_to: u64::MAX,
+        max_entries: usize::MAX,
+        max_bytes: usize::MAX,
+    };
+    // What opens without an error has everything that was acknowledged, or says of what it lacks
+    // that it is damaged.
+    if let Ok(read) = store.entries(script.id(), whole).await {
+        assert_eq!(read.len(), entries.len(), "silence about a loss");
+        assert!(read == entries, "something else was read");
+    }
+    // Answers and named errors are both fine; a panic would fail the test.
+    let _ = store.session(script.id()).await;
+    let _ = store.run(script.run_id()).await;
+    let _ = store.audits(script.id()).await;
+    let _ = store.orphaned().await;
+    store.close().await;
+    Ok(())
+}
+
+fn is_named(result: &Result<(), OpenError>) -> bool {
+    matches!(
+        result,
+        Ok(()) | Err(OpenError::Damaged { .. } | OpenError::Io { .. } | OpenError::Lost { .. })
+    )
+}
+
+#[tokio::test]
+async fn b54_a_changed_byte_in_the_database_is_told_or_harmless() {
+    let (directory, script, entries) = cut().await;
+    let length = fs::read(directory.path().join("db"))
+        .unwrap()
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .unwrap();
+    let mut refused = 0;
+    for n in 0..48 {
+        let copy = image::take(directory.path());
+        let file = copy.path().join("db");
+        let mut bytes = fs::read(&file).unwrap();
+        bytes[length * n / 48] ^= 0x55;
+        fs::write(&file, bytes).unwrap();
+        let result = inspect(copy.path(), &script, &entries).await;
+        assert!(is_named(&result), "{result:?}");
+        refused += usize::from(result.is_err());
+    }
+    assert!(refused > 0, "no damage was noticed");
+}
+
+#[tokio::test]
+async fn b54_a_cut_database_is_told_or_harmless() {
+    let (directory, script, entries) = cut().await;
+    let length = fs::metadata(directory.path().join("db")).unwrap().len();
+    for n in 0..16 {
+        let copy = image::take(directory.path());
+        let file = fs::File::options()
+            .write(true)
+            .open(copy.path().join("db"))
+            .unwrap();
+        file.set_len(length * n / 16 + 7 * n).unwrap();
+        let result = inspect(copy.path(), &script, &entries).await;
+        assert!(is_named(&result), "{result:?}");
+    }
+}
+
+#[tokio::test]
+<<<<<<< HEAD
+async fn b54_a_step_back_behind_what_was_acknowledged_is_told() {
+    let (directory, script, entries) = cut().await;
+    let earlier = image::take(directory.path());
+    let store = crate::open(directory.path());
+    let mut on = script.clone();
+    let recover = on.recover(store.mint().await.unwrap());
+    on.write(&store, recover).await.unwrap();
+    store.close().await;
+    let newest = directory.path().join("acknowledged");
+    fs::copy(&newest, earlier.path().join("acknowledged")).unwrap();
+    let Err(error @ OpenError::Lost { .. }) = inspect(earlier.path(), &script, &entries).await
+    else {
+        panic!("the loss was not told");
+    };
+    assert!(error.to_string().contains("acknowledged"), "{error}");
+    // The way out that the message names.
+    fs::remove_file(earlier.path().join("acknowledged")).unwrap();
+    inspect(earlier.path(), &script, &entries).await.unwrap();
+=======
+async fn b54_a_database_that_lost_everything_is_not_taken_for_a_new_one() {
+    let (directory, script, entries) = cut().await;
+    let bytes = fs::read(directory.path().join("db")).unwrap();
+    let zeroed = vec![0; bytes.len()];
+    let garbled: Vec<u8> = bytes.iter().map(|byte| byte ^ 0x5a).collect();
+    for lost in [&[][..], &zeroed, &garbled] {
+        let copy = image::take(directory.path());
+        fs::write(copy.path().join("db"), lost).unwrap();
+        let result = inspect(copy.path(), &script, &entries).await;
+        assert!(
+            matches!(result, Err(OpenError::Damaged { .. })),
+            "{result:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn b54_an_older_database_in_a_newer_directory_is_refused_and_an_older_directory_is_not() {
+    let (directory, script, entries) = cut().await;
+    let older = image::take(directory.path());
+    crate::open(directory.path()).close().await;
+    let mixed = image::take(directory.path());
+    fs::copy(older.path().join("db"), mixed.path().join("db")).unwrap();
+    let result = inspect(mixed.path(), &script, &entries).await;
+    assert!(
+        matches!(result, Err(OpenError::Damaged { .. })),
+        "{result:?}"
+    );
+    assert_eq!(inspect(older.path(), &script, &entries).await, Ok(()));
+>>>>>>> wt-crash
+}
+
+#[tokio::test]
+async fn b54_damaged_settings_are_told_with_the_directory() {
+    let (directory, script, entries) = cut().await;
+    let conf = fs::read(directory.path().join("conf")).unwrap();
+    let flipped: Vec<u8> = conf.iter().map(|byte| byte ^ 0x80).collect();
+    for damaged in [
+        &flipped[..],
+        &conf[..conf.len() / 2],
+        b"segment_size: many\n1234",
+    ] {
+        let copy = image::take(directory.path());
+        fs::write(copy.path().join("conf"), damaged).unwrap();
+        let refused = inspect(copy.path(), &script, &entries).await;
+        let Err(error @ OpenError::Damaged { .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        let path = copy.path().to_str().unwrap();
+        assert!(error.to_string().contains(path), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_store_is_refused() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "text").unwrap();
+    let refused = SledStore::open(&file, &StoreOptions::new(7)).err();
+    assert!(matches!(refused, Some(OpenError::Io { .. })), "{refused:?}");
+
+    fs::write(directory.path().join("db"), vec![0x42; 1 << 20]).unwrap();
+    let opened = SledStore::open(directory.path(), &StoreOptions::new(7));
+    let result = opened.map(drop);
+    assert!(is_named(&result), "{result:?}");
+}

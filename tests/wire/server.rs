@@ -1,0 +1,265 @@
+//! A running server over the fake, and a caller that sees every byte of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message;
+use sessionplane_server::adapters::authn::OwnerToken;
+use sessionplane_server::grpc::events::Metrics;
+use sessionplane_server::grpc::listener::{Address, Listener};
+use sessionplane_server::grpc::server::{Config, Server, Stopped};
+use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tonic::{Code, Status};
+use tonic_types::{ErrorInfo, StatusExt};
+
+use crate::fake::Fake;
+
+/// No step of a test waits longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits, but not for ever.
+pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, what)
+        .await
+        .expect("it happens in time")
+}
+
+/// A server that runs until the test stops it.
+pub(crate) struct Running {
+    pub(crate) fake: Fake,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) token: String,
+    pub(crate) directory: TempDir,
+    pub(crate) address: Address,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<Stopped>,
+}
+
+impl Running {
+    pub(crate) async fn start() -> Self {
+        Self::with(Config::default()).await
+    }
+
+    pub(crate) async fn with(config: Config) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self::at(&"127.0.0.1:0".parse().unwrap(), directory, config).await
+    }
+
+    pub(crate) async fn at(address: &Address, directory: TempDir, config: Config) -> Self {
+        let owner = OwnerToken::open(directory.path()).unwrap();
+        let token = std::fs::read_to_string(owner.path())
+            .unwrap()
+            .trim_end()
+            .to_owned();
+        let listener = Listener::bind(address).await.unwrap();
+        let address = listener.address().clone();
+        let (fake, metrics) = (Fake::new(), Arc::new(Metrics::default()));
+        let server = Server {
+            faces: Arc::new(fake.clone()),
+            authenticator: Arc::new(owner),
+            metrics: metrics.clone(),
+            config,
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let asked_to_stop = async { stopped.await.unwrap_or(()) };
+            server.serve(listener, asked_to_stop).await.unwrap()
+        });
+        Self {
+            fake,
+            metrics,
+            token,
+            directory,
+            address,
+            stop: Some(stop),
+            task,
+        }
+    }
+
+    /// Asks the server to stop.
+    pub(crate) fn stop(&mut self) {
+        self.stop.take().expect("stopped once").send(()).unwrap();
+    }
+
+    /// Waits until it has.
+    pub(crate) async fn stopped(self) -> Stopped {
+        soon(self.task).await.unwrap()
+    }
+
+    /// A caller with the owner's token.
+    pub(crate) async fn owner(&self) -> Caller {
+        Caller {
+            token: Some(self.token.clone()),
+            ..self.stranger().await
+        }
+    }
+
+    /// A caller without a token.
+    pub(crate) async fn stranger(&self) -> Caller {
+        let send = match &self.address {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect(address).await.unwrap();
+                stream.set_nodelay(true).unwrap();
+                connect(stream).await
+            }
+            Address::Unix(path) => connect(UnixStream::connect(path).await.unwrap()).await,
+        };
+        Caller {
+            send,
+            token: None,
+            headers: HeaderMap::new(),
+        }
+    }
+}
+
+async fn connect<S>(stream: S) -> SendRequest<Full<Bytes>>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .initial_stream_window_size(65_535)
+        .initial_connection_window_size(65_535);
+    let (send, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    send
+}
+
+/// A connection to the server.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    send: SendRequest<Full<Bytes>>,
+    token: Option<String>,
+    headers: HeaderMap,
+}
+
+impl Caller {
+    /// The same caller, sending another header.
+    pub(crate) fn header(&self, name: &'static str, value: &str) -> Self {
+        let mut other = self.clone();
+        other.headers.insert(name, value.parse().unwrap());
+        other
+    }
+
+    /// Calls a method with the bytes of its message.
+    pub(crate) async fn call(&self, path: &str, message: &[u8]) -> Answer {
+        self.call_framed(path, framed(0, message)).await
+    }
+
+    /// Calls a method with a message.
+    pub(crate) async fn ask(&self, path: &str, message: &impl Message) -> Answer {
+        self.call(path, &message.encode_to_vec()).await
+    }
+
+    /// Calls a method with a whole body.
+    pub(crate) async fn call_framed(&self, path: &str, body: Bytes) -> Answer {
+        let mut request = Request::post(format!("http://server{path}"))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers");
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let mut request = request.body(Full::new(body)).unwrap();
+        request.headers_mut().extend(self.headers.clone());
+        let mut send = self.send.clone();
+        soon(send.ready()).await.unwrap();
+        let response = soon(send.send_request(request)).await.unwrap();
+        Answer {
+            response,
+            buffer: BytesMut::new(),
+            trailers: None,
+            compressed: false,
+        }
+    }
+}
+
+/// A message as it stands in a gRPC body.
+pub(crate) fn framed(compressed: u8, message: &[u8]) -> Bytes {
+    let mut body = BytesMut::new();
+    body.put_u8(compressed);
+    body.put_u32(u32::try_from(message.len()).unwrap());
+    body.put_slice(message);
+    body.freeze()
+}
+
+/// A response, message by message.
+pub(crate) struct Answer {
+    response: Response<Incoming>,
+    buffer: BytesMut,
+    trailers: Option<HeaderMap>,
+    /// The last message was compressed.
+    pub(crate) compressed: bool,
+}
+
+impl Answer {
+    /// The next message's bytes; none at the end.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(length) = self.buffer.get(1..5) {
+                let length = u32::from_be_bytes(length.try_into().unwrap()) as usize;
+                if self.buffer.len() >= 5 + length {
+                    self.compressed = self.buffer[0] == 1;
+                    return Some(self.buffer.split_to(5 + length).split_off(5).freeze());
+                }
+            }
+            let frame = soon(self.response.frame())
+                .await?
+                .expect("the response is not cut");
+            match frame.into_data() {
+                Ok(data) => self.buffer.put(data),
+                Err(frame) => self.trailers = frame.into_trailers().ok(),
+            }
+        }
+    }
+
+    /// The next message.
+    pub(crate) async fn message<M: Message + Default>(&mut self) -> M {
+        let bytes = self.next().await.expect("one more message");
+        M::decode(bytes).unwrap()
+    }
+
+    /// The status, past all messages.
+    pub(crate) async fn status(mut self) -> Status {
+        while self.next().await.is_some() {}
+        let trailers = self.trailers.as_ref().unwrap_or(self.response.headers());
+        Status::from_header_map(trailers).expect("a response ends with a status")
+    }
+
+    /// The only message of a call that succeeds.
+    pub(crate) async fn ok<M: Message + Default>(mut self) -> M {
+        let message = if self.response.headers().contains_key("grpc-status") {
+            None
+        } else {
+            self.next().await
+        };
+        let status = self.status().await;
+        assert_eq!(status.code(), Code::Ok, "{status:?}");
+        M::decode(message.expect("a message")).unwrap()
+    }
+}
+
+/// Our details in a status.
+pub(crate) fn info(status: &Status) -> ErrorInfo {
+    let info = status.get_details_error_info();
+    info.unwrap_or_else(|| panic!("a status of ours has ErrorInfo: {status:?}"))
+}
+
+/// The reason and the outcome in a status.
+pub(crate) fn told(status: &Status) -> (String, String) {
+    let info = info(status);
+    assert_eq!(info.domain, "sessionplane");
+    (
+        info.reason,
+        info.metadata.get("outcome").cloned().unwrap_or_default(),
+    )
+}

@@ -1,0 +1,152 @@
+//! How the server stops: health first, then its streams, and always in bounded time.
+
+use std::time::Duration;
+
+use sessionplane_server::app::observation::Published;
+use sessionplane_server::grpc::server::{Config, Stopped};
+use tonic::Code;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+use tonic_types::StatusExt;
+
+use crate::doors::health;
+use crate::fake::event;
+use crate::server::{Running, soon, told};
+use crate::streams::{invoke, observe};
+
+const CLEAN: Stopped = Stopped {
+    dropped_connections: 0,
+    calls_left: 0,
+};
+const SERVING: i32 = 1;
+const NOT_SERVING: i32 = 2;
+
+#[tokio::test]
+async fn c63_streams_end_with_a_reason_a_time_to_come_back_and_no_doubt() {
+    let mut server = Running::start().await;
+    let caller = server.owner().await;
+    let streams = [invoke(&caller).await, observe(&caller).await];
+    server.stop();
+    for stream in streams {
+        let status = stream.status().await;
+        assert_eq!(status.code(), Code::Unavailable);
+        assert_eq!(
+            told(&status),
+            ("SERVER_DRAINING".to_owned(), "stream_ended".to_owned())
+        );
+        assert!(status.get_details_retry_info().is_some());
+    }
+    server.fake.until_open(0).await;
+    drop(caller);
+    assert_eq!(server.stopped().await, CLEAN);
+}
+
+#[tokio::test]
+async fn c62_health_says_no_before_anything_else_stops() {
+    let config = Config {
+        lame_duck: Duration::from_secs(1),
+        ..Config::default()
+    };
+    let mut server = Running::with(config).await;
+    let caller = server.owner().await;
+    let request = HealthCheckRequest {
+        service: String::new(),
+    };
+    let mut watch = caller.ask("/grpc.health.v1.Health/Watch", &request).await;
+    assert_eq!(watch.message::<HealthCheckResponse>().await.status, SERVING);
+    server.stop();
+    assert_eq!(
+        watch.message::<HealthCheckResponse>().await.status,
+        NOT_SERVING
+    );
+    for service in [
+        "",
+        "sessionplane.v1.Invoke",
+        "sessionplane.v1.SessionControl",
+    ] {
+        assert_eq!(health(&caller, service).await, NOT_SERVING, "{service:?}");
+    }
+    assert_eq!(health(&caller, "liveness").await, SERVING);
+    // Calls and even new connections are still taken.
+    observe(&server.owner().await).await;
+}
+
+#[tokio::test]
+async fn c63_streams_may_go_on_for_their_grace() {
+    let config = Config {
+        stream_grace: Duration::from_millis(500),
+        ..Config::default()
+    };
+    let mut server = Running::with(config).await;
+    let caller = server.owner().await;
+    let mut running = invoke(&caller).await;
+    server.stop();
+    let early = tokio::time::timeout(Duration::from_millis(250), running.next()).await;
+    assert!(early.is_err(), "it goes on");
+    let status = running.status().await;
+    assert_eq!(told(&status).0, "SERVER_DRAINING");
+    drop(caller);
+    assert_eq!(server.stopped().await, CLEAN);
+}
+
+#[tokio::test]
+async fn c63_a_stream_that_nobody_reads_does_not_delay_the_exit() {
+    let config = Config {
+        stop_within: Duration::from_millis(200),
+        ..Config::default()
+    };
+    let mut server = Running::with(config).await;
+    server
+        .fake
+        .publish((1..=64).map(|seq| Published::new(event(seq, "a piece of text"))));
+    server.fake.repeat_without_end();
+    let caller = server.owner().await;
+    let stuck = observe(&caller).await;
+    server.fake.until_open(1).await;
+    server.stop();
+    let fake = server.fake.clone();
+    let stopped = server.stopped().await;
+    assert_eq!(
+        stopped,
+        Stopped {
+            dropped_connections: 1,
+            calls_left: 0
+        }
+    );
+    fake.until_open(0).await;
+    drop(stuck);
+}
+
+#[tokio::test]
+async fn c63_a_call_that_the_application_never_answers_does_not_delay_the_exit() {
+    let config = Config {
+        stop_within: Duration::from_millis(200),
+        ..Config::default()
+    };
+    let mut server = Running::with(config).await;
+    server.fake.hang();
+    let caller = server.owner().await;
+    let asking = tokio::spawn(async move {
+        caller
+            .call(
+                "/sessionplane.v1.SessionControl/GetState",
+                &[0x0a, 0x03, 0x12, 0x01, b'a'],
+            )
+            .await
+    });
+    soon(async {
+        while !server.fake.was_asked() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    server.stop();
+    let stopped = server.stopped().await;
+    assert_eq!(
+        stopped,
+        Stopped {
+            dropped_connections: 1,
+            calls_left: 0
+        }
+    );
+    assert!(asking.await.is_err(), "the call was cut");
+}

@@ -1,0 +1,17 @@
+//! The gRPC face over a fake application layer: what callers see on the wire.
+//!
+//! What must never enter: a rule about runs or sessions; the conformance suite holds those.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests; a failed expectation is a failed test"
+)]
+
+mod contract;
+mod doors;
+mod fake;
+mod requests;
+mod server;
+mod stopping;
+mod streams;
