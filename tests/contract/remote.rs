@@ -143,10 +143,10 @@ impl World for Remote {
             served,
             ..
         } = self.started().take().expect("it is started");
-        life.cancel();
-        // Only what was synced is read again: the store's own tests drop the rest.
-        served.await.expect("the server was not a panic");
+        // First the store: from here on the old tasks write nothing, as those of a dead process.
         store.close().await;
+        life.cancel();
+        served.await.expect("the server ended without a panic");
         drop(store);
         let start = start(&self.directory, self.config).await;
         *self.started() = Some(start);

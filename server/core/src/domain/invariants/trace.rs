@@ -39,7 +39,7 @@ impl Trace {
     pub fn new(record: SessionRecord) -> Self {
         Self {
             durable: Durable::default(),
-            shown: Shown::new(SessionView::unborn(record)),
+            shown: Shown::new(SessionView::unborn(record.identity())),
             handing: Handing::default(),
             calls: Calls::default(),
         }

@@ -236,7 +236,10 @@ fn message_finished(
             turn,
             tag,
             Lane::Usage,
-            EventBody::UsageUpdated { usage: total, session },
+            EventBody::UsageUpdated {
+                usage: total,
+                session,
+            },
         );
     }
     if append_message(turn, tag, message, &open, usage, false) {
