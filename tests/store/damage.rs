@@ -110,7 +110,6 @@ async fn b54_a_cut_database_is_told_or_harmless() {
 }
 
 #[tokio::test]
-<<<<<<< HEAD
 async fn b54_a_step_back_behind_what_was_acknowledged_is_told() {
     let (directory, script, entries) = cut().await;
     let earlier = image::take(directory.path());
@@ -129,37 +128,6 @@ async fn b54_a_step_back_behind_what_was_acknowledged_is_told() {
     // The way out that the message names.
     fs::remove_file(earlier.path().join("acknowledged")).unwrap();
     inspect(earlier.path(), &script, &entries).await.unwrap();
-=======
-async fn b54_a_database_that_lost_everything_is_not_taken_for_a_new_one() {
-    let (directory, script, entries) = cut().await;
-    let bytes = fs::read(directory.path().join("db")).unwrap();
-    let zeroed = vec![0; bytes.len()];
-    let garbled: Vec<u8> = bytes.iter().map(|byte| byte ^ 0x5a).collect();
-    for lost in [&[][..], &zeroed, &garbled] {
-        let copy = image::take(directory.path());
-        fs::write(copy.path().join("db"), lost).unwrap();
-        let result = inspect(copy.path(), &script, &entries).await;
-        assert!(
-            matches!(result, Err(OpenError::Damaged { .. })),
-            "{result:?}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn b54_an_older_database_in_a_newer_directory_is_refused_and_an_older_directory_is_not() {
-    let (directory, script, entries) = cut().await;
-    let older = image::take(directory.path());
-    crate::open(directory.path()).close().await;
-    let mixed = image::take(directory.path());
-    fs::copy(older.path().join("db"), mixed.path().join("db")).unwrap();
-    let result = inspect(mixed.path(), &script, &entries).await;
-    assert!(
-        matches!(result, Err(OpenError::Damaged { .. })),
-        "{result:?}"
-    );
-    assert_eq!(inspect(older.path(), &script, &entries).await, Ok(()));
->>>>>>> wt-crash
 }
 
 #[tokio::test]

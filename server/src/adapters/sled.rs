@@ -6,11 +6,7 @@
 //!   `write`: a commit as keys and values. `sweep`: forgetting old bindings. `device`: how a round
 //!   reaches the disk.
 //! - `inflight`: what keeps readers from seeing a round before it is synced. `reader`: all reads.
-<<<<<<< HEAD
 //! - `open`: opening. `boot`: what must be in order then. `witness`: noticing that sled lost its end. `store`: the ports over all of it.
-=======
-//! - `open`: opening and checking. `mark`: what tells a lost database from a new one. `store`: the ports over all of it.
->>>>>>> wt-crash
 //!
 //! How sled is used, and why: one tree; `flush` reaches the operating system only, so the database
 //! file is synced through a descriptor of our own; no `flush_async` (it deadlocks), no sled
@@ -24,7 +20,6 @@ mod device;
 mod frame;
 mod inflight;
 mod keys;
-mod mark;
 mod open;
 mod reader;
 mod round;

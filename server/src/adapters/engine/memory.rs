@@ -52,7 +52,8 @@ impl Memory {
                 )));
             }
             after = last.id.seq;
-            for entry in page {
+            // What comes after the leaf is not yet part of the conversation: the run's own prompt.
+            for entry in page.iter().filter(|entry| entry.id.seq <= leaf.seq) {
                 if let EntryBody::User { text, .. } = &entry.body {
                     memory.remember(text);
                 }
@@ -134,7 +135,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_end_of_a_long_conversation_is_read() {
         let (read, asked) = read(10_000, true).await;
-        assert_eq!(read, Ok(Revalidation::Rebuilt));
+        assert_eq!(read, Ok(Revalidation::Current));
         assert_eq!(asked, [9_744, 9_844, 9_944]);
     }
 

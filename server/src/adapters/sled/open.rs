@@ -13,11 +13,6 @@ use super::committer::Counters;
 use super::convert::Meta;
 use super::device::{Device, RoundProbe};
 use super::inflight::InFlight;
-<<<<<<< HEAD
-=======
-use super::keys;
-use super::mark;
->>>>>>> wt-crash
 use super::reader::Reader;
 use super::witness::Witness;
 
@@ -155,7 +150,6 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
         count_boot(path, &mut device, meta)?;
         Ok((device, meta))
     })?;
-    mark::write(path, &meta).map_err(io)?;
     sync_names(path).map_err(io)?;
     Ok(Opened {
         device,
@@ -205,77 +199,6 @@ fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
     }
 }
 
-<<<<<<< HEAD
-=======
-/// The store's record as this opening will write it.
-fn next_boot(path: &Path, db: &Db, options: &StoreOptions) -> Result<Meta, OpenError> {
-    let found: Option<Meta> = fetch(&Direct(db), &keys::meta())
-        .map_err(|error: ReadError| damaged(path, error.to_string()))?;
-    check_mark(path, found.as_ref())?;
-    let Some(meta) = found else {
-        if !db.is_empty() {
-            return Err(damaged(
-                path,
-                "it has records, but not that of the store".into(),
-            ));
-        }
-        return Ok(Meta {
-            format_version: FORMAT_VERSION,
-            store_id: options.store_id,
-            boots: 1,
-        });
-    };
-    if meta.format_version > FORMAT_VERSION {
-        return Err(OpenError::Newer {
-            path: path.to_owned(),
-            found: meta.format_version,
-            supported: FORMAT_VERSION,
-        });
-    }
-    let boots = meta.boots.checked_add(1);
-    let boots = boots.ok_or_else(|| damaged(path, "its boot counter is at its end".into()))?;
-    Ok(Meta { boots, ..meta })
-}
-
-/// Refuses a database that has lost what an earlier opening had synced.
-fn check_mark(path: &Path, found: Option<&Meta>) -> Result<(), OpenError> {
-    let mark = mark::read(path).map_err(|error| damaged(path, error.to_string()))?;
-    if mark.is_none_or(|mark| mark.admits(found)) {
-        return Ok(());
-    }
-    let problem = "its database has lost records that were on the disk at the last start; restore \
-                   the directory from a copy";
-    Err(damaged(path, problem.to_owned()))
-}
-
-/// Counts the boot, before a token of it can exist.
-fn count_boot(path: &Path, device: &Device, meta: Meta) -> Result<Meta, OpenError> {
-    let mut batch = Batch::default();
-    let payload = meta.form().encode_to_vec();
-    for (key, value) in frame::values(keys::meta(), &payload, || 0) {
-        batch.insert(key, value);
-    }
-    device.write_alone(batch).map_err(|problem| OpenError::Io {
-        path: path.to_owned(),
-        problem,
-    })?;
-    Ok(meta)
-}
-
-/// Reads the leases of runs that were cut, and the ends of their conversations: those are written
-/// next.
-fn check_running(db: &Db, reader: &Reader) -> Result<(), ReadError> {
-    for record in db.scan_prefix(keys::leases()) {
-        let (key, value) = record.map_err(|error| failed(b"l", &error))?;
-        if let Some(payload) = frame::open(&Direct(db), &key, value)? {
-            let lease: HeldLease = decode(&key, &payload)?;
-            reader.check_last_entry(lease.session)?;
-        }
-    }
-    Ok(())
-}
-
->>>>>>> wt-crash
 /// sled syncs neither its settings nor the directory entries of its files. Done at every opening:
 /// the one that created them may have been cut before it came here.
 fn sync_names(path: &Path) -> std::io::Result<()> {
@@ -337,9 +260,9 @@ mod tests {
         let directory = tempfile::TempDir::new().unwrap();
         let path = directory.path();
         let meta = opened(path).unwrap();
-        let mut write = |meta: Meta| {
+        let write = |meta: Meta| {
             overwrite(path, |db| {
-                put(db, keys::meta(), &meta.form().encode_to_vec())
+                put(db, keys::meta(), &meta.form().encode_to_vec());
             });
             opened(path)
         };
