@@ -60,7 +60,8 @@ macro_rules! contract_conformance {
                     c17_rejected_means_that_nothing_was_queued,
                     c18_each_code_is_told_where_it_belongs,
                     c26_what_the_capabilities_lack_is_refused_first,
-                    c05_a_missing_agent_fails_the_run_not_the_call;
+                    c05_a_missing_agent_fails_the_run_not_the_call,
+                    c02_a_session_that_falls_asleep_loses_no_call;
                 bindings: c03_a_repeat_returns_the_first_answer_with_its_present_fate,
                     c03_only_an_acceptance_binds, c03_an_id_with_another_payload_is_refused,
                     c03_concurrent_repeats_of_one_dispatch_queue_once,

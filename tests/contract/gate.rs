@@ -109,11 +109,6 @@ impl Held {
         within("a held commit", reached).await.expect("a gate");
     }
 
-    /// How many commits came to the door.
-    pub(crate) fn count(&self) -> u64 {
-        *self.reached.borrow()
-    }
-
     /// Lets what was held pass, and everything after it.
     pub(crate) fn release(self) {
         self.verdict.send_replace(Verdict::Passes);

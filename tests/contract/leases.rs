@@ -209,7 +209,7 @@ async fn c41_tokens_grow_by_run_and_by_start() {
             run.finish().await;
             let free = house
                 .store()
-                .holder(desk.state().await.view.record.id)
+                .holder(desk.state().await.view.session.id)
                 .await;
             assert_eq!(free, Ok(None), "a settled run holds nothing");
         }
