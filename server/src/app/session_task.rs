@@ -272,8 +272,7 @@ impl SessionTask {
     fn offer(&mut self, inputs: impl IntoIterator<Item = Input>) {
         let mut effects = Vec::new();
         for input in inputs {
-            let overtakes = input.is_engine() && self.engine_waiting > 0;
-            if self.in_flight.is_some() && (!input.is_live() || overtakes) {
+            if self.in_flight.is_some() && self.must_wait(&input) {
                 self.engine_waiting += usize::from(input.is_engine());
                 self.waiting.push_back(input);
             } else {
@@ -282,6 +281,19 @@ impl SessionTask {
         }
         self.perform(effects);
         self.start_round();
+    }
+
+    /// Whether an input is stepped only after the commit in flight.
+    fn must_wait(&self, input: &Input) -> bool {
+        match input {
+            // Who leaves leaves after the invoke that it made, or nothing would ever end its run.
+            Input::Detach { stream, .. } => self.waiting.iter().any(
+                |waits| matches!(waits, Input::Invoke { facts, .. } if facts.stream == *stream),
+            ),
+            // The run's end is decided: nothing can join it any more, and that is said at once.
+            Input::Dispatch { .. } if self.session.is_settling() => false,
+            _ => !input.is_live() || (input.is_engine() && self.engine_waiting > 0),
+        }
     }
 
     fn step(&mut self, input: Input, effects: &mut Vec<Effect>) {
