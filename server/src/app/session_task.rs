@@ -4,11 +4,13 @@
 //! wait in order; then all that waited are stepped into one round.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use sessionplane_core::domain::event::{Event, EventBody};
-use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
     self, DetachCause, Effect, Input, ReplyId, Round, Session, Step, StreamId,
@@ -72,6 +74,8 @@ enum Wake {
 enum End {
     Idle,
     Failed,
+    /// Another session took the name or key that this one was to be created under.
+    Unborn,
     Stopping,
 }
 
@@ -82,12 +86,19 @@ impl SessionTask {
             Birth::Stored(id) => *id,
             Birth::Unborn(record) => record.id,
         };
-        match Self::begin(context.clone(), birth, mailbox).await {
-            Ok(task) => task.serve().await,
-            Err(reason) => {
-                tracing::warn!(session = %id, %reason, "the session could not be loaded");
-                context.residents.leave(id);
+        let living = async {
+            match Self::begin(context.clone(), birth, mailbox).await {
+                Ok(task) => task.serve().await,
+                Err(reason) => {
+                    tracing::warn!(session = %id, %reason, "the session could not be loaded");
+                    context.residents.leave(id);
+                }
             }
+        };
+        // The state that a panic broke is gone with the task; what is left is in the store.
+        if AssertUnwindSafe(living).catch_unwind().await.is_err() {
+            tracing::error!(session = %id, "the session's task panicked");
+            lose(&context, id).await;
         }
     }
 
@@ -157,7 +168,7 @@ impl SessionTask {
                     Ok(())
                 }
                 Wake::Mail(None) | Wake::Idle => {
-                    if self.retire() {
+                    if self.retire().await {
                         Err(End::Idle)
                     } else {
                         Ok(())
@@ -338,8 +349,7 @@ impl SessionTask {
             return Ok(());
         };
         if let Err(error) = result {
-            self.fail(&error);
-            return Err(End::Failed);
+            return Err(self.fail(&error));
         }
         failpoint::reach("session::after-commit");
         self.perform(after);
@@ -355,40 +365,27 @@ impl SessionTask {
     }
 
     /// The commit did not happen, or nobody knows. The state in memory is ahead of the store and
-    /// goes; callers hear that the outcome is unknown, and observers that this face lost the owner.
-    fn fail(&mut self, error: &CommitError) {
+    /// goes; callers hear that the outcome is unknown.
+    fn fail(&mut self, error: &CommitError) -> End {
         self.engine = None;
-        let no = match error {
-            CommitError::AlreadyExists => NoReply::NameTaken,
-            other => NoReply::Lost(other.to_string()),
+        let (no, end) = match error {
+            CommitError::AlreadyExists => (NoReply::NameTaken, End::Unborn),
+            other => (NoReply::Lost(other.to_string()), End::Failed),
         };
+        if matches!(end, End::Failed) {
+            tracing::error!(session = %self.session.id(), %error, "a commit failed; the session's task ends");
+        }
         for (_, (reply, _)) in self.replies.drain() {
             // A caller that left does not miss its answer.
             let _ = reply.send(Err(no.clone()));
         }
-        self.context.channels.forget(self.session.id());
-        if no == NoReply::NameTaken {
-            return;
-        }
-        tracing::error!(session = %self.session.id(), %error, "a commit failed; the session's task ends");
-        let body = EventBody::ServingError {
-            reason: "the server lost the right to write this session".to_owned(),
-        };
-        let at = self.context.ports.clock.now();
-        self.channel.publish([Event {
-            at,
-            run: self.session.run().map(|run| run.record().id),
-            body,
-        }]);
+        end
     }
 
     /// Whether the task may go.
-    fn retire(&mut self) -> bool {
-        match self
-            .context
-            .residents
-            .retire(self.session.id(), &mut self.mailbox)
-        {
+    async fn retire(&mut self) -> bool {
+        let (id, residents) = (self.session.id(), &self.context.residents);
+        match residents.retire(id, &mut self.mailbox).await {
             Retired::Left => true,
             Retired::Stays(mailbox, mails) => {
                 self.mailbox = mailbox;
@@ -404,18 +401,37 @@ impl SessionTask {
         if let Some(engine) = self.engine.take() {
             engine.close().await;
         }
+        let (context, id) = (self.context.clone(), self.session.id());
+        // With the mailbox goes what nobody will read; who sends from here on waits for the next
+        // task.
+        drop(self);
         match end {
             // `retire` took it out of the table already.
             End::Idle => {}
-            End::Failed => {
-                // Until this is done the session keeps its place, so that no newer task meets the
-                // abandoned lease.
-                recovery::abandon(&self.context.ports, self.session.id()).await;
-                self.context.residents.leave(self.session.id());
+            End::Failed => lose(&context, id).await,
+            End::Unborn => {
+                context.channels.forget(id);
+                context.residents.leave(id);
             }
-            End::Stopping => self.context.residents.leave(self.session.id()),
+            End::Stopping => context.residents.leave(id),
         }
     }
+}
+
+/// Settles, from its records, the run of a session whose task is no more, and only then tells
+/// observers that this face lost it and lets a new task begin. Until then nobody is told that the
+/// session is idle, and nobody reads a state that the settlement is about to change.
+async fn lose(context: &Context, session: SessionId) {
+    recovery::abandon(&context.ports, session).await;
+    if let Some(channel) = context.channels.forget(session) {
+        let run = channel.with_view(|view| view.active_run);
+        let body = EventBody::ServingError {
+            reason: "the server lost the right to write this session".to_owned(),
+        };
+        let at = context.ports.clock.now();
+        channel.close(Event { at, run, body });
+    }
+    context.residents.leave(session);
 }
 
 async fn in_flight(in_flight: &mut Option<InFlight>) -> Result<(), CommitError> {
