@@ -19,8 +19,9 @@ test: setup lint ## everything a change must pass: tools, lint, build of all bin
 soak: ## the randomized tests with fresh seeds for MINUTES (30)
 	tests/soak.sh
 
-bench: ## the benchmarks, in release mode
-	cargo bench --workspace
+bench: ## floors and ours in one run, in release mode; see docs/performance.md
+	cargo build --release --package sessionplane-server --bin sessiond
+	cargo bench --package sessionplane --bench floors
 
 mutants: ## change the code of the core, one place at a time, and list what no test noticed
 	tests/setup.sh cargo-mutants
