@@ -10,6 +10,7 @@ use sessionplane_core::contract::{EventItem, EventsRequest, SessionState};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::ids::EntrySeq;
+use sessionplane_core::domain::position::Position;
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::{EntryRange, ReadError};
 
@@ -96,10 +97,16 @@ impl Observer {
         Poll::Ready(Some(Err(error)))
     }
 
-    fn beat(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Result<Observed, CallError>>> {
+    /// Says that everything up to `position` was sent. It is the reader's own place, not the
+    /// channel's: an event that is published right now has not been sent, and who resumed behind
+    /// it would never see it.
+    fn beat(
+        &mut self,
+        position: Position,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Observed, CallError>>> {
         std::task::ready!(self.heartbeat.as_mut().poll(cx));
         self.rest();
-        let position = self.channel.position();
         Poll::Ready(Some(Ok(Observed::Other(EventItem::Heartbeat(position)))))
     }
 
@@ -148,7 +155,7 @@ impl Stream for Observer {
                         };
                     }
                 },
-                Phase::Live(cursor) => match Pin::new(cursor).poll_next(cx) {
+                Phase::Live(cursor) => match Pin::new(&mut *cursor).poll_next(cx) {
                     Poll::Ready(Some(Ok(event))) => {
                         if matches!(event.envelope().event.body, EventBody::ServingError { .. }) {
                             let message =
@@ -167,7 +174,10 @@ impl Stream for Observer {
                             .over(CallError::stream_ended(Reason::ObserverTooSlow, message));
                     }
                     Poll::Ready(None) => return Poll::Ready(None),
-                    Poll::Pending => return this.beat(cx),
+                    Poll::Pending => {
+                        let position = cursor.position();
+                        return this.beat(position, cx);
+                    }
                 },
             }
         }
