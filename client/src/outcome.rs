@@ -107,6 +107,8 @@ pub(crate) fn may_resume(error: &CallError) -> bool {
 fn foreign(status: &Status, moment: Moment) -> CallError {
     let reason = match status.code() {
         Code::DeadlineExceeded => Reason::DeadlineExceeded,
+        // How tonic, as a server and as a client, tells that the call's time is up.
+        Code::Cancelled if status.message() == "Timeout expired" => Reason::DeadlineExceeded,
         _ => Reason::Transport,
     };
     let mut error = CallError::unknown(reason, foreign_message(status));
@@ -121,7 +123,7 @@ fn foreign_message(status: &Status) -> String {
         cause = Some(inner);
     }
     match (cause, status.message()) {
-        (Some(cause), _) => format!("{}: {cause}", status.code().description()),
+        (Some(cause), _) => cause.to_string(),
         (None, "") => status.code().description().to_owned(),
         (None, message) => message.to_owned(),
     }

@@ -21,6 +21,8 @@ mod observe;
 mod observer;
 pub mod recovery;
 pub mod residents;
+mod session_effects;
+pub mod session_mail;
 pub mod session_task;
 mod session_timers;
 pub mod single_flight;

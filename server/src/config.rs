@@ -198,9 +198,10 @@ impl ConfigFile {
                 "is missing: this engine reads a workspace; name one",
             )),
             (None, EngineKind::Scripted) => Ok(None),
-            (Some(workspace), _) => match self.workspaces.get(workspace) {
-                Some(found) => Ok(Some(found.root.clone())),
-                None => {
+            (Some(workspace), _) => {
+                if let Some(found) = self.workspaces.get(workspace) {
+                    Ok(Some(found.root.clone()))
+                } else {
                     let known: Vec<&str> = self.workspaces.keys().map(String::as_str).collect();
                     Err(value(
                         key,
@@ -210,7 +211,7 @@ impl ConfigFile {
                         ),
                     ))
                 }
-            },
+            }
         }
     }
 

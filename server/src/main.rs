@@ -13,6 +13,7 @@ use tracing_subscriber::EnvFilter;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The Sessionplane server: agent sessions as addressable, observable, steerable objects.
+#[allow(clippy::doc_markdown, reason = "these comments are the help text")]
 #[derive(Debug, Parser)]
 #[command(version, about)]
 struct Arguments {
@@ -85,9 +86,9 @@ fn start_logging(config: &ConfigFile) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
     if config.log.json {
-        builder.json().init()
+        builder.json().init();
     } else {
-        builder.init()
+        builder.init();
     }
 }
 

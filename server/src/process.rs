@@ -174,7 +174,7 @@ async fn serve(
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
     tokio::pin!(sweeper);
-    let served = {
+    let ended = {
         let face = server.serve(listener, shutdown);
         tokio::pin!(face);
         tokio::select! {
@@ -186,7 +186,7 @@ async fn serve(
         }
     };
     app.stop().await;
-    served
+    ended
 }
 
 fn store_failed(reason: Option<Arc<str>>) -> ProcessError {

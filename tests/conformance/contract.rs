@@ -4,6 +4,8 @@
 //! Each function is named after its rule and makes a world of its own, so all of them run side by
 //! side. Time is real; every wait is for an event and has a deadline.
 
+#[path = "contract/aborts.rs"]
+pub(crate) mod aborts;
 #[path = "contract/answers.rs"]
 pub(crate) mod answers;
 #[path = "contract/bindings.rs"]
@@ -12,6 +14,10 @@ pub(crate) mod bindings;
 pub(crate) mod creation;
 #[path = "contract/desk.rs"]
 pub(crate) mod desk;
+#[path = "contract/disconnects.rs"]
+pub(crate) mod disconnects;
+#[path = "contract/fates.rs"]
+pub(crate) mod fates;
 #[path = "contract/invokes.rs"]
 pub(crate) mod invokes;
 #[path = "contract/joins.rs"]
@@ -20,6 +26,10 @@ pub(crate) mod joins;
 pub(crate) mod order;
 #[path = "contract/run.rs"]
 pub(crate) mod run;
+#[path = "contract/settlement.rs"]
+pub(crate) mod settlement;
+#[path = "contract/steering.rs"]
+pub(crate) mod steering;
 #[path = "contract/watch.rs"]
 pub(crate) mod watch;
 #[path = "contract/world.rs"]
@@ -60,10 +70,45 @@ macro_rules! contract_conformance {
                     c14_must_exist_and_ids_create_nothing, c14_nothing_but_an_invoke_creates,
                     c14_an_unknown_agent_creates_nothing,
                     c14_concurrent_creations_of_a_name_make_one_session;
+                settlement: c09_an_abort_is_an_outcome_that_nothing_replays,
+                    c10_the_window_spans_what_joined,
+                    c10_an_unshown_input_does_not_hold_the_window_open,
+                    c10_b06_the_terminal_comes_after_the_state_flipped,
+                    c10_no_later_run_publishes_before_the_settlement,
+                    c16_a_run_record_tells_everything,
+                    c16_a_failure_is_kept_as_the_engine_told_it,
+                    c10_everything_of_the_run_is_told_before_its_settlement;
                 joins: c12_a_repeat_joins_the_live_run_from_its_start,
                     c12_b22_a_repeat_after_a_restart_starts_no_second_run,
                     c12_32_concurrent_calls_with_one_id_give_one_run,
                     c12_a_joiner_is_told_how_much_it_missed;
+                disconnects: c13_cancel_without_an_id_aborts_at_once,
+                    c13_b15_a_caller_that_vanishes_in_a_tool_wedges_nothing,
+                    c13_cancel_with_an_id_waits_for_a_rejoin,
+                    c13_cancel_with_an_id_is_aborted_after_its_grace,
+                    c13_detach_outlives_its_callers, c13_a_detach_join_makes_the_run_detached,
+                    c13_only_the_last_stream_counts,
+                    c13_a_joiner_that_does_not_detach_changes_nothing,
+                    c13_a_stream_that_the_server_ended_is_no_cancellation,
+                    c13_without_a_rejoin_the_ended_stream_s_run_is_aborted;
+                steering: c19_a_steer_reaches_the_model_after_the_tool,
+                    c19_steers_go_one_at_a_time_and_first_come_first_served,
+                    c19_follow_ups_come_at_the_end_in_order,
+                    c19_what_waits_is_visible_in_state_and_events,
+                    c19_accepted_delivered_and_completed_are_three_moments,
+                    c19_an_expected_run_guards_against_a_later_one,
+                    c19_a_full_queue_refuses_and_names_the_limit;
+                fates: c20_a_failed_run_ends_its_inputs_as_failed,
+                    c20_b18_an_agent_that_dies_leaves_a_trace_of_each_input,
+                    c20_a_crash_ends_inputs_as_interrupted,
+                    c20_b16_200_inputs_to_runs_that_settle_at_random,
+                    c20_what_was_discarded_is_never_sent_again;
+                aborts: c21_b14_abort_before_the_first_token, c21_b14_abort_in_the_middle_of_text,
+                    c21_b14_abort_in_the_middle_of_a_tool, c21_b14_abort_in_a_retry_delay,
+                    c21_b14_abort_while_hanging, c21_abort_ends_what_was_queued,
+                    c21_abort_on_an_idle_session_finds_no_run,
+                    c21_b12_an_abort_by_somebody_who_came_later,
+                    c21_an_abort_that_races_with_the_end_settles_once;
             }
         }
     };

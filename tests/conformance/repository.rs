@@ -52,6 +52,7 @@ macro_rules! repository_conformance {
         mod $subject {
             super::suite::repository_conformance!(@tests $make;
                 atomicity: a_commit_is_visible_after_its_answer_and_whole,
+                atomicity: a_reader_never_sees_half_a_commit,
                 atomicity: a_refused_commit_leaves_nothing,
                 atomicity: refusals_never_disturb_their_neighbours,
                 atomicity: a_commit_decided_on_an_old_head_is_refused,

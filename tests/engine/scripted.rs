@@ -253,11 +253,11 @@ async fn c20_a_stop_leaves_a_steer_that_was_handed_over_unshown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reopened_session_is_rebuilt_from_its_entries() {
+async fn a_reopened_session_knows_its_entries_up_to_the_leaf() {
     let bench = Bench::new(subject());
     let id = session(5);
     let mut opened: Opened = bench.reopen(id, conversation(id, 10)).await;
-    assert_eq!(opened.revalidation, Revalidation::Rebuilt);
+    assert_eq!(opened.revalidation, Revalidation::Current);
     opened.prompt("recall").await;
     let answer = said(&opened.read_to_stop().await);
     assert!(answer.starts_with("opened with 10 entries"), "{answer}");

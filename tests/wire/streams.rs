@@ -14,7 +14,7 @@ use tonic::Code;
 use wire::events_response::Item;
 
 use crate::fake::{self, event};
-use crate::server::{Answer, Caller, Running, told};
+use crate::server::{Answer, Caller, Running, soon, told};
 
 const EVENTS: &str = "/sessionplane.v1.SessionControl/Events";
 const INVOKE: &str = "/sessionplane.v1.Invoke/Invoke";
@@ -161,7 +161,8 @@ async fn a_deadline_ends_a_stream_that_never_pauses() {
         .publish((1..=64).map(|seq| Published::new(event(seq, "a piece of text"))));
     server.fake.repeat_without_end();
     let caller = server.owner().await.header("grpc-timeout", "100m");
-    let status = observe(&caller).await.status().await;
+    let stream = observe(&caller).await;
+    let status = soon(stream.status()).await;
     assert_eq!(
         told(&status),
         ("DEADLINE_EXCEEDED".to_owned(), "stream_ended".to_owned())

@@ -38,8 +38,7 @@ is only sent to this machine.";
     version,
     term_width = 80,
     max_term_width = 80,
-    after_help = AFTER_HELP,
-    disable_help_subcommand = true
+    after_help = AFTER_HELP
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -6,25 +6,26 @@
 //!   `write`: a commit as keys and values. `sweep`: forgetting old bindings. `device`: how a round
 //!   reaches the disk.
 //! - `inflight`: what keeps readers from seeing a round before it is synced. `reader`: all reads.
-//! - `open`: opening and checking. `mark`: what tells a lost database from a new one. `store`: the ports over all of it.
+//! - `open`: opening. `boot`: what must be in order then. `witness`: noticing that sled lost its end. `store`: the ports over all of it.
 //!
 //! How sled is used, and why: one tree; `flush` reaches the operating system only, so the database
 //! file is synced through a descriptor of our own; no `flush_async` (it deadlocks), no sled
 //! transactions (they stall the next flush), no watchers; no call on a runtime thread. No rule
 //! about commits may enter: those are the core's, shared by all stores.
 
+mod boot;
 mod committer;
 mod convert;
 mod device;
 mod frame;
 mod inflight;
 mod keys;
-mod mark;
 mod open;
 mod reader;
 mod round;
 mod store;
 mod sweep;
+mod witness;
 mod write;
 
 pub use device::{RoundProbe, RoundStep};

@@ -226,6 +226,10 @@ fn denied(action: Action, decision: &Decision) -> CallError {
 }
 
 /// A read that failed did nothing.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "it is an argument of map_err"
+)]
 pub(crate) fn store(error: ReadError) -> CallError {
     tracing::error!(%error, "a read failed");
     CallError::refused(

@@ -38,6 +38,16 @@ struct Inner {
     run_started: Option<(RunId, u64)>,
 }
 
+/// The retained events of the active run.
+pub(crate) struct RunSoFar {
+    /// The place before the first of them.
+    pub(crate) before: u64,
+    /// How many of the run's events are no longer retained.
+    pub(crate) skipped: u64,
+    /// The events, up to the newest.
+    pub(crate) events: VecDeque<Arc<Published>>,
+}
+
 /// What a cursor finds after a place in the ring.
 pub(crate) enum Read {
     /// The next events, at least one.
@@ -179,14 +189,19 @@ impl Channel {
         ))
     }
 
-    /// Where a joiner of a run starts: the place before the run's first retained event, and how
-    /// many of its events are no longer retained. Nothing if the run is not the active one.
-    pub(crate) fn run_start(&self, run: RunId) -> Option<(u64, u64)> {
+    /// What a joiner of a run is given: the run's retained events, in one step, so that none of
+    /// them can leave the ring before the joiner reads. Nothing if the run is not the active one.
+    pub(crate) fn run_so_far(&self, run: RunId) -> Option<RunSoFar> {
         let inner = self.lock();
         let (_, started) = inner.run_started.filter(|(active, _)| *active == run)?;
         let first = inner.seq + 1 - inner.ring.len() as u64;
         let from = started.max(first);
-        Some((from - 1, from - started))
+        let skip = usize::try_from(from - first).unwrap_or(usize::MAX);
+        Some(RunSoFar {
+            before: from - 1,
+            skipped: from - started,
+            events: inner.ring.iter().skip(skip).cloned().collect(),
+        })
     }
 
     /// Wakes at every publication.

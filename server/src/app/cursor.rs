@@ -34,11 +34,17 @@ impl Cursor {
     /// A cursor that yields the events after `seq`.
     #[must_use]
     pub fn after(channel: Arc<Channel>, seq: u64) -> Self {
+        Self::replaying(channel, seq, VecDeque::new())
+    }
+
+    /// A cursor that yields `taken`, the events right after `seq`, and then those that follow.
+    #[must_use]
+    pub fn replaying(channel: Arc<Channel>, seq: u64, taken: VecDeque<Arc<Published>>) -> Self {
         let wake = WatchStream::from_changes(channel.subscribe());
         Self {
             channel,
-            seq,
-            taken: VecDeque::new(),
+            seq: seq + taken.len() as u64,
+            taken,
             wake,
             ended: false,
         }

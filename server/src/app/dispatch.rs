@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::caller::{AppCaller, check_text, store};
 use super::digest;
-use super::session_task::{Mail, NoReply};
+use super::session_mail::{Mail, NoReply};
 
 impl AppCaller {
     pub(crate) async fn dispatch_command(
@@ -102,18 +102,17 @@ impl AppCaller {
         &self,
         session: SessionId,
     ) -> Result<Capabilities, CallError> {
-        let agent = match self.context.channels.get(session) {
-            Some(channel) => channel.with_view(|view| view.record.agent.clone()),
-            None => {
-                let stored = self
-                    .context
-                    .ports
-                    .repository
-                    .session(session)
-                    .await
-                    .map_err(store)?;
-                stored.ok_or_else(CallError::no_such_session)?.record.agent
-            }
+        let agent = if let Some(channel) = self.context.channels.get(session) {
+            channel.with_view(|view| view.record.agent.clone())
+        } else {
+            let stored = self
+                .context
+                .ports
+                .repository
+                .session(session)
+                .await
+                .map_err(store)?;
+            stored.ok_or_else(CallError::no_such_session)?.record.agent
         };
         Ok(self
             .context

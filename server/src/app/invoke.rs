@@ -16,11 +16,12 @@ use sessionplane_core::domain::session::SessionRecord;
 use tokio::sync::oneshot;
 
 use super::caller::{AppCaller, Bound, check_text, store};
-use super::channel;
+use super::channel::{Channel as EventChannel, RunSoFar};
+use super::cursor::Cursor;
 use super::digest;
 use super::dispatch::{check_same, lost};
 use super::invoke_stream::{Attachment, InvokeStream};
-use super::session_task::{Mail, NoReply, Reply};
+use super::session_mail::{Mail, NoReply, Reply};
 
 /// How often an invoke looks again after another call created the session of the same name.
 const ATTEMPTS: usize = 4;
@@ -190,13 +191,9 @@ impl AppCaller {
             position,
             joined: false,
         };
-        Ok(Box::pin(InvokeStream::new(
-            channel,
-            run,
-            position.seq,
-            vec![accepted],
-            attachment,
-        )))
+        let cursor = Cursor::after(channel, position.seq);
+        let first = vec![accepted];
+        Ok(Box::pin(InvokeStream::new(cursor, run, first, attachment)))
     }
 
     /// C12: the events of the run that are retained, or its recorded terminal. Never a second run.
@@ -228,10 +225,15 @@ impl AppCaller {
             );
         if active {
             let channel = self.channel_of(session)?;
-            if let Some((from, skipped)) = channel.run_start(run) {
+            if let Some(so_far) = channel.run_so_far(run) {
+                let RunSoFar {
+                    before,
+                    skipped,
+                    events,
+                } = so_far;
                 let position = Position {
                     epoch: channel.epoch(),
-                    seq: from,
+                    seq: before,
                 };
                 let mut first = vec![InvokeEvent::Accepted {
                     session,
@@ -242,9 +244,8 @@ impl AppCaller {
                 if skipped > 0 {
                     first.push(InvokeEvent::Resumed { skipped });
                 }
-                return Ok(Box::pin(InvokeStream::new(
-                    channel, run, from, first, attachment,
-                )));
+                let cursor = Cursor::replaying(channel, before, events);
+                return Ok(Box::pin(InvokeStream::new(cursor, run, first, attachment)));
             }
         }
         self.recorded(session, run).await
@@ -291,7 +292,7 @@ impl AppCaller {
         Ok(Box::pin(stream::iter([Ok(accepted), Ok(terminal(record))])))
     }
 
-    fn channel_of(&self, session: SessionId) -> Result<Arc<channel::Channel>, CallError> {
+    fn channel_of(&self, session: SessionId) -> Result<Arc<EventChannel>, CallError> {
         self.context
             .channels
             .get(session)

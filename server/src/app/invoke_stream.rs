@@ -13,12 +13,11 @@ use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::lifecycle::{DetachCause, StreamId};
 use tokio::sync::oneshot;
 
-use super::channel::Channel;
 use super::context::Context;
 use super::cursor::Cursor;
 use super::invoke::terminal;
 use super::observation::Published;
-use super::session_task::Gone;
+use super::session_mail::Gone;
 
 /// A stream's attachment to its run. Dropping it tells the session that the caller is gone, unless
 /// the server itself ended the stream.
@@ -74,18 +73,17 @@ pub(crate) struct InvokeStream {
 }
 
 impl InvokeStream {
-    /// Yields `first`, then the projection of the run's events after `seq`.
+    /// Yields `first`, then the projection of the run's events that the cursor finds.
     pub(crate) fn new(
-        channel: Arc<Channel>,
+        cursor: Cursor,
         run: RunId,
-        seq: u64,
         first: Vec<InvokeEvent>,
         attachment: Attachment,
     ) -> Self {
         Self {
             run,
             first: first.into(),
-            cursor: Cursor::after(channel, seq),
+            cursor,
             attachment,
             over: false,
         }

@@ -143,7 +143,7 @@ impl AppCaller {
         Ok(Box::pin(Observer::open(
             self.context.clone(),
             channel,
-            request,
+            &request,
         )))
     }
 

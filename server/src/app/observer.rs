@@ -54,7 +54,7 @@ impl Observer {
     pub(crate) fn open(
         context: Arc<Context>,
         channel: Arc<Channel>,
-        request: EventsRequest,
+        request: &EventsRequest,
     ) -> Self {
         let heartbeat = context.ports.clock.sleep(context.config.heartbeat);
         let resumed = request

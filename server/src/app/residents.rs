@@ -9,7 +9,8 @@ use sessionplane_core::ports::clock::TaskHandle;
 use tokio::sync::{mpsc, watch};
 
 use super::context::Context;
-use super::session_task::{Birth, Mail, SessionTask};
+use super::session_mail::{Birth, Mail};
+use super::session_task::SessionTask;
 
 /// Mails that wait for one session at most; further callers wait in their own calls.
 const MAILBOX: usize = 256;

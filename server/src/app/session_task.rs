@@ -7,27 +7,23 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::event::{Event, EventBody};
-use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
-    self, Answer, DetachCause, DispatchFacts, Effect, Input, InvokeFacts, ReplyId, Round, Session,
-    Step, StreamId,
+    self, DetachCause, Effect, Input, ReplyId, Round, Session, Step, StreamId,
 };
-use sessionplane_core::domain::position::Position;
-use sessionplane_core::domain::session::SessionRecord;
 use sessionplane_core::domain::view::SessionView;
 use sessionplane_core::ports::clock::BoxFuture;
-use sessionplane_core::ports::engine::{EngineCommand, EngineError};
 use sessionplane_core::ports::repository::CommitError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::channel::Channel;
 use super::context::Context;
-use super::engine_host::{EngineLink, Opening, Report};
+use super::engine_host::{EngineLink, Report};
 use super::recovery;
 use super::residents::Retired;
+use super::session_mail::{Birth, Gone, Mail, NoReply, ReplyTo};
 use super::session_timers::SessionTimers;
 use super::single_flight::Flight;
 use crate::failpoint;
@@ -36,60 +32,6 @@ use crate::failpoint;
 const WAITING: usize = 256;
 /// Engine reports that are taken in one go at most.
 const BURST: usize = 64;
-
-/// How a session's task begins.
-pub(crate) enum Birth {
-    /// From its stored rows.
-    Stored(SessionId),
-    /// With the record that its first admission stores.
-    Unborn(SessionRecord),
-}
-
-/// An answer, and the stream position before the events that were told with it.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) answer: Answer,
-    pub(crate) position: Position,
-}
-
-/// Why a call got no [`Reply`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NoReply {
-    /// A session of that name or key was created by another call meanwhile.
-    NameTaken,
-    /// The commit was refused or failed: its effect is unknown to the caller.
-    Lost(String),
-}
-
-/// Where a reply goes.
-pub(crate) type ReplyTo = oneshot::Sender<Result<Reply, NoReply>>;
-/// Completes when an invoke stream is gone.
-pub(crate) type Gone = oneshot::Receiver<DetachCause>;
-
-/// What a session's task is sent.
-pub(crate) enum Mail {
-    /// Start a run.
-    Invoke {
-        facts: Box<InvokeFacts>,
-        reply: ReplyTo,
-        gone: Gone,
-        flight: Option<Flight>,
-    },
-    /// Modulate the run.
-    Dispatch {
-        facts: Box<DispatchFacts>,
-        reply: ReplyTo,
-        flight: Option<Flight>,
-    },
-    /// A further stream joins the run.
-    Attach {
-        run: RunId,
-        stream: StreamId,
-        on_disconnect: OnDisconnect,
-        reply: ReplyTo,
-        gone: Gone,
-    },
-}
 
 type Detached = BoxFuture<(RunId, StreamId, DetachCause)>;
 
@@ -101,18 +43,18 @@ struct InFlight {
 
 /// The task.
 pub(crate) struct SessionTask {
-    context: Arc<Context>,
-    session: Session,
-    channel: Arc<Channel>,
+    pub(super) context: Arc<Context>,
+    pub(super) session: Session,
+    pub(super) channel: Arc<Channel>,
     mailbox: mpsc::Receiver<Mail>,
     round: Round,
     in_flight: Option<InFlight>,
     waiting: VecDeque<Input>,
     engine_waiting: usize,
-    replies: HashMap<ReplyId, (ReplyTo, Option<Flight>)>,
+    pub(super) replies: HashMap<ReplyId, (ReplyTo, Option<Flight>)>,
     next_reply: u64,
-    engine: Option<EngineLink>,
-    timers: SessionTimers,
+    pub(super) engine: Option<EngineLink>,
+    pub(super) timers: SessionTimers,
     detached: FuturesUnordered<Detached>,
 }
 
@@ -204,7 +146,7 @@ impl SessionTask {
         let end = loop {
             let wake = self.wake().await;
             let outcome = match wake {
-                Wake::Committed(result) => self.committed(result).await,
+                Wake::Committed(result) => self.committed(result),
                 Wake::Mail(Some(mail)) => {
                     self.mail(mail);
                     Ok(())
@@ -217,10 +159,13 @@ impl SessionTask {
                     self.reports(reports);
                     Ok(())
                 }
-                Wake::Mail(None) | Wake::Idle => match self.retire() {
-                    true => Err(End::Idle),
-                    false => Ok(()),
-                },
+                Wake::Mail(None) | Wake::Idle => {
+                    if self.retire() {
+                        Err(End::Idle)
+                    } else {
+                        Ok(())
+                    }
+                }
                 Wake::Stop => Err(End::Stopping),
             };
             if let Err(end) = outcome {
@@ -379,7 +324,7 @@ impl SessionTask {
         });
     }
 
-    async fn committed(&mut self, result: Result<(), CommitError>) -> Result<(), End> {
+    fn committed(&mut self, result: Result<(), CommitError>) -> Result<(), End> {
         let Some(InFlight { round, after, .. }) = self.in_flight.take() else {
             return Ok(());
         };
@@ -426,82 +371,6 @@ impl SessionTask {
             run: self.session.run().map(|run| run.record().id),
             body,
         }]);
-    }
-
-    /// Executes effects in order. Events of one batch are published together; answers come last.
-    fn perform(&mut self, effects: Vec<Effect>) {
-        if effects.is_empty() {
-            return;
-        }
-        let position = self.channel.position();
-        let (mut events, mut answers) = (Vec::new(), Vec::new());
-        for effect in effects {
-            match effect {
-                Effect::Publish(event) => events.push(event),
-                Effect::Answer(id, answer) => answers.push((id, answer)),
-                Effect::OpenEngine(tag) => self.open_engine(tag),
-                Effect::Tell(tag, command) => self.tell(tag, command),
-                Effect::DropEngine(tag) => {
-                    if self.engine.as_ref().is_some_and(|engine| engine.tag == tag) {
-                        self.engine = None;
-                    }
-                }
-                Effect::StartTimer { tag, timer, after } => {
-                    self.timers
-                        .start(&self.context.ports.clock, tag, timer, after);
-                }
-                Effect::CancelTimer(timer) => self.timers.cancel(timer),
-                Effect::Ignored { tag, what } => {
-                    tracing::debug!(session = %self.session.id(), run = %tag.run, what, "ignored an engine report");
-                }
-            }
-        }
-        self.channel.publish(events);
-        for (id, answer) in answers {
-            failpoint::reach("session::before-answer");
-            if let Some((reply, flight)) = self.replies.remove(&id) {
-                // A caller that left does not miss its answer; its binding is kept all the same.
-                let _ = reply.send(Ok(Reply { answer, position }));
-                drop(flight);
-            }
-        }
-    }
-
-    fn open_engine(&mut self, tag: lifecycle::RunTag) {
-        failpoint::reach("session::before-engine-open");
-        let context = &self.context;
-        let engine = context.agents.engine(&self.session.record().agent);
-        let Some(run) = self.session.run() else {
-            return;
-        };
-        let (base, before_prompt) = (run.base(), run.record().first_entry.seq);
-        let opening = Opening {
-            tag,
-            engine: engine.cloned().map_err(|error| EngineError(error.message)),
-            session: self.session.id(),
-            leaf: base,
-            before_prompt: before_prompt.saturating_sub(1),
-            repository: context.ports.repository.clone(),
-            timeout: context.config.engine_open_timeout,
-        };
-        let link = EngineLink::open(
-            opening,
-            &context.ports.clock,
-            context.ports.spawner.as_ref(),
-        );
-        self.engine = Some(link);
-    }
-
-    fn tell(&mut self, tag: lifecycle::RunTag, command: EngineCommand) {
-        failpoint::reach("session::before-engine-told");
-        let told = match self.engine.as_ref().filter(|engine| engine.tag == tag) {
-            Some(engine) => engine.tell(command),
-            // Its end is already on its way to the machine.
-            None => return,
-        };
-        if let Err(error) = told {
-            tracing::debug!(session = %self.session.id(), %error, "a command met an engine that is gone");
-        }
     }
 
     /// Whether the task may go.

@@ -114,7 +114,7 @@ pub(super) async fn sweep_bindings(app: App) {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "forgot old request bindings"),
             Err(error) => {
-                tracing::warn!(%error, "request bindings could not be swept; trying again later")
+                tracing::warn!(%error, "request bindings could not be swept; trying again later");
             }
         }
     }

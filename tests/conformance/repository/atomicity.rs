@@ -53,6 +53,49 @@ pub(crate) async fn a_commit_is_visible_after_its_answer_and_whole(subject: &mut
     assert_eq!(store.holder(script.id()).await.unwrap(), None);
 }
 
+/// Commits add their records in pairs; whatever is read meanwhile comes in pairs.
+pub(crate) async fn a_reader_never_sees_half_a_commit(subject: &mut dyn Subject) {
+    let store = subject.store();
+    let mut script = Script::new(1);
+    let mut admit = script.admit(store.mint().await.unwrap(), "go");
+    admit.head.entries += 1;
+    let mut second = admit.entries[0].clone();
+    second.id.seq = 2;
+    second.parent = Some(admit.entries[0].id);
+    admit.head.leaf = Some(second.id);
+    admit.entries.push(second);
+    script.write(&*store, admit).await.unwrap();
+    let (session, run) = (script.id(), script.run_id());
+    let (done, mut writing) = tokio::sync::watch::channel(false);
+    let writer = tokio::spawn({
+        let store = subject.store();
+        async move {
+            for _ in 0..100 {
+                let mut commit = script.say(vec![said("one"), said("two")]);
+                for _ in 0..2 {
+                    let mut steer = script.steer("left");
+                    script.inputs += 1;
+                    commit.inputs.append(&mut steer.inputs);
+                }
+                script.write(&*store, commit).await.unwrap();
+            }
+            done.send_replace(true);
+        }
+    });
+    let mut newest = 0;
+    while !*writing.borrow_and_update() {
+        let inputs = store.inputs(run).await.unwrap();
+        assert_eq!(inputs.len() % 2, 0, "half a commit");
+        let entries = store.entries(session, ALL).await.unwrap().len();
+        assert_eq!(entries % 2, 0, "half a commit");
+        let head = store.session(session).await.unwrap().unwrap().head;
+        let seen = usize::try_from(head.entries).unwrap();
+        assert!(seen >= entries && entries >= newest, "time went back");
+        newest = entries;
+    }
+    writer.await.unwrap();
+}
+
 /// Nothing of a refused commit can be read, whatever it was refused for.
 pub(crate) async fn a_refused_commit_leaves_nothing(subject: &mut dyn Subject) {
     let store = subject.store();

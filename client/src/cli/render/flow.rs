@@ -19,7 +19,7 @@ const REMEMBERED: usize = 1024;
 pub(crate) struct Flow {
     /// The message and channel whose text is running.
     speaking: Option<(String, OutputChannel)>,
-    /// Messages and tool calls that were shown live, newest last.
+    /// Messages and tool calls that were shown from their beginning, newest last.
     shown: Vec<String>,
 }
 
@@ -58,9 +58,10 @@ impl Flow {
                 message,
                 channel,
                 text,
-            } => {
+            } => self.delta(message, *channel, text),
+            EventBody::MessageStarted { message } => {
                 self.remember(message);
-                self.delta(message, *channel, text)
+                Vec::new()
             }
             EventBody::ToolStarted {
                 call,
@@ -93,13 +94,18 @@ impl Flow {
             EventBody::RunStarted { .. }
             | EventBody::TurnStarted { .. }
             | EventBody::TurnFinished { .. }
-            | EventBody::MessageStarted { .. }
             | EventBody::MessageFinished { .. }
             | EventBody::ToolProgress { .. }
             | EventBody::QueueChanged { .. }
             | EventBody::InputDelivered { .. }
             | EventBody::UsageUpdated { .. } => Vec::new(),
         }
+    }
+
+    /// Events were missed: what was shown may not be whole, so that its entry is worth showing.
+    pub(crate) fn forget(&mut self) -> Vec<Piece> {
+        self.shown.clear();
+        self.pause()
     }
 
     /// Ends a running text.
@@ -242,5 +248,44 @@ mod tests {
             })
             .collect();
         insta::assert_snapshot!(said);
+    }
+
+    #[test]
+    fn an_entry_is_shown_unless_it_was_seen_from_its_beginning() {
+        let entry = Entry {
+            id: "01K00000000000000000000001-1".parse().unwrap(),
+            parent: None,
+            run: "01K00000000000000000000002".parse().unwrap(),
+            at: sessionplane_core::domain::time::Timestamp::default(),
+            body: EntryBody::Assistant {
+                message: "m1".to_owned(),
+                model: None,
+                text: BoundedText::new("the whole", 100),
+                thinking: BoundedText::default(),
+                partial: false,
+                usage: sessionplane_core::domain::usage::Usage::default(),
+            },
+        };
+        let start = EventBody::MessageStarted {
+            message: "m1".to_owned(),
+        };
+        let piece = EventBody::MessageDelta {
+            message: "m1".to_owned(),
+            channel: OutputChannel::Text,
+            text: "whole".into(),
+        };
+        let appended = EventBody::EntryAppended { entry };
+        let mut late = Flow::default();
+        late.observed(&piece);
+        assert!(
+            !late.observed(&appended).is_empty(),
+            "only its end was seen"
+        );
+        let mut flow = Flow::default();
+        flow.observed(&start);
+        flow.observed(&piece);
+        assert_eq!(flow.observed(&appended), []);
+        flow.forget();
+        assert!(!flow.observed(&appended).is_empty(), "events were missed");
     }
 }

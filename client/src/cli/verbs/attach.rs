@@ -154,7 +154,10 @@ impl Attached<'_> {
             WatchItem::Reconnecting { attempt: 1, .. }
             | WatchItem::Reconnected { .. }
             | WatchItem::Gap => {
-                let pieces = self.flow.pause();
+                let pieces = match item {
+                    WatchItem::Gap => self.flow.forget(),
+                    _ => self.flow.pause(),
+                };
                 self.screen.put_all(pieces)?;
                 if let Some(line) = event_line(item) {
                     self.screen.aside(&line)?;

@@ -10,6 +10,8 @@ use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::text::head;
 use sessionplane_core::ports::engine::{EngineError, OpenSession, Revalidation};
 
+/// How many of the newest entries are read: opening a session costs the same however long it is.
+const ENTRIES: u64 = 256;
 /// How many of the newest user texts are remembered.
 const TEXTS: usize = 8;
 /// How many bytes of each.
@@ -18,14 +20,14 @@ const TEXT_BYTES: usize = 16 * 1024;
 /// The end of the durable conversation, as far as an engine of this process needs it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Memory {
-    /// How many entries there are.
+    /// How many entries there are up to the leaf.
     pub(super) entries: u64,
     /// The newest texts that users sent, oldest first: at most eight, each cut to 16 KiB.
     pub(super) texts: VecDeque<Arc<str>>,
 }
 
 impl Memory {
-    /// Reads the session's entries from the start.
+    /// Reads the end of the session's conversation.
     ///
     /// # Errors
     /// When the transcript cannot be read, or does not advance.
@@ -33,8 +35,11 @@ impl Memory {
         let Some(leaf) = open.leaf else {
             return Ok((Self::default(), Revalidation::Current));
         };
-        let mut memory = Self::default();
-        let mut after = 0;
+        let mut memory = Self {
+            entries: leaf.seq,
+            texts: VecDeque::new(),
+        };
+        let mut after = leaf.seq.saturating_sub(ENTRIES);
         while after < leaf.seq {
             let page = open.transcript.page(after).await?;
             let Some(last) = page.last() else {
@@ -47,8 +52,8 @@ impl Memory {
                 )));
             }
             after = last.id.seq;
-            memory.entries += page.len() as u64;
-            for entry in page {
+            // What comes after the leaf is not yet part of the conversation: the run's own prompt.
+            for entry in page.iter().filter(|entry| entry.id.seq <= leaf.seq) {
                 if let EntryBody::User { text, .. } = &entry.body {
                     memory.remember(text);
                 }
@@ -64,5 +69,79 @@ impl Memory {
             self.texts.pop_front();
         }
         self.texts.push_back(head(text, TEXT_BYTES).into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use sessionplane_core::domain::entry::Entry;
+    use sessionplane_core::domain::ids::{EntryId, RunId, SessionId};
+    use sessionplane_core::domain::time::Timestamp;
+    use sessionplane_core::ports::engine::Transcript;
+
+    use super::*;
+
+    /// Pages of notices up to `last`; remembers what it was asked for.
+    struct Notices {
+        last: u64,
+        advances: bool,
+        asked: Mutex<Vec<u64>>,
+    }
+
+    fn entry(seq: u64) -> Entry {
+        let session = SessionId::mint(Timestamp::default(), 1);
+        Entry {
+            id: EntryId { session, seq },
+            parent: None,
+            run: RunId::mint(Timestamp::default(), 1),
+            at: Timestamp::default(),
+            body: EntryBody::Notice {
+                code: "note".to_owned(),
+                text: String::new(),
+            },
+        }
+    }
+
+    #[async_trait]
+    impl Transcript for Notices {
+        async fn page(&self, after: u64) -> Result<Vec<Entry>, EngineError> {
+            self.asked.lock().expect("unpoisoned").push(after);
+            let from = if self.advances { after + 1 } else { 1 };
+            Ok((from..=self.last).take(100).map(entry).collect())
+        }
+    }
+
+    async fn read(last: u64, advances: bool) -> (Result<Revalidation, EngineError>, Vec<u64>) {
+        let transcript = Arc::new(Notices {
+            last,
+            advances,
+            asked: Mutex::new(Vec::new()),
+        });
+        let open = OpenSession {
+            session: entry(1).id.session,
+            leaf: Some(entry(10_000).id),
+            transcript: transcript.clone(),
+        };
+        let read = Memory::read(&open)
+            .await
+            .map(|(_, revalidation)| revalidation);
+        let asked = transcript.asked.lock().expect("unpoisoned").clone();
+        (read, asked)
+    }
+
+    #[tokio::test]
+    async fn only_the_end_of_a_long_conversation_is_read() {
+        let (read, asked) = read(10_000, true).await;
+        assert_eq!(read, Ok(Revalidation::Current));
+        assert_eq!(asked, [9_744, 9_844, 9_944]);
+    }
+
+    #[tokio::test]
+    async fn a_conversation_that_ends_early_is_told_and_a_circle_is_refused() {
+        assert_eq!(read(9_800, true).await.0, Ok(Revalidation::Replaced));
+        assert!(read(10_000, false).await.0.is_err());
     }
 }

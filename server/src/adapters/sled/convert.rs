@@ -6,6 +6,8 @@
 mod audit;
 mod binding;
 mod entry;
+#[cfg(test)]
+mod frozen;
 mod provenance;
 mod run;
 mod session;
@@ -14,7 +16,7 @@ use sessionplane::store::v1 as form;
 use sessionplane_core::domain::ids::{EntryId, IdError, InputId, RunId, SessionId};
 
 pub(super) use entry::ChainedEntry;
-pub(super) use session::{Address, HeadRow, Meta};
+pub(super) use session::{Address, HeadRow, Meta, RoundNumber};
 
 /// What is wrong with a stored form.
 #[derive(Debug, thiserror::Error)]

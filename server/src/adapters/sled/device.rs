@@ -4,14 +4,17 @@
 //! new start, which reads it, can tell.
 
 use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::sled::{Batch, Db, IVec};
+use prost::Message as _;
 
+use super::convert::{RoundNumber, Stored as _};
 use super::inflight::{InFlight, Replaced};
 use super::round::Writes;
+use super::witness::{Acknowledged, Witness};
+use super::{frame, keys};
 use crate::failpoint;
 
 /// Where in a round a probe is asked. All of it is on the committer thread.
@@ -56,41 +59,23 @@ pub trait RoundProbe: Send + Sync {
 
 /// The database and the descriptor that it is synced through.
 pub(super) struct Device {
-    db: Db,
-    file: File,
-    inflight: Arc<InFlight>,
-    probe: Option<Arc<dyn RoundProbe>>,
-    syncs: Arc<AtomicU64>,
+    pub(super) db: Db,
+    pub(super) file: File,
+    pub(super) witness: Witness,
+    pub(super) inflight: Arc<InFlight>,
+    pub(super) probe: Option<Arc<dyn RoundProbe>>,
+    pub(super) syncs: Arc<AtomicU64>,
+    /// The store, and the newest round that is durable.
+    pub(super) durable: Acknowledged,
 }
 
 impl Device {
-    /// `path` is the data directory of `db`.
-    pub(super) fn new(
-        db: Db,
-        path: &Path,
-        inflight: Arc<InFlight>,
-        probe: Option<Arc<dyn RoundProbe>>,
-        syncs: Arc<AtomicU64>,
-    ) -> std::io::Result<Self> {
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .open(path.join("db"))?;
-        Ok(Self {
-            db,
-            file,
-            inflight,
-            probe,
-            syncs,
-        })
-    }
-
     pub(super) fn db(&self) -> &Db {
         &self.db
     }
 
     /// Makes a round durable, hidden from readers until it is.
-    pub(super) fn write(&self, writes: Writes) -> Result<(), String> {
+    pub(super) fn write(&mut self, writes: Writes) -> Result<(), String> {
         let mut batch = Batch::default();
         let mut replaced = Replaced::new();
         for (key, write) in writes {
@@ -103,35 +88,53 @@ impl Device {
         }
         self.step(RoundStep::BeforeApply)?;
         self.inflight.begin(replaced);
-        self.db
-            .apply_batch(batch)
-            .map_err(|error| said("apply", &error))?;
+        let round = self.apply(batch)?;
         self.step(RoundStep::AfterApply)?;
-        self.db.flush().map_err(|error| said("flush", &error))?;
+        self.flush()?;
         self.step(RoundStep::BeforeSync)?;
-        self.sync()?;
+        self.sync(round)?;
         self.step(RoundStep::AfterSync)?;
         self.inflight.clear();
         Ok(())
     }
 
-    /// Writes without a round: while the store is being opened and nobody reads.
-    pub(super) fn write_alone(&self, batch: Batch) -> Result<(), String> {
+    /// Writes without a round's steps: while the store is being opened and nobody reads.
+    pub(super) fn write_alone(&mut self, batch: Batch) -> Result<(), String> {
+        let round = self.apply(batch)?;
+        self.flush()?;
+        failpoint::reach("store::opening");
+        self.sync(round)?;
+        self.witness.sync().map_err(|error| said("sync", &error))
+    }
+
+    /// Applies a batch and, with it, its number.
+    fn apply(&self, mut batch: Batch) -> Result<u64, String> {
+        let round = self.durable.round + 1;
+        let payload = RoundNumber(round).form().encode_to_vec();
+        for (key, value) in frame::values(keys::round(), &payload, || 0) {
+            batch.insert(key, value);
+        }
         self.db
             .apply_batch(batch)
             .map_err(|error| said("apply", &error))?;
-        self.db.flush().map_err(|error| said("flush", &error))?;
-        failpoint::reach("store::opening");
-        self.sync()
+        Ok(round)
+    }
+
+    fn flush(&self) -> Result<(), String> {
+        let flushed = self.db.flush().map_err(|error| said("flush", &error));
+        flushed.map(drop)
     }
 
     /// sled's flush ends in the page cache; this ends on the device.
-    fn sync(&self) -> Result<(), String> {
+    fn sync(&mut self, round: u64) -> Result<(), String> {
         self.file
             .sync_data()
-            .map_err(|error| format!("sync: {error}"))?;
+            .map_err(|error| said("sync", &error))?;
         self.syncs.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        self.durable.round = round;
+        self.witness
+            .note(self.durable)
+            .map_err(|error| said("note", &error))
     }
 
     /// Lets a failpoint or the probe stop, fail or kill at a step.
@@ -147,6 +150,6 @@ impl Device {
     }
 }
 
-fn said(what: &str, error: &::sled::Error) -> String {
+fn said(what: &str, error: &impl std::error::Error) -> String {
     format!("{what}: {error}")
 }

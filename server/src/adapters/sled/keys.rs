@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 pub(super) type Key = Vec<u8>;
 
 const META: u8 = b'm';
+const ROUND: u8 = b'w';
 const SESSION: u8 = b's';
 const HEAD: u8 = b'h';
 const NAME: u8 = b'n';
@@ -39,6 +40,11 @@ fn join<const N: usize>(tag: u8, parts: [&[u8]; N]) -> Key {
 /// The store's own record.
 pub(super) fn meta() -> Key {
     vec![META]
+}
+
+/// The number of the newest round.
+pub(super) fn round() -> Key {
+    vec![ROUND]
 }
 
 /// Who a session is.
@@ -170,6 +176,7 @@ pub(super) fn describe(key: &[u8]) -> String {
     };
     let kind = match tag {
         META => return "of the store itself".to_owned(),
+        ROUND => return "of the newest round".to_owned(),
         SESSION => "session",
         HEAD => "head",
         NAME => "name",

@@ -1,5 +1,4 @@
-//! Opening the store: the lock, the format, the boot counter, and what must be in order before
-//! anything is served. Reads only what was running, never all sessions.
+//! Opening the store: its directory, its lock, its files, and why it may be refused.
 
 use std::fs::{self, File};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -7,23 +6,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::sled::{Batch, Config, Db};
-use prost::Message as _;
-use sessionplane_core::ports::lease_store::HeldLease;
-use sessionplane_core::ports::repository::ReadError;
+use ::sled::{Config, Db};
 
-use super::committer::{Counters, Direct};
-use super::convert::{Meta, Stored as _};
+use super::boot::{check_running, count_boot, durable, next_boot};
+use super::committer::Counters;
+use super::convert::Meta;
 use super::device::{Device, RoundProbe};
-use super::frame;
 use super::inflight::InFlight;
-use super::keys;
-use super::mark;
 use super::reader::Reader;
-use super::round::{decode, failed, fetch};
-
-/// The version of the stored forms that this server writes, and the highest that it reads.
-const FORMAT_VERSION: u32 = 1;
+use super::witness::Witness;
 
 /// How to open a store.
 #[derive(Clone)]
@@ -80,6 +71,20 @@ pub enum OpenError {
         /// The newest format that this server reads.
         supported: u32,
     },
+    /// The database is whole, but ends before what was acknowledged: sled gave up a part of it.
+    #[error(
+        "the data directory {path} has lost acknowledged commits: its database ends with round \
+         {found}, round {acknowledged} was acknowledged; restore a copy, or remove the file \
+         `acknowledged` in it to go on without what is lost"
+    )]
+    Lost {
+        /// The data directory.
+        path: PathBuf,
+        /// The newest round that the database has.
+        found: u64,
+        /// The newest round that was acknowledged.
+        acknowledged: u64,
+    },
     /// It is no store, or a damaged one.
     #[error("the data directory {path} is damaged: {problem}")]
     Damaged {
@@ -122,21 +127,29 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
     })?;
     let counters = Arc::new(Counters::default());
     let inflight = Arc::new(InFlight::default());
-    let device = Device::new(
-        db.clone(),
-        path,
-        Arc::clone(&inflight),
-        options.probe.clone(),
-        Arc::clone(&counters.syncs),
-    )
-    .map_err(io)?;
-    let reader = Reader::new(db.clone(), inflight);
-    let meta = guarded(path, || {
-        let meta = next_boot(path, &db, options)?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(path.join("db"))
+        .map_err(io)?;
+    let (witness, said) = Witness::open(path).map_err(io)?;
+    let reader = Reader::new(db.clone(), Arc::clone(&inflight));
+    let (device, meta) = guarded(path, || {
+        let meta = next_boot(path, &db, options.store_id)?;
+        let durable = durable(path, &db, meta, said)?;
         check_running(&db, &reader).map_err(|error| damaged(path, error.to_string()))?;
-        count_boot(path, &device, meta)
+        let mut device = Device {
+            db,
+            file,
+            witness,
+            inflight,
+            probe: options.probe.clone(),
+            syncs: Arc::clone(&counters.syncs),
+            durable,
+        };
+        count_boot(path, &mut device, meta)?;
+        Ok((device, meta))
     })?;
-    mark::write(path, &meta).map_err(io)?;
     sync_names(path).map_err(io)?;
     Ok(Opened {
         device,
@@ -163,7 +176,7 @@ fn guarded<T>(path: &Path, part: impl FnOnce() -> Result<T, OpenError>) -> Resul
     })
 }
 
-fn damaged(path: &Path, problem: String) -> OpenError {
+pub(super) fn damaged(path: &Path, problem: String) -> OpenError {
     OpenError::Damaged {
         path: path.to_owned(),
         problem,
@@ -186,74 +199,6 @@ fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
     }
 }
 
-/// The store's record as this opening will write it.
-fn next_boot(path: &Path, db: &Db, options: &StoreOptions) -> Result<Meta, OpenError> {
-    let found: Option<Meta> = fetch(&Direct(db), &keys::meta())
-        .map_err(|error: ReadError| damaged(path, error.to_string()))?;
-    check_mark(path, found.as_ref())?;
-    let Some(meta) = found else {
-        if !db.is_empty() {
-            return Err(damaged(
-                path,
-                "it has records, but not that of the store".into(),
-            ));
-        }
-        return Ok(Meta {
-            format_version: FORMAT_VERSION,
-            store_id: options.store_id,
-            boots: 1,
-        });
-    };
-    if meta.format_version > FORMAT_VERSION {
-        return Err(OpenError::Newer {
-            path: path.to_owned(),
-            found: meta.format_version,
-            supported: FORMAT_VERSION,
-        });
-    }
-    let boots = meta.boots.checked_add(1);
-    let boots = boots.ok_or_else(|| damaged(path, "its boot counter is at its end".into()))?;
-    Ok(Meta { boots, ..meta })
-}
-
-/// Refuses a database that has lost what an earlier opening had synced.
-fn check_mark(path: &Path, found: Option<&Meta>) -> Result<(), OpenError> {
-    let mark = mark::read(path).map_err(|error| damaged(path, error.to_string()))?;
-    if mark.is_none_or(|mark| mark.admits(found)) {
-        return Ok(());
-    }
-    let problem = "its database has lost records that were on the disk at the last start; restore \
-                   the directory from a copy";
-    Err(damaged(path, problem.to_owned()))
-}
-
-/// Counts the boot, before a token of it can exist.
-fn count_boot(path: &Path, device: &Device, meta: Meta) -> Result<Meta, OpenError> {
-    let mut batch = Batch::default();
-    let payload = meta.form().encode_to_vec();
-    for (key, value) in frame::values(keys::meta(), &payload, || 0) {
-        batch.insert(key, value);
-    }
-    device.write_alone(batch).map_err(|problem| OpenError::Io {
-        path: path.to_owned(),
-        problem,
-    })?;
-    Ok(meta)
-}
-
-/// Reads the leases of runs that were cut, and the ends of their conversations: those are written
-/// next.
-fn check_running(db: &Db, reader: &Reader) -> Result<(), ReadError> {
-    for record in db.scan_prefix(keys::leases()) {
-        let (key, value) = record.map_err(|error| failed(b"l", &error))?;
-        if let Some(payload) = frame::open(&Direct(db), &key, value)? {
-            let lease: HeldLease = decode(&key, &payload)?;
-            reader.check_last_entry(lease.session)?;
-        }
-    }
-    Ok(())
-}
-
 /// sled syncs neither its settings nor the directory entries of its files. Done at every opening:
 /// the one that created them may have been cut before it came here.
 fn sync_names(path: &Path) -> std::io::Result<()> {
@@ -263,5 +208,120 @@ fn sync_names(path: &Path) -> std::io::Result<()> {
     match path.canonicalize()?.parent() {
         Some(parent) => File::open(parent)?.sync_all(),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use prost::Message as _;
+    use sessionplane_core::domain::ids::{RunId, SessionId};
+    use sessionplane_core::domain::lease::LeaseToken;
+    use sessionplane_core::ports::lease_store::HeldLease;
+
+    use super::*;
+    use crate::adapters::sled::convert::Stored as _;
+    use crate::adapters::sled::{frame, keys};
+
+    type Change = Box<dyn Fn(&Db)>;
+
+    fn opened(path: &Path) -> Result<Meta, OpenError> {
+        open(path, &StoreOptions::new(7)).map(|opened| opened.meta)
+    }
+
+    fn overwrite(path: &Path, change: impl FnOnce(&Db)) {
+        let db = start(path, 1 << 20).unwrap();
+        change(&db);
+        db.flush().unwrap();
+    }
+
+    fn put(db: &Db, key: Vec<u8>, payload: &[u8]) {
+        for (key, value) in frame::values(key, payload, || 1) {
+            db.insert(key, value).unwrap();
+        }
+    }
+
+    #[test]
+    fn each_opening_is_counted_and_the_id_stays() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("deep/er");
+        for boots in 1..4 {
+            let options = StoreOptions::new(u128::from(boots));
+            let meta = open(&path, &options).unwrap().meta;
+            assert_eq!((meta.boots, meta.store_id), (boots, 1));
+        }
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "others may read it");
+    }
+
+    #[test]
+    fn a_newer_format_and_a_spent_counter_are_refused() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path();
+        let meta = opened(path).unwrap();
+        let mut write = |meta: Meta| {
+            overwrite(path, |db| {
+                put(db, keys::meta(), &meta.form().encode_to_vec())
+            });
+            opened(path)
+        };
+        let newer = write(Meta {
+            format_version: 2,
+            ..meta
+        });
+        let refused = OpenError::Newer {
+            path: path.to_owned(),
+            found: 2,
+            supported: 1,
+        };
+        assert_eq!(newer, Err(refused));
+        let spent = write(Meta {
+            boots: u32::MAX,
+            ..meta
+        });
+        assert!(matches!(spent, Err(OpenError::Damaged { .. })), "{spent:?}");
+    }
+
+    #[test]
+    fn damage_where_a_run_was_cut_is_told_at_open() {
+        let session = SessionId::from_bytes([1; 16]);
+        let changes: Vec<(&str, Change)> = vec![
+            (
+                "without a record of its own",
+                Box::new(|db| {
+                    db.remove(keys::meta()).unwrap();
+                }),
+            ),
+            (
+                "a record that is cut short",
+                Box::new(|db| {
+                    db.insert(keys::meta(), &[1, 2]).unwrap();
+                }),
+            ),
+            (
+                "a lease without a session",
+                Box::new(move |db| {
+                    let lease = HeldLease {
+                        session,
+                        run: RunId::from_bytes([2; 16]),
+                        token: LeaseToken(1),
+                    };
+                    put(db, keys::lease(session), &lease.form().encode_to_vec());
+                }),
+            ),
+            (
+                "a lease that does not parse",
+                Box::new(move |db| put(db, keys::lease(session), b"?")),
+            ),
+        ];
+        for (what, change) in changes {
+            let directory = tempfile::TempDir::new().unwrap();
+            opened(directory.path()).unwrap();
+            overwrite(directory.path(), change);
+            let refused = opened(directory.path());
+            let damaged = matches!(refused, Err(OpenError::Damaged { .. }));
+            assert!(damaged, "{what}: {refused:?}");
+        }
     }
 }

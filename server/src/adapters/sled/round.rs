@@ -220,3 +220,120 @@ impl<'a> Round<'a> {
         self.writes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::ids::{RunId, SessionId};
+    use sessionplane_core::domain::lease::LeaseToken;
+    use sessionplane_core::ports::lease_store::HeldLease;
+
+    use super::*;
+    use crate::adapters::sled::frame::MAX_PAYLOAD;
+
+    /// An empty database on a directory that lives as long as it is used.
+    fn database() -> (tempfile::TempDir, Db) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let db = ::sled::Config::new()
+            .path(directory.path())
+            .flush_every_ms(None)
+            .open()
+            .unwrap();
+        (directory, db)
+    }
+
+    fn apply(db: &Db, writes: Writes) {
+        let mut batch = ::sled::Batch::default();
+        for (key, write) in writes {
+            assert_eq!(db.get(&key).unwrap(), write.replaces, "what it replaces");
+            match write.value {
+                Some(value) => batch.insert(key, value),
+                None => batch.remove(key),
+            }
+        }
+        db.apply_batch(batch).unwrap();
+    }
+
+    fn values(db: &Db) -> usize {
+        db.iter().count()
+    }
+
+    #[test]
+    fn a_replaced_value_takes_its_pieces_with_it() {
+        let (_directory, db) = database();
+        let mut sets = PieceSets::of_boot(1);
+        for (pieces, expected) in [(3, 4), (2, 3), (0, 1), (5, 6)] {
+            let mut round = Round::new(&db, &mut sets);
+            let payload = vec![1; MAX_PAYLOAD * pieces];
+            round
+                .put_payload(b"k".to_vec(), &payload, Before::Unknown)
+                .unwrap();
+            apply(&db, round.into_writes());
+            assert_eq!(values(&db), expected, "{pieces} pieces");
+        }
+        let mut round = Round::new(&db, &mut sets);
+        let long = vec![2; MAX_PAYLOAD * 3];
+        round
+            .put_payload(b"k".to_vec(), &long, Before::Unknown)
+            .unwrap();
+        assert_eq!(frame::load(&round, b"k").unwrap(), Some(long));
+        round
+            .put_payload(b"k".to_vec(), b"short", Before::Unknown)
+            .unwrap();
+        apply(&db, round.into_writes());
+        assert_eq!(values(&db), 1, "replaced within one round");
+        let mut round = Round::new(&db, &mut sets);
+        round.delete(b"k".to_vec()).unwrap();
+        apply(&db, round.into_writes());
+        assert_eq!(values(&db), 0);
+    }
+
+    #[test]
+    fn what_fails_in_the_middle_leaves_the_round_as_it_was() {
+        let (_directory, db) = database();
+        let mut sets = PieceSets::of_boot(1);
+        let mut round = Round::new(&db, &mut sets);
+        let put = |round: &mut Round<'_>, key: &[u8], payload: &[u8]| {
+            round.put_payload(key.to_vec(), payload, Before::Unknown)
+        };
+        round
+            .attempt(|round| put(round, b"a", b"one").and_then(|()| put(round, b"b", b"one")))
+            .unwrap();
+        let failed: Result<(), _> = round.attempt(|round| {
+            put(round, b"a", b"two")?;
+            put(round, b"c", &vec![2; 3 * MAX_PAYLOAD])?;
+            round.delete(b"b".to_vec())?;
+            put(round, b"a", b"three")?;
+            Err(ReadError::Store("no".to_owned()))
+        });
+        assert!(failed.is_err());
+        apply(&db, round.into_writes());
+        assert_eq!(values(&db), 2);
+        let round = Round::new(&db, &mut sets);
+        assert_eq!(frame::load(&round, b"a").unwrap(), Some(b"one".to_vec()));
+        assert_eq!(frame::load(&round, b"b").unwrap(), Some(b"one".to_vec()));
+    }
+
+    #[test]
+    fn a_record_that_does_not_parse_is_named() {
+        let (_directory, db) = database();
+        let mut sets = PieceSets::of_boot(1);
+        let mut round = Round::new(&db, &mut sets);
+        let session = SessionId::from_bytes([1; 16]);
+        let lease = HeldLease {
+            session,
+            run: RunId::from_bytes([2; 16]),
+            token: LeaseToken(3),
+        };
+        let key = keys::lease(session);
+        round.put(key.clone(), &lease, Before::Unknown).unwrap();
+        assert_eq!(fetch::<HeldLease>(&round, &key), Ok(Some(lease)));
+        round
+            .put_payload(key.clone(), b"\x0a\x01x", Before::Unknown)
+            .unwrap();
+        let Err(ReadError::Damaged { key, problem }) = fetch::<HeldLease>(&round, &key) else {
+            panic!("it was read");
+        };
+        assert_eq!(key, format!("lease {session}"));
+        assert_eq!(problem, "session has 1 bytes, not 16");
+    }
+}

@@ -2,11 +2,11 @@
 //! goes through one directory handle that no path leads out of.
 
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, DirEntry};
 
 /// Most files that are listed.
 const MOST_FILES: usize = 20_000;
@@ -80,60 +80,74 @@ impl Folder {
     /// Lists the files. Blocks; leaves early once `stop` is set. Symbolic links are not followed.
     pub(super) fn list(&self, stop: &AtomicBool) -> io::Result<Listing> {
         let mut listing = Listing::default();
-        let mut folders = vec![(PathBuf::new(), self.root.try_clone()?, 0)];
+        let mut folders = vec![Inner {
+            path: PathBuf::from("."),
+            depth: 0,
+        }];
+        // Only the folder itself must be readable.
+        self.root.entries()?;
         let mut entered = 0;
-        while let Some((path, folder, depth)) = folders.pop() {
+        while let Some(inner) = folders.pop() {
             entered += 1;
-            if entered > MOST_FOLDERS || listing.files.len() >= MOST_FILES {
-                listing.cut = true;
-                break;
-            }
-            if stop.load(Ordering::Relaxed) {
+            listing.cut = entered > MOST_FOLDERS || listing.files.len() >= MOST_FILES;
+            if listing.cut || stop.load(Ordering::Relaxed) {
                 break;
             }
             // A folder that cannot be read, or is gone by now, is as good as empty.
-            let Ok(entries) = folder.entries() else {
-                continue;
-            };
-            for entry in entries.flatten() {
-                if listing.files.len() > MOST_FILES {
-                    break;
-                }
-                let Some(name) = entry.file_name().to_str().map(str::to_owned) else {
-                    continue;
-                };
-                let Ok(kind) = entry.file_type() else {
-                    continue;
-                };
-                let path = path.join(&name);
-                if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
-                    continue;
-                }
-                if kind.is_dir() && depth < DEEPEST && is_entered(&name) {
-                    if let Ok(inner) = entry.open_dir() {
-                        folders.push((path, inner, depth + 1));
-                    }
-                } else if kind.is_file()
-                    && is_read(&name)
-                    && let Ok(about) = entry.metadata()
-                {
-                    listing.files.push(Listed {
-                        path: slashed(&path),
-                        bytes: about.len(),
-                    });
+            if let Ok(entries) = self.root.read_dir(&inner.path) {
+                let room = MOST_FILES.saturating_sub(listing.files.len());
+                for entry in entries.flatten().take(room) {
+                    self.add(&inner, &entry, &mut listing.files, &mut folders);
                 }
             }
         }
+        listing.cut |= listing.files.len() >= MOST_FILES;
         listing.files.sort_by(|a, b| a.path.cmp(&b.path));
-        listing.cut |= listing.files.len() > MOST_FILES;
-        listing.files.truncate(MOST_FILES);
         Ok(listing)
+    }
+
+    /// Adds an entry of a folder to the files or to the folders that are still to be entered.
+    fn add(
+        &self,
+        inner: &Inner,
+        entry: &DirEntry,
+        files: &mut Vec<Listed>,
+        folders: &mut Vec<Inner>,
+    ) {
+        let name = entry.file_name();
+        let (Some(name), Ok(kind)) = (name.to_str(), entry.file_type()) else {
+            return;
+        };
+        let path = match inner.depth {
+            0 => PathBuf::from(name),
+            _ => inner.path.join(name),
+        };
+        if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
+            return;
+        }
+        if kind.is_dir() && inner.depth < DEEPEST && is_entered(name) {
+            let depth = inner.depth + 1;
+            folders.push(Inner { path, depth });
+        } else if kind.is_file()
+            && is_read(name)
+            && let Ok(about) = entry.metadata()
+        {
+            files.push(Listed {
+                path: slashed(&path),
+                bytes: about.len(),
+            });
+        }
     }
 
     /// A file's text. Blocks. `None` for what is no text, too large, hidden, or not in the folder.
     pub(super) fn read(&self, path: &str) -> Option<String> {
         let path = Path::new(path);
-        if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
+        // A path that is not plain could name a hidden file in other words.
+        let plain = path
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        let hidden = self.hidden.iter().any(|hidden| path.starts_with(hidden));
+        if hidden || !(plain || self.hidden.is_empty()) {
             return None;
         }
         // Asked before it is opened: opening a pipe would wait for somebody to write to it.
@@ -153,6 +167,12 @@ impl Folder {
         }
         String::from_utf8(bytes).ok()
     }
+}
+
+/// A folder on the way. Not opened before it is its turn: handles are few.
+struct Inner {
+    path: PathBuf,
+    depth: usize,
 }
 
 fn is_entered(name: &str) -> bool {
@@ -249,7 +269,9 @@ mod tests {
         }
         let folder = folder(at.path(), &["data"]);
         assert_eq!(paths(&folder), [".github/ci.yml", "b.md", "src/a.rs"]);
-        assert_eq!(folder.read("data/token"), None);
+        for path in ["data/token", "./data/token", "src/../data/token"] {
+            assert_eq!(folder.read(path), None, "{path} was read");
+        }
         assert_eq!(folder.read("b.md").as_deref(), Some("text"));
     }
 

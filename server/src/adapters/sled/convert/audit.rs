@@ -74,7 +74,7 @@ impl Stored for AuditActor {
     }
 }
 
-fn action_form(action: AuditAction) -> form::AuditAction {
+pub(super) fn action_form(action: AuditAction) -> form::AuditAction {
     match action {
         AuditAction::Call(Action::Observe) => form::AuditAction::Observe,
         AuditAction::Call(Action::ReadMetadata) => form::AuditAction::ReadMetadata,
@@ -90,7 +90,7 @@ fn action_form(action: AuditAction) -> form::AuditAction {
     }
 }
 
-fn action(form: form::AuditAction) -> Result<AuditAction, Unreadable> {
+pub(super) fn action(form: form::AuditAction) -> Result<AuditAction, Unreadable> {
     Ok(match form {
         form::AuditAction::Observe => AuditAction::Call(Action::Observe),
         form::AuditAction::ReadMetadata => AuditAction::Call(Action::ReadMetadata),

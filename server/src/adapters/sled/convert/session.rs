@@ -40,6 +40,20 @@ impl Stored for Meta {
     }
 }
 
+/// The number of the newest round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::adapters::sled) struct RoundNumber(pub(in crate::adapters::sled) u64);
+
+impl Stored for RoundNumber {
+    type Form = form::RoundRecord;
+    fn form(&self) -> Self::Form {
+        form::RoundRecord { number: self.0 }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self(form.number))
+    }
+}
+
 impl Stored for SessionRecord {
     type Form = form::SessionRecord;
     fn form(&self) -> Self::Form {

@@ -1,0 +1,17 @@
+//! The client against a server that plays a script: what a real server does seldom, and a network
+//! often.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a helper of a test fails the test"
+)]
+
+mod cli;
+mod fake;
+mod observing;
+mod outcomes;
+mod rejoining;
+mod relay;
+mod request_ids;
+mod wire;

@@ -1,0 +1,103 @@
+//! What must be in order before anything is served, and the counting of the boot. Reads only what
+//! was running, never all sessions.
+
+use std::path::Path;
+
+use ::sled::{Batch, Db};
+use prost::Message as _;
+use sessionplane_core::ports::lease_store::HeldLease;
+use sessionplane_core::ports::repository::ReadError;
+
+use super::committer::Direct;
+use super::convert::{Meta, RoundNumber, Stored as _};
+use super::device::Device;
+use super::open::{OpenError, damaged};
+use super::reader::Reader;
+use super::round::{decode, failed, fetch};
+use super::witness::Acknowledged;
+use super::{frame, keys};
+
+/// The version of the stored forms that this server writes, and the highest that it reads.
+const FORMAT_VERSION: u32 = 1;
+
+/// The store's record as this opening will write it.
+pub(super) fn next_boot(path: &Path, db: &Db, store_id: u128) -> Result<Meta, OpenError> {
+    let found: Option<Meta> = fetch(&Direct(db), &keys::meta())
+        .map_err(|error: ReadError| damaged(path, error.to_string()))?;
+    let Some(meta) = found else {
+        if !db.is_empty() {
+            return Err(damaged(
+                path,
+                "it has records, but not that of the store".into(),
+            ));
+        }
+        return Ok(Meta {
+            format_version: FORMAT_VERSION,
+            store_id,
+            boots: 1,
+        });
+    };
+    if meta.format_version > FORMAT_VERSION {
+        return Err(OpenError::Newer {
+            path: path.to_owned(),
+            found: meta.format_version,
+            supported: FORMAT_VERSION,
+        });
+    }
+    let boots = meta.boots.checked_add(1);
+    let boots = boots.ok_or_else(|| damaged(path, "its boot counter is at its end".into()))?;
+    Ok(Meta { boots, ..meta })
+}
+
+/// The newest round of the database, if it is not behind what was acknowledged.
+pub(super) fn durable(
+    path: &Path,
+    db: &Db,
+    meta: Meta,
+    said: Option<Acknowledged>,
+) -> Result<Acknowledged, OpenError> {
+    let newest: Option<RoundNumber> = fetch(&Direct(db), &keys::round())
+        .map_err(|error: ReadError| damaged(path, error.to_string()))?;
+    let found = Acknowledged {
+        store_id: meta.store_id,
+        round: newest.map_or(0, |RoundNumber(number)| number),
+    };
+    match said {
+        Some(said) if said.round > found.round => Err(OpenError::Lost {
+            path: path.to_owned(),
+            found: found.round,
+            acknowledged: said.round,
+        }),
+        Some(said) if said.store_id != found.store_id => {
+            let problem = "its file `acknowledged` belongs to another store";
+            Err(damaged(path, problem.to_owned()))
+        }
+        _ => Ok(found),
+    }
+}
+
+/// Counts the boot, before a token of it can exist.
+pub(super) fn count_boot(path: &Path, device: &mut Device, meta: Meta) -> Result<(), OpenError> {
+    let mut batch = Batch::default();
+    let payload = meta.form().encode_to_vec();
+    for (key, value) in frame::values(keys::meta(), &payload, || 0) {
+        batch.insert(key, value);
+    }
+    device.write_alone(batch).map_err(|problem| OpenError::Io {
+        path: path.to_owned(),
+        problem,
+    })
+}
+
+/// Reads the leases of runs that were cut, and the ends of their conversations: those are written
+/// next.
+pub(super) fn check_running(db: &Db, reader: &Reader) -> Result<(), ReadError> {
+    for record in db.scan_prefix(keys::leases()) {
+        let (key, value) = record.map_err(|error| failed(b"l", &error))?;
+        if let Some(payload) = frame::open(&Direct(db), &key, value)? {
+            let lease: HeldLease = decode(&key, &payload)?;
+            reader.check_last_entry(lease.session)?;
+        }
+    }
+    Ok(())
+}

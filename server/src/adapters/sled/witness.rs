@@ -1,0 +1,105 @@
+//! A second witness of what was acknowledged: a small file beside the database that names the last
+//! synced round.
+//!
+//! sled takes the first record of its log that does not check for the end of a torn write, and goes
+//! on from before it. After a damage in the middle that is a silent step back behind acknowledged
+//! rounds. The file is written after each sync and before the answers, and never synced itself:
+//! after a power loss it may be older than the database, never newer. So a database behind it has
+//! lost something. What a round holds must never enter.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// The file's name in the data directory.
+pub(super) const FILE: &str = "acknowledged";
+const LENGTH: usize = 28;
+
+/// What the file says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Acknowledged {
+    /// The store.
+    pub(super) store_id: u128,
+    /// The newest round that was synced.
+    pub(super) round: u64,
+}
+
+impl Acknowledged {
+    fn to_bytes(self) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        bytes[..16].copy_from_slice(&self.store_id.to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.round.to_be_bytes());
+        let sum = crc32fast::hash(&bytes[..24]);
+        bytes[24..].copy_from_slice(&sum.to_be_bytes());
+        bytes
+    }
+
+    /// `None` for anything but a whole file: a torn write says nothing.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (id, rest) = bytes.split_first_chunk()?;
+        let (round, _) = rest.split_first_chunk()?;
+        let found = Self {
+            store_id: u128::from_be_bytes(*id),
+            round: u64::from_be_bytes(*round),
+        };
+        (found.to_bytes() == bytes).then_some(found)
+    }
+}
+
+/// The opened file.
+pub(super) struct Witness(File);
+
+impl Witness {
+    /// Opens the file, creating it if there is none, and reads what it says.
+    pub(super) fn open(path: &Path) -> io::Result<(Self, Option<Acknowledged>)> {
+        let path = path.join(FILE);
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)?;
+        let said = Acknowledged::from_bytes(&std::fs::read(&path)?);
+        Ok((Self(file), said))
+    }
+
+    /// Notes that a round is synced.
+    pub(super) fn note(&self, acknowledged: Acknowledged) -> io::Result<()> {
+        self.0.write_all_at(&acknowledged.to_bytes(), 0)
+    }
+
+    /// Makes the file itself durable; its content may lag, its existence not.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_note_is_read_back_and_a_torn_one_says_nothing() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let (witness, said) = Witness::open(directory.path()).unwrap();
+        assert_eq!(said, None);
+        let note = |round| Acknowledged { store_id: 7, round };
+        witness.note(note(1)).unwrap();
+        witness.note(note(300)).unwrap();
+        witness.sync().unwrap();
+        let (_, said) = Witness::open(directory.path()).unwrap();
+        assert_eq!(said, Some(note(300)));
+
+        let file = directory.path().join(FILE);
+        let whole = std::fs::read(&file).unwrap();
+        for damaged in [
+            &whole[..LENGTH - 1],
+            &[0; LENGTH],
+            &[&whole[..], b"x"].concat(),
+        ] {
+            std::fs::write(&file, damaged).unwrap();
+            assert_eq!(Witness::open(directory.path()).unwrap().1, None);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The acting half of a session's task: what the machine decided is done here, in order.
+
+use sessionplane_core::domain::lifecycle::{Effect, RunTag};
+use sessionplane_core::ports::engine::{EngineCommand, EngineError};
+
+use crate::failpoint;
+
+use super::engine_host::{EngineLink, Opening};
+use super::session_mail::Reply;
+use super::session_task::SessionTask;
+
+impl SessionTask {
+    /// Executes effects in order. Events of one batch are published together; answers come last.
+    pub(super) fn perform(&mut self, effects: Vec<Effect>) {
+        if effects.is_empty() {
+            return;
+        }
+        let position = self.channel.position();
+        let (mut events, mut answers) = (Vec::new(), Vec::new());
+        for effect in effects {
+            match effect {
+                Effect::Publish(event) => events.push(event),
+                Effect::Answer(id, answer) => answers.push((id, answer)),
+                Effect::OpenEngine(tag) => self.open_engine(tag),
+                Effect::Tell(tag, command) => self.tell(tag, command),
+                Effect::DropEngine(tag) => {
+                    if self.engine.as_ref().is_some_and(|engine| engine.tag == tag) {
+                        self.engine = None;
+                    }
+                }
+                Effect::StartTimer { tag, timer, after } => {
+                    self.timers
+                        .start(&self.context.ports.clock, tag, timer, after);
+                }
+                Effect::CancelTimer(timer) => self.timers.cancel(timer),
+                Effect::Ignored { tag, what } => {
+                    tracing::debug!(session = %self.session.id(), run = %tag.run, what, "ignored an engine report");
+                }
+            }
+        }
+        self.channel.publish(events);
+        for (id, answer) in answers {
+            failpoint::reach("session::before-answer");
+            if let Some((reply, flight)) = self.replies.remove(&id) {
+                // A caller that left does not miss its answer; its binding is kept all the same.
+                let _ = reply.send(Ok(Reply { answer, position }));
+                drop(flight);
+            }
+        }
+    }
+
+    fn open_engine(&mut self, tag: RunTag) {
+        failpoint::reach("session::before-engine-open");
+        let context = &self.context;
+        let engine = context.agents.engine(&self.session.record().agent);
+        let Some(run) = self.session.run() else {
+            return;
+        };
+        let (base, before_prompt) = (run.base(), run.record().first_entry.seq);
+        let opening = Opening {
+            tag,
+            engine: engine.cloned().map_err(|error| EngineError(error.message)),
+            session: self.session.id(),
+            leaf: base,
+            before_prompt: before_prompt.saturating_sub(1),
+            repository: context.ports.repository.clone(),
+            timeout: context.config.engine_open_timeout,
+        };
+        let link = EngineLink::open(
+            opening,
+            &context.ports.clock,
+            context.ports.spawner.as_ref(),
+        );
+        self.engine = Some(link);
+    }
+
+    fn tell(&mut self, tag: RunTag, command: EngineCommand) {
+        failpoint::reach("session::before-engine-told");
+        let told = match self.engine.as_ref().filter(|engine| engine.tag == tag) {
+            Some(engine) => engine.tell(command),
+            // Its end is already on its way to the machine.
+            None => return,
+        };
+        if let Err(error) = told {
+            tracing::debug!(session = %self.session.id(), %error, "a command met an engine that is gone");
+        }
+    }
+}

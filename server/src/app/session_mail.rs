@@ -1,0 +1,66 @@
+//! What a session's task is sent, and what it answers.
+
+use sessionplane_core::contract::OnDisconnect;
+use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::lifecycle::{
+    Answer, DetachCause, DispatchFacts, InvokeFacts, StreamId,
+};
+use sessionplane_core::domain::position::Position;
+use sessionplane_core::domain::session::SessionRecord;
+use tokio::sync::oneshot;
+
+use super::single_flight::Flight;
+
+/// How a session's task begins.
+pub(crate) enum Birth {
+    /// From its stored rows.
+    Stored(SessionId),
+    /// With the record that its first admission stores.
+    Unborn(SessionRecord),
+}
+
+/// An answer, and the stream position before the events that were told with it.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) answer: Answer,
+    pub(crate) position: Position,
+}
+
+/// Why a call got no [`Reply`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoReply {
+    /// A session of that name or key was created by another call meanwhile.
+    NameTaken,
+    /// The commit was refused or failed: its effect is unknown to the caller.
+    Lost(String),
+}
+
+/// Where a reply goes.
+pub(crate) type ReplyTo = oneshot::Sender<Result<Reply, NoReply>>;
+/// Completes when an invoke stream is gone.
+pub(crate) type Gone = oneshot::Receiver<DetachCause>;
+
+/// What a session's task is sent.
+pub(crate) enum Mail {
+    /// Start a run.
+    Invoke {
+        facts: Box<InvokeFacts>,
+        reply: ReplyTo,
+        gone: Gone,
+        flight: Option<Flight>,
+    },
+    /// Modulate the run.
+    Dispatch {
+        facts: Box<DispatchFacts>,
+        reply: ReplyTo,
+        flight: Option<Flight>,
+    },
+    /// A further stream joins the run.
+    Attach {
+        run: RunId,
+        stream: StreamId,
+        on_disconnect: OnDisconnect,
+        reply: ReplyTo,
+        gone: Gone,
+    },
+}
