@@ -1,4 +1,5 @@
-//! The contract conformance suite in process: the application over a memory store.
+//! The contract conformance suite, twice: in process over a memory store, and through the Rust client
+//! over a real server and a durable store. Local and remote are isomorphic.
 #![cfg(test)]
 
 #[path = "contract/agents.rs"]
@@ -7,9 +8,13 @@ mod agents;
 mod gate;
 #[path = "contract/house.rs"]
 mod house;
+#[path = "contract/remote.rs"]
+mod remote;
 #[path = "conformance/contract.rs"]
 mod suite;
 
 use house::InProcess;
+use remote::OverTheWire;
 
 contract_conformance!(in_process, InProcess);
+contract_conformance!(over_the_wire, OverTheWire);

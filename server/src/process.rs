@@ -175,7 +175,11 @@ async fn serve(
     let sweeper = wiring::sweep_bindings(app.clone());
     tokio::pin!(sweeper);
     let ended = {
-        let face = server.serve(listener, shutdown);
+        let drained = async {
+            shutdown.await;
+            app.drain();
+        };
+        let face = server.serve(listener, drained);
         tokio::pin!(face);
         tokio::select! {
             stopped = &mut face => stopped.map(|stopped| {

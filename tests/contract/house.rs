@@ -10,6 +10,8 @@ use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::Engine;
+use sessionplane_core::ports::lease_store::LeaseStore;
+use sessionplane_core::ports::repository::Repository;
 use sessionplane_server::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use sessionplane_server::adapters::engine::hostile::{HostileEngine, HostileOptions};
 use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
@@ -165,7 +167,9 @@ impl World for House {
     }
 }
 
-fn ports(store: Arc<MemoryStore>) -> (Ports, CancellationToken) {
+pub(crate) fn ports<S: Repository + LeaseStore + 'static>(
+    store: Arc<S>,
+) -> (Ports, CancellationToken) {
     let life = CancellationToken::new();
     let spawner = Mortal {
         inner: TokioSpawner::current(),
@@ -182,7 +186,7 @@ fn ports(store: Arc<MemoryStore>) -> (Ports, CancellationToken) {
     (ports, life)
 }
 
-fn agents(ports: &Ports) -> AgentCatalog {
+pub(crate) fn agents(ports: &Ports) -> AgentCatalog {
     let name = |name: &str| AgentName::parse(name).expect("an agent's name");
     let (clock, spawner) = (&ports.clock, &ports.spawner);
     let scripted = || ScriptedEngine::new(clock.clone(), spawner.clone());

@@ -295,7 +295,7 @@ fn state() -> SessionState {
         created_at: AT,
     };
     SessionState {
-        view: SessionView::unborn(record),
+        view: SessionView::unborn(record.identity()),
         position: Position { epoch: 1, seq: 0 },
     }
 }

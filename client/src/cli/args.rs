@@ -129,6 +129,16 @@ pub(crate) enum Verb {
     Version,
 }
 
+impl Verb {
+    /// Whether the verb is one call that changes something, and that can be repeated by its id.
+    pub(crate) fn writes(&self) -> bool {
+        matches!(
+            self,
+            Self::Invoke(_) | Self::Steer(_) | Self::FollowUp(_) | Self::Abort(_)
+        )
+    }
+}
+
 /// One session.
 #[derive(Args, Debug)]
 pub(crate) struct SessionArgs {

@@ -58,23 +58,21 @@ fn started(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit, St
 }
 
 async fn timed(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit, Stop> {
-    let timeout = globals.timeout;
+    let (timeout, writes) = (globals.timeout, verb.writes());
     let context = Context::new(globals)?;
     let run = verbs::run(verb, &context, screen);
     let Some(timeout) = timeout else {
         return run.await;
     };
-    match tokio::time::timeout(timeout, run).await {
-        Ok(end) => end,
-        Err(_) => Err(Stop::failed(
-            Exit::Unknown,
-            format!(
-                "no outcome within {timeout:?}\n  \
-                 find out: the same command with --request-id {}",
-                context.request_id
-            ),
-        )),
+    if let Ok(end) = tokio::time::timeout(timeout, run).await {
+        return end;
     }
+    let mut words = format!("no outcome within {timeout:?}");
+    if writes {
+        words.push_str("\n  find out: the same command with --request-id ");
+        words.push_str(context.request_id.as_str());
+    }
+    Err(Stop::failed(Exit::Unknown, words))
 }
 
 /// Tells how it ended. What cannot be told is not told.

@@ -4,7 +4,7 @@ use std::future::pending;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Counts no press that nobody waited for at the time: they are kept until asked for.
+/// A listener from its making on: a press that came before it was asked for is told then.
 pub(crate) struct Interrupts(Option<Signal>);
 
 impl Interrupts {

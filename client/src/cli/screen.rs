@@ -42,9 +42,8 @@ pub(crate) struct Screen {
 impl Screen {
     /// The process's own outputs.
     pub(crate) fn of_process(no_color: bool) -> Self {
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let colour = !no_color && !set("NO_COLOR") && !dumb;
+        let variable = |name| std::env::var(name).unwrap_or_default();
+        let colour = !no_color && wants_colour(&variable("NO_COLOR"), &variable("TERM"));
         let (out, err) = (io::stdout(), io::stderr());
         let (out_is, err_is) = (out.is_terminal(), err.is_terminal());
         Self::new(
@@ -168,6 +167,12 @@ impl Screen {
     }
 }
 
+/// Whether the environment allows colour: a `NO_COLOR` that is not empty forbids it, whatever it
+/// says.
+fn wants_colour(no_color: &str, term: &str) -> bool {
+    no_color.is_empty() && term != "dumb"
+}
+
 impl Side {
     fn new(writer: Box<dyn Write + Send>, is_terminal: bool, colour: bool) -> Self {
         Self {
@@ -268,6 +273,17 @@ pub(crate) mod tests {
             (out.text().as_str(), err.text().as_str()),
             ("half done\n", "* tool\n")
         );
+    }
+
+    #[test]
+    fn no_color_is_honoured() {
+        assert!(wants_colour("", "xterm"));
+        assert!(!wants_colour("1", "xterm"));
+        assert!(!wants_colour("0", "xterm"));
+        assert!(!wants_colour("", "dumb"));
+        let (mut screen, paper) = terminal(false);
+        screen.put(&aside("plain\n")).unwrap();
+        assert_eq!(paper.text(), "plain\n");
     }
 
     #[test]

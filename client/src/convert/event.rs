@@ -81,6 +81,7 @@ fn body(payload: Payload) -> Result<Option<EventBody>, Malformed> {
         },
         Payload::UsageUpdated(updated) => EventBody::UsageUpdated {
             usage: usage::read(updated.usage),
+            session: usage::read(updated.session_usage),
         },
         Payload::ServingError(lost) => EventBody::ServingError {
             reason: lost.reason,

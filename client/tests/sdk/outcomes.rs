@@ -187,10 +187,11 @@ async fn c02_a_deadline_without_an_answer_is_unknown() {
 
 #[tokio::test]
 async fn c02_nobody_listening_is_unknown_and_names_the_cause() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
-    let client = client_of(&format!("http://{address}"));
+    // A socket that nobody serves, unlike a port, cannot be taken by a neighbouring test.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gone.sock");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let client = client_of(&format!("unix:{}", path.display()));
     let error = soon(client.dispatch(steer(), CallOptions::default()))
         .await
         .unwrap_err();

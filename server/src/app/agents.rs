@@ -7,6 +7,9 @@ use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::AgentName;
 use sessionplane_core::ports::engine::Engine;
 
+/// Agents that a refusal names at most.
+const NAMED: usize = 10;
+
 /// Agents by name, one of them the default.
 #[derive(Clone)]
 pub struct AgentCatalog {
@@ -48,10 +51,19 @@ impl AgentCatalog {
     /// When no agent of that name is configured; the message lists those that are.
     pub fn engine(&self, name: &AgentName) -> Result<&Arc<dyn Engine>, CallError> {
         self.agents.get(name).ok_or_else(|| {
-            let known: Vec<&str> = self.names().map(AgentName::as_str).collect();
+            let others = self.names().filter(|other| **other != self.default);
+            let named: Vec<&str> = std::iter::once(&self.default)
+                .chain(others)
+                .take(NAMED)
+                .map(AgentName::as_str)
+                .collect();
+            let rest = match self.agents.len().saturating_sub(named.len()) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
             let message = format!(
-                "no agent \"{name}\" is configured; configured are: {}",
-                known.join(", ")
+                "no agent \"{name}\" is configured; configured are: {}{rest}",
+                named.join(", ")
             );
             CallError::refused(Reason::NoSuchAgent, message)
         })

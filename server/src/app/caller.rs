@@ -93,7 +93,7 @@ impl AppCaller {
         if let SessionRef::Id(id) = session
             && let Some(channel) = self.context.channels.get(*id)
         {
-            let mine = channel.with_view(|view| view.record.tenant == self.principal().tenant);
+            let mine = *channel.tenant() == self.principal().tenant;
             return Ok(mine.then_some(*id));
         }
         let tenant = &self.principal().tenant;

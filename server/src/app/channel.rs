@@ -7,8 +7,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope};
-use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::ids::{RunId, SessionId, TenantId};
 use sessionplane_core::domain::position::Position;
+use sessionplane_core::domain::session::SessionRecord;
 use sessionplane_core::domain::view::SessionView;
 use sessionplane_core::ports::lease_store::LeaseStore;
 use sessionplane_core::ports::repository::{ReadError, Repository};
@@ -20,6 +21,7 @@ use super::observation::Published;
 /// One session's channel.
 pub struct Channel {
     session: SessionId,
+    tenant: TenantId,
     epoch: u64,
     ring_events: usize,
     ring_bytes: usize,
@@ -59,7 +61,7 @@ pub(crate) enum Read {
 }
 
 impl Channel {
-    fn new(session: SessionId, epoch: u64, view: SessionView, config: &AppConfig) -> Self {
+    fn new(record: &SessionRecord, epoch: u64, view: SessionView, config: &AppConfig) -> Self {
         let inner = Inner {
             seq: 0,
             ring: VecDeque::new(),
@@ -68,7 +70,8 @@ impl Channel {
             run_started: None,
         };
         Self {
-            session,
+            session: record.id,
+            tenant: record.tenant.clone(),
             epoch,
             ring_events: config.ring_events.max(1),
             ring_bytes: config.ring_bytes,
@@ -144,6 +147,12 @@ impl Channel {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// The tenant that the session belongs to.
+    #[must_use]
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
     }
 
     /// The session.
@@ -276,7 +285,12 @@ impl Channels {
                 return Ok(None);
             };
             let epoch = leases.mint().await?.0;
-            let made = Channel::new(session, epoch, SessionView::dormant(&stored), &self.config);
+            let made = Channel::new(
+                &stored.record,
+                epoch,
+                SessionView::dormant(&stored),
+                &self.config,
+            );
             let mut table = self.lock();
             if table.evictions == evictions {
                 return Ok(Some(self.insert(&mut table, made)));
@@ -285,8 +299,13 @@ impl Channels {
     }
 
     /// The channel of a session that is about to be created.
-    pub(crate) fn unborn(&self, view: SessionView, epoch: u64) -> Arc<Channel> {
-        let made = Channel::new(view.record.id, epoch, view, &self.config);
+    pub(crate) fn unborn(&self, record: &SessionRecord, epoch: u64) -> Arc<Channel> {
+        let made = Channel::new(
+            record,
+            epoch,
+            SessionView::unborn(record.identity()),
+            &self.config,
+        );
         self.insert(&mut self.lock(), made)
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Context {
     pub(crate) channels: Channels,
     pub(crate) residents: Residents,
     pub(crate) flights: SingleFlight,
+    /// The faces are being stopped: a stream that ends from here on was ended by the server.
+    pub(crate) draining: CancellationToken,
     pub(crate) stopping: CancellationToken,
     next_stream: AtomicU64,
 }
@@ -67,6 +69,7 @@ impl App {
             channels: Channels::new(config),
             residents: Residents::default(),
             flights: SingleFlight::default(),
+            draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
             next_stream: AtomicU64::new(1),
             ports,
@@ -103,9 +106,16 @@ impl App {
         ports.repository.sweep_bindings(before, max).await
     }
 
+    /// Says that the faces are about to end their streams: that is no cancellation of the runs
+    /// behind them (C13). Call it before the faces are stopped.
+    pub fn drain(&self) {
+        self.context.draining.cancel();
+    }
+
     /// Stops every session's task and waits until all have left. Runs that are still active stay
     /// unsettled in the store; the next start settles them as interrupted.
     pub async fn stop(&self) {
+        self.context.draining.cancel();
         self.context.stopping.cancel();
         self.context.residents.drained().await;
     }

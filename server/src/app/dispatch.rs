@@ -103,7 +103,7 @@ impl AppCaller {
         session: SessionId,
     ) -> Result<Capabilities, CallError> {
         let agent = if let Some(channel) = self.context.channels.get(session) {
-            channel.with_view(|view| view.record.agent.clone())
+            channel.with_view(|view| view.session.agent.clone())
         } else {
             let stored = self
                 .context

@@ -50,7 +50,7 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        let server = self.server_ended || self.context.stopping.is_cancelled();
+        let server = self.server_ended || self.context.draining.is_cancelled();
         let cause = if server {
             DetachCause::ServerEnded
         } else {

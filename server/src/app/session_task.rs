@@ -13,7 +13,6 @@ use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
     self, DetachCause, Effect, Input, ReplyId, Round, Session, Step, StreamId,
 };
-use sessionplane_core::domain::view::SessionView;
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::CommitError;
 use tokio::sync::mpsc;
@@ -107,9 +106,7 @@ impl SessionTask {
                     .await
                     .map_err(|error| error.to_string())?
                     .0;
-                let channel = context
-                    .channels
-                    .unborn(SessionView::unborn(record.clone()), epoch);
+                let channel = context.channels.unborn(&record, epoch);
                 (Session::unborn(record, limits), channel)
             }
             Birth::Stored(id) => {

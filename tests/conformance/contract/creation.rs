@@ -20,15 +20,15 @@ pub(crate) async fn c14_an_invoke_creates_by_name_and_by_key(worlds: &dyn Worlds
         let session = run.session;
         run.finish().await;
         let view = desk.state().await.view;
-        assert_eq!(view.record.id, session);
-        assert_eq!(view.record.agent.as_str(), "scripted", "the default agent");
+        assert_eq!(view.session.id, session);
+        assert_eq!(view.session.agent.as_str(), "scripted", "the default agent");
         // By its id it is the same session, also for must_exist and whatever agent is named.
         let by_id = Desk::at(&world, SessionRef::Id(session));
         let ask = Ask::new("say \"y\"").must_exist().agent("no-steering");
         let run = record(&by_id.run(ask).await);
         assert_eq!((run.session, run.agent.as_str()), (session, "scripted"));
     }
-    let named = Desk::new(&world, "by-name").state().await.view.record;
+    let named = Desk::new(&world, "by-name").state().await.view.session;
     assert_eq!(
         named.name.map(|name| name.to_string()),
         Some("by-name".to_owned())

@@ -99,10 +99,10 @@ pub(crate) async fn a_reader_never_sees_half_a_commit(subject: &mut dyn Subject)
 /// Nothing of a refused commit can be read, whatever it was refused for.
 pub(crate) async fn a_refused_commit_leaves_nothing(subject: &mut dyn Subject) {
     let store = subject.store();
-    let mut taken = Script::new(1).named("fix");
+    let mut first = Script::new(1).named("fix");
     let token = store.mint().await.unwrap();
-    let admit = taken.admit(token, "go");
-    taken.write(&*store, admit).await.unwrap();
+    let admit = first.admit(token, "go");
+    first.write(&*store, admit).await.unwrap();
 
     let script = Script::new(2).named("fix").keyed("K-2");
     let token = store.mint().await.unwrap();

@@ -98,8 +98,8 @@ pub(crate) async fn a_held_session_is_not_taken_by_another(subject: &mut dyn Sub
     let store = subject.store();
     let mut holder = running(&*store, 1).await;
     let token = store.mint().await.unwrap();
-    let taken = store.commit(holder.admit(token, "me too")).await;
-    assert_eq!(taken, fenced(Some(holder.token)));
+    let refused = store.commit(holder.admit(token, "me too")).await;
+    assert_eq!(refused, fenced(Some(holder.token)));
     let recovered = store.commit(holder.recover(token)).await;
     assert_eq!(recovered, fenced(Some(holder.token)));
     let settle = holder.settle();

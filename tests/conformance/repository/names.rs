@@ -83,10 +83,10 @@ pub(crate) async fn addresses_resolve_in_their_tenant_only(subject: &mut dyn Sub
         create(&*store, &script).await.unwrap();
     }
     for (tenant, own, other) in [("acme", 1, 2), ("globex", 2, 1)] {
+        let by_id = SessionRef::Id(session_id(own));
         let own = Some(session_id(own));
         assert_eq!(resolve(&*store, tenant, &name("fix")).await, own);
         assert_eq!(resolve(&*store, tenant, &key("K")).await, own);
-        let by_id = SessionRef::Id(own.unwrap());
         assert_eq!(resolve(&*store, tenant, &by_id).await, own);
         let other = SessionRef::Id(session_id(other));
         assert_eq!(resolve(&*store, tenant, &other).await, None);

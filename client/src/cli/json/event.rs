@@ -183,7 +183,12 @@ fn payload(body: &EventBody) -> Value {
             reason,
         } => retry(*attempt, *max_attempts, *delay, reason),
         EventBody::EntryAppended { entry: appended } => json!({ "entry": entry(appended) }),
-        EventBody::UsageUpdated { usage: used } => json!({ "usage": usage(used) }),
+        EventBody::UsageUpdated {
+            usage: used,
+            session,
+        } => {
+            json!({ "usage": usage(used), "session_usage": usage(session) })
+        }
         EventBody::ServingError { reason } => json!({ "reason": reason }),
         EventBody::QueueChanged { .. }
         | EventBody::InputDelivered { .. }

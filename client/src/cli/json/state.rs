@@ -11,10 +11,10 @@ use super::field::{maybe, origin, position, text, time, usage};
 pub(crate) fn state(state: &SessionState) -> Value {
     let view = &state.view;
     json!({
-        "session_id": text(view.record.id),
-        "name": maybe(view.record.name.as_ref()),
-        "external_key": maybe(view.record.external_key.as_ref()),
-        "agent": text(&view.record.agent),
+        "session_id": text(view.session.id),
+        "name": maybe(view.session.name.as_ref()),
+        "external_key": maybe(view.session.external_key.as_ref()),
+        "agent": text(&view.session.agent),
         "status": view.status().as_str(),
         "active_run_id": maybe(view.active_run),
         "last_run": view.last_run.as_ref().map(last_run),

@@ -15,8 +15,8 @@ pub(crate) fn event_line(item: &WatchItem) -> Option<String> {
         WatchItem::Subscribed { session, epoch } => {
             format!("subscribed to {session}, epoch {epoch}")
         }
-        WatchItem::Reconnecting { delay, error, .. } => {
-            format!("connection lost, trying again in {}: {error}", age(*delay))
+        WatchItem::Reconnecting { error, .. } => {
+            format!("connection lost ({error}), reconnecting")
         }
         WatchItem::Reconnected { resumed: true } => "reconnected, nothing was missed".to_owned(),
         WatchItem::Reconnected { resumed: false } => "reconnected".to_owned(),
@@ -72,7 +72,7 @@ fn words(body: &EventBody) -> String {
         EventBody::InputDiscarded { input, cause } => format!("{input}: {}", cause.as_str()),
         EventBody::RetryScheduled { delay, reason, .. } => format!("in {}: {reason}", age(*delay)),
         EventBody::EntryAppended { entry } => format!("{} {}", entry.id.seq, entry.body.kind()),
-        EventBody::UsageUpdated { usage } => usage_words(usage).unwrap_or_default(),
+        EventBody::UsageUpdated { usage, .. } => usage_words(usage).unwrap_or_default(),
         EventBody::ServingError { reason } => reason.clone(),
     }
 }

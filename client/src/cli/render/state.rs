@@ -13,7 +13,7 @@ use crate::cli::visible;
 /// A session's state, one fact a line.
 pub(crate) fn state_lines(state: &SessionState) -> Vec<String> {
     let view = &state.view;
-    let record = &view.record;
+    let record = &view.session;
     let mut lines = vec![format!("session   {}", record.id)];
     if let Some(name) = &record.name {
         lines.push(format!("name      {name}"));
@@ -50,7 +50,7 @@ pub(crate) fn state_lines(state: &SessionState) -> Vec<String> {
 
 /// What a session is doing, in one line.
 pub(crate) fn summary(view: &SessionView) -> String {
-    let record = &view.record;
+    let record = &view.session;
     let name = match (&record.name, &record.external_key) {
         (Some(name), _) => name.to_string(),
         (None, Some(key)) => format!("key:{}", visible::line(key.as_str())),

@@ -58,7 +58,7 @@ pub(super) async fn run(
 /// The entry after which only the last `count` come.
 fn before_the_last(state: &SessionState, count: u32) -> Option<EntryId> {
     let seq = state.view.entries.checked_sub(u64::from(count))?;
-    let session = state.view.record.id;
+    let session = state.view.session.id;
     (seq > 0).then_some(EntryId { session, seq })
 }
 

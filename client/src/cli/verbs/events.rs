@@ -61,7 +61,7 @@ async fn newest_entry(
         .get_state(session.clone(), None, context.call());
     let view = state.await?.view;
     Ok((view.entries > 0).then_some(EntryId {
-        session: view.record.id,
+        session: view.session.id,
         seq: view.entries,
     }))
 }

@@ -206,6 +206,8 @@ pub enum EventBody {
     UsageUpdated {
         /// The running total of the run.
         usage: Usage,
+        /// The running total of the session, this run included.
+        session: Usage,
     },
     /// This face lost the session's owner; the stream ends.
     ServingError {

@@ -23,6 +23,32 @@ pub struct SessionRecord {
     pub created_at: Timestamp,
 }
 
+impl SessionRecord {
+    /// What an observer may know of it.
+    #[must_use]
+    pub fn identity(&self) -> SessionIdentity {
+        SessionIdentity {
+            id: self.id,
+            name: self.name.clone(),
+            external_key: self.external_key.clone(),
+            agent: self.agent.clone(),
+        }
+    }
+}
+
+/// Who a session is, as observers see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionIdentity {
+    /// Its opaque id.
+    pub id: SessionId,
+    /// Its name, unique in the tenant.
+    pub name: Option<SessionName>,
+    /// The host's own key, unique in the tenant, immutable.
+    pub external_key: Option<ExternalKey>,
+    /// The agent definition that it runs.
+    pub agent: AgentName,
+}
+
 /// How the newest run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LastRun {

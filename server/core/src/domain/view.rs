@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::event::{Event, EventBody, PendingInput, QueueChange};
 use super::ids::{EntryId, InputId, RunId};
 use super::run::RunSettings;
-use super::session::{LastRun, SessionHead, SessionRecord, StoredSession};
+use super::session::{LastRun, SessionHead, SessionIdentity, StoredSession};
 use super::usage::Usage;
 
 /// Whether something holds the session.
@@ -36,7 +36,7 @@ impl Status {
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionView {
     /// Who the session is.
-    pub record: SessionRecord,
+    pub session: SessionIdentity,
     /// The active run.
     pub active_run: Option<RunId>,
     /// How the newest settled run ended.
@@ -47,8 +47,6 @@ pub struct SessionView {
     pub pending: BTreeMap<InputId, PendingInput>,
     /// What settled runs used, and the active one so far.
     pub usage: Usage,
-    /// What settled runs alone used: the base that a running total is added to.
-    settled_usage: Usage,
     /// The entry that the conversation goes on from.
     pub leaf: Option<EntryId>,
     /// How many entries are durable.
@@ -67,13 +65,12 @@ impl SessionView {
             ..
         } = stored.head.clone();
         Self {
-            record: stored.record.clone(),
+            session: stored.record.identity(),
             active_run: None,
             last_run,
             settings: RunSettings::default(),
             pending: BTreeMap::new(),
             usage,
-            settled_usage: usage,
             leaf,
             entries,
         }
@@ -81,29 +78,16 @@ impl SessionView {
 
     /// The state of a session that is about to be created.
     #[must_use]
-    pub fn unborn(record: SessionRecord) -> Self {
+    pub fn unborn(session: SessionIdentity) -> Self {
         Self {
-            record,
+            session,
             active_run: None,
             last_run: None,
             settings: RunSettings::default(),
             pending: BTreeMap::new(),
             usage: Usage::default(),
-            settled_usage: Usage::default(),
             leaf: None,
             entries: 0,
-        }
-    }
-
-    /// The state as another process told it, which keeps the base of the usage total to itself:
-    /// while a run is active, a fold of `usage_updated` onto this view counts what the run had
-    /// used before once more, until the next snapshot.
-    #[must_use]
-    pub fn reported(record: SessionRecord, usage: Usage) -> Self {
-        Self {
-            usage,
-            settled_usage: usage,
-            ..Self::unborn(record)
         }
     }
 
@@ -125,8 +109,6 @@ impl SessionView {
                 self.settings = settings.clone();
             }
             EventBody::RunSettled { run } => {
-                self.settled_usage = self.settled_usage.plus(run.usage);
-                self.usage = self.settled_usage;
                 self.pending.clear();
                 self.active_run = None;
                 self.last_run = LastRun::of(run);
@@ -136,7 +118,7 @@ impl SessionView {
                 self.leaf = Some(entry.id);
                 self.entries = self.entries.max(entry.id.seq);
             }
-            EventBody::UsageUpdated { usage } => self.usage = self.settled_usage.plus(*usage),
+            EventBody::UsageUpdated { session, .. } => self.usage = *session,
             EventBody::TurnStarted { .. }
             | EventBody::TurnFinished { .. }
             | EventBody::MessageStarted { .. }

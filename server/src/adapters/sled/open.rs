@@ -260,9 +260,9 @@ mod tests {
         let directory = tempfile::TempDir::new().unwrap();
         let path = directory.path();
         let meta = opened(path).unwrap();
-        let mut write = |meta: Meta| {
+        let write = |meta: Meta| {
             overwrite(path, |db| {
-                put(db, keys::meta(), &meta.form().encode_to_vec())
+                put(db, keys::meta(), &meta.form().encode_to_vec());
             });
             opened(path)
         };

@@ -23,12 +23,12 @@ pub(crate) fn request(request: wire::DispatchRequest) -> Result<DispatchRequest,
 fn command(command: Option<WireCommand>) -> Result<Command, CallError> {
     match command {
         Some(WireCommand::Steer(steer)) => {
-            let text = field::text("steer.text", steer.text)?;
-            Ok(Command::Steer { text: text.into() })
+            let text = steer.text.into();
+            Ok(Command::Steer { text })
         }
         Some(WireCommand::FollowUp(follow_up)) => {
-            let text = field::text("follow_up.text", follow_up.text)?;
-            Ok(Command::FollowUp { text: text.into() })
+            let text = follow_up.text.into();
+            Ok(Command::FollowUp { text })
         }
         Some(WireCommand::Abort(wire::Abort {})) => Ok(Command::Abort),
         None => {

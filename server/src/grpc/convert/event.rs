@@ -125,8 +125,9 @@ fn payload(body: &EventBody) -> Payload {
         Body::EntryAppended { entry } => Payload::EntryAppended(wire::EntryAppended {
             entry: Some(entry::to_wire(entry)),
         }),
-        Body::UsageUpdated { usage } => Payload::UsageUpdated(wire::UsageUpdated {
+        Body::UsageUpdated { usage, session } => Payload::UsageUpdated(wire::UsageUpdated {
             usage: Some(usage::to_wire(*usage)),
+            session_usage: Some(usage::to_wire(*session)),
         }),
         Body::ServingError { reason } => Payload::ServingError(wire::ServingError {
             reason: reason.clone(),

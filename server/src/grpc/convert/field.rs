@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::{IdError, RequestId};
-use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
 
 /// An identifier that must be there.
 pub(crate) fn id<T: FromStr<Err = IdError>>(path: &str, text: &str) -> Result<T, CallError> {
@@ -40,39 +39,12 @@ pub(crate) fn request_id(text: &str) -> Result<Option<RequestId>, CallError> {
     optional_id("request_id", text)
 }
 
-/// A text for the model: 1 byte to 1 MiB.
-pub(crate) fn text(path: &str, text: String) -> Result<String, CallError> {
-    if text.is_empty() {
-        return Err(CallError::invalid(path, "must not be empty"));
-    }
-    if text.len() > MAX_TEXT_BYTES {
-        return Err(CallError::too_large(
-            path,
-            text.len(),
-            MAX_TEXT_BYTES,
-            "shorten it, or put the rest where the agent can read it",
-        ));
-    }
-    Ok(text)
-}
-
 #[cfg(test)]
 mod tests {
     use sessionplane_core::domain::error::Reason;
     use sessionplane_core::domain::ids::RunId;
 
     use super::*;
-
-    #[test]
-    fn a_text_may_be_as_long_as_the_limit_and_not_a_byte_longer() {
-        assert!(text("prompt.text", "a".repeat(MAX_TEXT_BYTES)).is_ok());
-        let error = text("prompt.text", "a".repeat(MAX_TEXT_BYTES + 1)).unwrap_err();
-        assert_eq!(error.reason, Reason::TooLarge);
-        assert_eq!(error.violations[0].field, "prompt.text");
-        assert!(error.message.contains("1048576"), "{}", error.message);
-        let error = text("prompt.text", String::new()).unwrap_err();
-        assert_eq!(error.reason, Reason::InvalidArgument);
-    }
 
     #[test]
     fn a_request_id_is_optional_bounded_and_printable() {

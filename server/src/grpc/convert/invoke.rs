@@ -14,7 +14,7 @@ pub(crate) fn request(request: wire::InvokeRequest) -> Result<InvokeRequest, Cal
     let prompt = request.prompt.map(|prompt| prompt.text).unwrap_or_default();
     Ok(InvokeRequest {
         session: session::reference(request.session)?,
-        prompt: field::text("prompt.text", prompt)?,
+        prompt,
         agent: field::optional_id("agent", &request.agent)?,
         must_exist: request.must_exist,
         on_disconnect: on_disconnect(request.on_disconnect)?,
@@ -155,20 +155,6 @@ mod tests {
             request(asked).unwrap_err().violations[0].field,
             "on_disconnect"
         );
-    }
-
-    #[test]
-    fn a_missing_prompt_and_an_empty_one_are_refused_alike() {
-        for prompt in [None, Some(wire::Prompt::default())] {
-            let asked = wire::InvokeRequest {
-                prompt,
-                ..wire_request()
-            };
-            assert_eq!(
-                request(asked).unwrap_err().violations[0].field,
-                "prompt.text"
-            );
-        }
     }
 
     #[test]

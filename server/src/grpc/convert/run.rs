@@ -41,11 +41,19 @@ pub(crate) fn record(run: &RunRecord) -> wire::RunRecord {
 
 /// How a session's newest run ended.
 pub(crate) fn last(last: &LastRun) -> wire::LastRun {
+    let failure = match &last.outcome {
+        RunOutcome::Failed(failure) => Some(failure),
+        RunOutcome::Completed | RunOutcome::Aborted => None,
+    };
     wire::LastRun {
         run_id: last.run.to_string(),
         outcome: outcome(&last.outcome).into(),
         code: code(Some(&last.outcome)),
         settled_at: Some(time::timestamp(last.settled_at)),
+        details: failure
+            .map(|failure| failure.details.clone())
+            .unwrap_or_default(),
+        retryable: failure.is_some_and(|failure| failure.retryable),
     }
 }
 

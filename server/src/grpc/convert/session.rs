@@ -35,7 +35,7 @@ pub(crate) fn reference(session: Option<wire::SessionRef>) -> Result<SessionRef,
 /// A session's state at a position.
 pub(crate) fn state(state: &SessionState) -> wire::SessionState {
     let view = &state.view;
-    let record = &view.record;
+    let record = &view.session;
     wire::SessionState {
         session_id: record.id.to_string(),
         name: record

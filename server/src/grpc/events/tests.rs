@@ -207,7 +207,10 @@ fn largest_bodies() -> Vec<EventBody> {
             delay: Duration::MAX,
             reason: "r".repeat(MAX_DETAIL_BYTES),
         },
-        EventBody::UsageUpdated { usage: usage() },
+        EventBody::UsageUpdated {
+            usage: usage(),
+            session: usage(),
+        },
         EventBody::ServingError {
             reason: "r".repeat(MAX_DETAIL_BYTES),
         },

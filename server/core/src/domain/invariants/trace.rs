@@ -39,7 +39,7 @@ impl Trace {
     pub fn new(record: SessionRecord) -> Self {
         Self {
             durable: Durable::default(),
-            shown: Shown::new(SessionView::unborn(record)),
+            shown: Shown::new(SessionView::unborn(record.identity())),
             handing: Handing::default(),
             calls: Calls::default(),
         }
@@ -84,7 +84,7 @@ impl Trace {
     /// The shell's state was dropped, whatever was cut was recovered, and the session is served
     /// anew from its rows; without any, it was never created.
     pub fn restarted(&mut self, stored: Option<&StoredSession>) {
-        let record = self.shown.view.record.clone();
+        let record = self.shown.view.session.clone();
         let view = stored.map_or_else(|| SessionView::unborn(record), SessionView::dormant);
         self.shown = Shown::new(view);
         self.handing = Handing::default();

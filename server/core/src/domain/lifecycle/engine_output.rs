@@ -231,11 +231,15 @@ fn message_finished(
         },
     );
     if usage != Usage::default() {
+        let session = turn.session.head.usage.plus(total);
         conflate::offer(
             turn,
             tag,
             Lane::Usage,
-            EventBody::UsageUpdated { usage: total },
+            EventBody::UsageUpdated {
+                usage: total,
+                session,
+            },
         );
     }
     if append_message(turn, tag, message, &open, usage, false) {

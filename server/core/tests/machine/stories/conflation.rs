@@ -99,7 +99,7 @@ fn c30_the_newest_usage_is_shown_before_the_run_is_seen_to_end() {
     story.land();
     let news = story.news();
     let usage = |body: &&EventBody| match body {
-        EventBody::UsageUpdated { usage } => usage.output_tokens,
+        EventBody::UsageUpdated { usage, .. } => usage.output_tokens,
         _ => None,
     };
     let totals: Vec<_> = news.events().iter().filter_map(usage).collect();

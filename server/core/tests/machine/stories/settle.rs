@@ -85,12 +85,14 @@ fn c10_no_later_run_starts_before_the_settlement_is_told() {
 fn c05_nothing_of_a_run_follows_its_settlement() {
     let mut story = Story::working();
     story.starts_message("m", "one");
-    story.stops();
+    // All of this waits behind one commit, and is judged in one round.
+    story.follow_up();
+    story.gone();
     // It goes on talking: to nobody.
     story.starts_message("n", "two");
     story.gone();
     story.stops();
-    story.land();
+    story.shell.settle_disk();
     story.starts_message("o", "three");
     let news = story.news();
     assert_eq!(news.event_types().last(), Some(&"run_settled"));
@@ -122,7 +124,10 @@ fn c36_exactly_one_run_settled_for_a_run_started_however_it_ends() {
         story.invoke(false, OnDisconnect::Detach);
         story.land();
         story.open();
+        // Both ends are judged in one round, behind this commit.
+        story.follow_up();
         end(&mut story);
+        story.gone();
         end(&mut story);
         story.shell.settle_disk();
         let news = story.news();

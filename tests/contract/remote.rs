@@ -1,0 +1,162 @@
+//! The world over the wire: the application over a durable store, behind a real server on a loopback
+//! port, reached through the Rust client.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use sessionplane_client::{Client, ClientOptions, Token};
+use sessionplane_core::domain::access::{Principal, PrincipalKind};
+use sessionplane_core::domain::ids::{PrincipalId, TenantId};
+use sessionplane_core::domain::provenance::Trust;
+use sessionplane_core::ports::authenticator::{Authenticator, Presented, Unauthenticated};
+use sessionplane_server::adapters::sled::{SledStore, StoreOptions};
+use sessionplane_server::app::App;
+use sessionplane_server::app::config::AppConfig;
+use sessionplane_server::app::recovery::recover;
+use sessionplane_server::grpc::events::Metrics;
+use sessionplane_server::grpc::listener::{Address, Listener};
+use sessionplane_server::grpc::server::{Config, Server};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::house::{agents, ports};
+use crate::suite::world::{Caller, World, Worlds};
+
+const OWNER: &str = "sp_owner_0123456789";
+const STRANGER: &str = "sp_stranger_0123456789";
+
+/// Knows two principals of two tenants by their tokens.
+struct TwoTenants;
+
+#[async_trait]
+impl Authenticator for TwoTenants {
+    async fn authenticate(&self, presented: Presented<'_>) -> Result<Principal, Unauthenticated> {
+        let tenant = match presented.bearer {
+            Some(OWNER) => "acme",
+            Some(STRANGER) => "umbrella",
+            _ => return Err(Unauthenticated("no token that this test knows".to_owned())),
+        };
+        Ok(Principal {
+            tenant: TenantId::parse(tenant).expect("a tenant"),
+            id: PrincipalId::parse("owner").expect("a principal"),
+            kind: PrincipalKind::Human,
+            groups: Arc::new([]),
+            ceiling: Trust::Typed,
+            credential: "test".into(),
+        })
+    }
+}
+
+/// One start of the server.
+struct Start {
+    store: Arc<SledStore>,
+    life: CancellationToken,
+    served: JoinHandle<()>,
+    owner: Arc<Client>,
+    stranger: Arc<Client>,
+}
+
+/// The world over the wire.
+struct Remote {
+    config: AppConfig,
+    directory: TempDir,
+    start: Mutex<Option<Start>>,
+}
+
+/// Makes such worlds.
+pub(crate) struct OverTheWire;
+
+#[async_trait]
+impl Worlds for OverTheWire {
+    async fn make(&self, config: AppConfig) -> Arc<dyn World> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let start = start(&directory, config).await;
+        Arc::new(Remote {
+            config,
+            directory,
+            start: Mutex::new(Some(start)),
+        })
+    }
+}
+
+async fn start(directory: &TempDir, config: AppConfig) -> Start {
+    let path = directory.path().join("store");
+    let opened = tokio::task::spawn_blocking(move || SledStore::open(path, &StoreOptions::new(7)));
+    let store = Arc::new(opened.await.expect("no panic").expect("the store opens"));
+    let (ports, life) = ports(store.clone());
+    recover(&ports).await.expect("recovery");
+    let app = App::new(ports.clone(), agents(&ports), config);
+    let loopback = Address::Tcp("127.0.0.1:0".parse().expect("an address"));
+    let listener = Listener::bind(&loopback).await.expect("a free port");
+    let address = listener.address().to_string();
+    let server = Server {
+        faces: Arc::new(app),
+        authenticator: Arc::new(TwoTenants),
+        metrics: Arc::new(Metrics::default()),
+        config: Config::default(),
+    };
+    let killed = life.clone();
+    let served = tokio::spawn(async move {
+        // Killed, it is dropped in the middle of whatever it does.
+        let serving = server.serve(listener, std::future::pending());
+        let _served = killed.run_until_cancelled(serving).await;
+    });
+    let client = |token: &str| {
+        let target = format!("http://{address}").parse().expect("a target");
+        let options = ClientOptions::new(target).token(Token::parse(token).expect("a token"));
+        Arc::new(Client::connect(options).expect("a client"))
+    };
+    Start {
+        store,
+        life,
+        served,
+        owner: client(OWNER),
+        stranger: client(STRANGER),
+    }
+}
+
+impl Remote {
+    fn started(&self) -> MutexGuard<'_, Option<Start>> {
+        self.start.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn client(&self, which: impl Fn(&Start) -> Arc<Client>) -> Arc<dyn Caller> {
+        which(self.started().as_ref().expect("it is started"))
+    }
+}
+
+#[async_trait]
+impl World for Remote {
+    fn caller(&self) -> Arc<dyn Caller> {
+        self.client(|start| start.owner.clone())
+    }
+
+    fn stranger(&self) -> Option<Arc<dyn Caller>> {
+        Some(self.client(|start| start.stranger.clone()))
+    }
+
+    async fn restart(&self) {
+        let Start {
+            store,
+            life,
+            served,
+            ..
+        } = self.started().take().expect("it is started");
+        // First the store: from here on the old tasks write nothing, as those of a dead process.
+        store.close().await;
+        life.cancel();
+        served.await.expect("the server ended without a panic");
+        drop(store);
+        let start = start(&self.directory, self.config).await;
+        *self.started() = Some(start);
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        if let Some(start) = self.started().take() {
+            start.life.cancel();
+        }
+    }
+}
