@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use sessionplane_core::domain::position::Position;
 use tokio_stream::wrappers::WatchStream;
 
 use super::channel::{Channel, Read};
@@ -54,10 +55,13 @@ impl Cursor {
         }
     }
 
-    /// The number of the last event that was yielded.
+    /// The place of the last event that it has yielded, or where it began.
     #[must_use]
-    pub fn seen(&self) -> u64 {
-        self.seq - self.taken.len() as u64
+    pub fn position(&self) -> Position {
+        Position {
+            epoch: self.channel.epoch(),
+            seq: self.seq - self.taken.len() as u64,
+        }
     }
 
     /// The channel it reads.
@@ -101,5 +105,56 @@ impl Stream for Cursor {
                 },
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{StreamExt as _, poll};
+    use sessionplane_core::domain::event::{Event, EventBody};
+    use sessionplane_core::domain::ids::{AgentName, SessionId, TenantId};
+    use sessionplane_core::domain::session::SessionRecord;
+    use sessionplane_core::domain::time::Timestamp;
+    use sessionplane_core::domain::view::SessionView;
+
+    use super::*;
+    use crate::app::channel::Channels;
+    use crate::app::config::AppConfig;
+
+    fn channel() -> Arc<Channel> {
+        let record = SessionRecord {
+            id: SessionId::mint(Timestamp::from_millis(1), 1),
+            tenant: TenantId::parse("t").unwrap(),
+            name: None,
+            external_key: None,
+            agent: AgentName::parse("a").unwrap(),
+            created_at: Timestamp::from_millis(1),
+        };
+        Channels::new(AppConfig::default()).unborn(&record, 7)
+    }
+
+    fn event(turn: u32) -> Event {
+        Event {
+            at: Timestamp::from_millis(2),
+            run: None,
+            body: EventBody::TurnStarted { turn },
+        }
+    }
+
+    #[tokio::test]
+    async fn c33_its_place_is_what_it_has_yielded_not_what_was_published() {
+        let channel = channel();
+        let mut cursor = Cursor::after(channel.clone(), 0);
+        assert!(poll!(cursor.next()).is_pending());
+        channel.publish([event(1), event(2)]);
+        let place = |seq| Position { epoch: 7, seq };
+        assert_eq!(
+            (cursor.position(), channel.position()),
+            (place(0), place(2))
+        );
+        assert!(matches!(cursor.next().await, Some(Ok(_))));
+        assert_eq!(cursor.position(), place(1));
+        assert!(matches!(cursor.next().await, Some(Ok(_))));
+        assert_eq!(cursor.position(), place(2));
     }
 }

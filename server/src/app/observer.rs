@@ -97,19 +97,16 @@ impl Observer {
         Poll::Ready(Some(Err(error)))
     }
 
-    /// Tells how far the stream is: never further than what it has sent, although the channel may
-    /// be by now.
+    /// Says that everything up to `position` was sent. It is the reader's own place, not the
+    /// channel's: an event that is published right now has not been sent, and who resumed behind
+    /// it would never see it.
     fn beat(
         &mut self,
-        seen: u64,
+        position: Position,
         cx: &mut TaskContext<'_>,
     ) -> Poll<Option<Result<Observed, CallError>>> {
         std::task::ready!(self.heartbeat.as_mut().poll(cx));
         self.rest();
-        let position = Position {
-            epoch: self.channel.epoch(),
-            seq: seen,
-        };
         Poll::Ready(Some(Ok(Observed::Other(EventItem::Heartbeat(position)))))
     }
 
@@ -176,8 +173,8 @@ impl Stream for Observer {
                     }
                     Poll::Ready(None) => return Poll::Ready(None),
                     Poll::Pending => {
-                        let seen = cursor.seen();
-                        return this.beat(seen, cx);
+                        let position = cursor.position();
+                        return this.beat(position, cx);
                     }
                 },
             }

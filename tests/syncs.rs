@@ -1,0 +1,174 @@
+//! The system calls of the real server: nothing is sent to a client before what it tells is synced
+//! to the device, and one sequential call costs about one sync.
+//!
+//! The server runs under strace; what is judged is the trace.
+#![cfg(test)]
+
+#[path = "crash/daemon.rs"]
+#[allow(dead_code, reason = "the crash suite's room; here it is started once")]
+mod daemon;
+#[path = "syncs/trace.rs"]
+mod trace;
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use sessionplane_client::Client;
+use sessionplane_client::contract::{
+    Agent as _, CallOptions, DispatchRequest, EventItem, EventsRequest, InvokeEvent,
+    SessionControl as _,
+};
+use sessionplane_client::detached;
+use sessionplane_client::domain::command::{Acceptance, Command, DispatchAnswer};
+use sessionplane_client::domain::event::EventBody;
+use sessionplane_client::domain::ids::{RunId, SessionName, SessionRef};
+
+use daemon::{Daemon, Home, Started, sessiond};
+use trace::{Call, Trace};
+
+/// Sequential rounds of each kind.
+const ROUNDS: usize = 20;
+
+fn at(name: &str) -> SessionRef {
+    SessionRef::Name(SessionName::parse(name).unwrap())
+}
+
+/// Starts the server under strace; its calls go to `trace`.
+async fn traced(home: &Home, trace: &Path) -> Daemon {
+    let strace = Path::new("strace");
+    let mut command = home.command(strace);
+    command
+        // -D: the server is our child, and strace its grandchild.
+        .args(["-D", "-f", "-y", "-s", "16384", "-o"])
+        .arg(trace)
+        .args([
+            "-e",
+            "trace=pwrite64,fdatasync,fsync,sync_file_range,write,writev,sendto,sendmsg",
+        ])
+        .arg(sessiond())
+        .args(home.flags());
+    match home.launch(command).await {
+        Started::Ready(daemon) => daemon,
+        Started::Ended(status) => panic!("{status} (is strace installed?): {}", home.said()),
+    }
+}
+
+/// A run, read to its end or left hanging.
+async fn invoke(client: &Client, name: &str, prompt: &str) -> RunId {
+    let request = detached(at(name), prompt.to_owned());
+    let mut stream = client
+        .invoke(request, CallOptions::default())
+        .await
+        .unwrap();
+    let Some(Ok(InvokeEvent::Accepted { run, .. })) = stream.next().await else {
+        panic!("not accepted");
+    };
+    if !prompt.ends_with("hang") {
+        while let Some(event) = stream.next().await {
+            event.unwrap();
+        }
+    }
+    run
+}
+
+async fn follow_up(client: &Client, name: &str, text: &str) -> Acceptance {
+    let command = Command::FollowUp { text: text.into() };
+    let request = DispatchRequest {
+        session: at(name),
+        command,
+        expected_run: None,
+    };
+    match client
+        .dispatch(request, CallOptions::default())
+        .await
+        .unwrap()
+    {
+        DispatchAnswer::Accepted(acceptance) => acceptance,
+        DispatchAnswer::Rejected(rejection) => panic!("{rejection:?}"),
+    }
+}
+
+/// Works one call at a time; gives what each acknowledgement holds, in order, and the number of
+/// the first that is a dispatch's.
+async fn work(daemon: &Daemon) -> (Vec<String>, usize) {
+    let client = daemon.client();
+    let mut told = Vec::new();
+    for _ in 0..ROUNDS {
+        told.push(invoke(&client, "quick", "say \"x\"").await.to_string());
+    }
+    told.push(
+        invoke(&client, "queued", "say \"x\"\nhang")
+            .await
+            .to_string(),
+    );
+    // An observer that has seen the engine start: from here on only dispatches write.
+    let request = EventsRequest {
+        session: at("queued"),
+        resume: None,
+        entries_since: None,
+    };
+    let mut events = daemon
+        .client()
+        .events(request, CallOptions::default())
+        .await
+        .unwrap();
+    while let Some(Ok(EventItem::Subscribed { .. } | EventItem::Entries { .. })) =
+        events.next().await
+    {}
+    let from = told.len();
+    for number in 0..ROUNDS {
+        let text = format!("followup-number-{number};");
+        let input = follow_up(&client, "queued", &text)
+            .await
+            .input
+            .expect("it is queued");
+        told.push(format!("{}", input.id));
+        // The event tells of the same durable fact.
+        loop {
+            let Some(Ok(item)) = events.next().await else {
+                panic!("the observer lost its stream")
+            };
+            if let EventItem::Event(envelope) = item
+                && let EventBody::QueueChanged { .. } = envelope.event.body
+            {
+                break;
+            }
+        }
+    }
+    (told, from)
+}
+
+#[tokio::test]
+async fn c39_nothing_is_acknowledged_or_told_before_it_is_synced() {
+    let home = Home::new();
+    let file = home.path().join("trace");
+    let daemon = traced(&home, &file).await;
+    let (told, from) = work(&daemon).await;
+    daemon.terminate();
+    assert!(
+        daemon.ended(Duration::from_secs(60)).await.success(),
+        "{}",
+        home.said()
+    );
+    let trace = Trace::read(&file).await;
+
+    let sends: Vec<usize> = told.iter().map(|text| trace.first_sent(text)).collect();
+    assert!(sends.is_sorted(), "the acknowledgements are out of order");
+    for (text, &sent) in told.iter().zip(&sends) {
+        trace.assert_synced_before(sent, text);
+    }
+    let pairs = sends[from - 1..].windows(2);
+    let mut syncs = 0;
+    for pair in pairs {
+        let window = pair[0]..pair[1];
+        let written = trace.count(window.clone(), |call| matches!(call, Call::Write));
+        assert!(written > 0, "an acknowledgement of nothing");
+        syncs += trace.count(window, |call| matches!(call, Call::SyncBegins));
+    }
+    println!("{syncs} syncs for {ROUNDS} sequential dispatches");
+    assert!(
+        (ROUNDS..=ROUNDS + 2).contains(&syncs),
+        "{syncs} syncs for {ROUNDS} dispatches"
+    );
+}
