@@ -13,6 +13,8 @@ mod kills;
 mod ledger;
 #[path = "crash/load.rs"]
 mod load;
+#[path = "crash/panics.rs"]
+mod panics;
 #[path = "crash/starts.rs"]
 mod starts;
 #[path = "crash/stops.rs"]

@@ -309,11 +309,11 @@ impl Channels {
         self.insert(&mut self.lock(), made)
     }
 
-    /// Drops a channel whose session was never created.
-    pub(crate) fn forget(&self, session: SessionId) {
+    /// Drops a channel whose state is not the store's; gives what was dropped.
+    pub(crate) fn forget(&self, session: SessionId) -> Option<Arc<Channel>> {
         let mut table = self.lock();
-        table.channels.remove(&session);
         table.evictions += 1;
+        table.channels.remove(&session)
     }
 
     fn insert(&self, table: &mut Table, made: Channel) -> Arc<Channel> {

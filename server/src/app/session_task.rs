@@ -4,11 +4,13 @@
 //! wait in order; then all that waited are stepped into one round.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use sessionplane_core::domain::event::{Event, EventBody};
-use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
     self, DetachCause, Effect, Input, ReplyId, Round, Session, Step, StreamId,
@@ -82,6 +84,20 @@ impl SessionTask {
             Birth::Stored(id) => *id,
             Birth::Unborn(record) => record.id,
         };
+        let task = Self::live(context.clone(), id, birth, mailbox);
+        if AssertUnwindSafe(task).catch_unwind().await.is_err() {
+            // A bug, whose message is in the log. It must not leave a session that nobody serves.
+            tracing::error!(session = %id, "the session's task panicked");
+            give_up(&context, id).await;
+        }
+    }
+
+    async fn live(
+        context: Arc<Context>,
+        id: SessionId,
+        birth: Birth,
+        mailbox: mpsc::Receiver<Mail>,
+    ) {
         match Self::begin(context.clone(), birth, mailbox).await {
             Ok(task) => task.serve().await,
             Err(reason) => {
@@ -354,20 +370,12 @@ impl SessionTask {
             // A caller that left does not miss its answer.
             let _ = reply.send(Err(no.clone()));
         }
-        self.context.channels.forget(self.session.id());
         if no == NoReply::NameTaken {
+            self.context.channels.forget(self.session.id());
             return;
         }
         tracing::error!(session = %self.session.id(), %error, "a commit failed; the session's task ends");
-        let body = EventBody::ServingError {
-            reason: "the server lost the right to write this session".to_owned(),
-        };
-        let at = self.context.ports.clock.now();
-        self.channel.publish([Event {
-            at,
-            run: self.session.run().map(|run| run.record().id),
-            body,
-        }]);
+        end_streams(&self.context, self.session.id());
     }
 
     /// Whether the task may go.
@@ -395,15 +403,36 @@ impl SessionTask {
         match end {
             // `retire` took it out of the table already.
             End::Idle => {}
-            End::Failed => {
-                // Until this is done the session keeps its place, so that no newer task meets the
-                // abandoned lease.
-                recovery::abandon(&self.context.ports, self.session.id()).await;
-                self.context.residents.leave(self.session.id());
-            }
+            End::Failed => give_up(&self.context, self.session.id()).await,
             End::Stopping => self.context.residents.leave(self.session.id()),
         }
     }
+}
+
+/// Settles from its records what a task leaves behind that cannot go on.
+async fn give_up(context: &Context, session: SessionId) {
+    end_streams(context, session);
+    // Until this is done the session keeps its place, so that no newer task meets the abandoned
+    // lease.
+    recovery::abandon(&context.ports, session).await;
+    // A channel that was opened meanwhile shows the state before the settlement.
+    end_streams(context, session);
+    context.residents.leave(session);
+}
+
+/// Ends the streams of those who follow a session: what they have seen is not what the store says.
+fn end_streams(context: &Context, session: SessionId) {
+    let Some(channel) = context.channels.forget(session) else {
+        return;
+    };
+    let body = EventBody::ServingError {
+        reason: "the server lost the right to write this session".to_owned(),
+    };
+    let (at, run) = (
+        context.ports.clock.now(),
+        channel.with_view(|view| view.active_run),
+    );
+    channel.publish([Event { at, run, body }]);
 }
 
 async fn in_flight(in_flight: &mut Option<InFlight>) -> Result<(), CommitError> {
