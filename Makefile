@@ -19,8 +19,9 @@ test: setup lint ## everything a change must pass: tools, lint, build of all bin
 soak: ## the randomized tests with fresh seeds for MINUTES (30); the first round kills the server CRASHES (200) times
 	tests/soak.sh
 
-bench: ## the benchmarks, in release mode
-	cargo bench --workspace
+bench: ## floors and ours in one run, in release mode; see docs/performance.md
+	cargo build --release --package sessionplane-server --bin sessiond
+	cargo bench --package sessionplane --bench floors
 
 mutants: ## break the code in known ways, in a copy, and expect a named test to notice; MUTANTS=text selects
 	tests/mutants.py

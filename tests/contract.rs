@@ -4,10 +4,18 @@
 
 #[path = "contract/agents.rs"]
 mod agents;
+#[path = "contract/durability.rs"]
+mod durability;
 #[path = "contract/gate.rs"]
 mod gate;
+#[path = "contract/hostile.rs"]
+mod hostile;
 #[path = "contract/house.rs"]
 mod house;
+#[path = "contract/leases.rs"]
+mod leases;
+#[path = "contract/reading.rs"]
+mod reading;
 #[path = "contract/remote.rs"]
 mod remote;
 #[path = "conformance/contract.rs"]

@@ -16,6 +16,10 @@ pub(crate) mod creation;
 pub(crate) mod desk;
 #[path = "contract/disconnects.rs"]
 pub(crate) mod disconnects;
+#[path = "contract/entries.rs"]
+pub(crate) mod entries;
+#[path = "contract/events.rs"]
+pub(crate) mod events;
 #[path = "contract/fates.rs"]
 pub(crate) mod fates;
 #[path = "contract/invokes.rs"]
@@ -24,10 +28,16 @@ pub(crate) mod invokes;
 pub(crate) mod joins;
 #[path = "contract/order.rs"]
 pub(crate) mod order;
+#[path = "contract/restarts.rs"]
+pub(crate) mod restarts;
+#[path = "contract/resumes.rs"]
+pub(crate) mod resumes;
 #[path = "contract/run.rs"]
 pub(crate) mod run;
 #[path = "contract/settlement.rs"]
 pub(crate) mod settlement;
+#[path = "contract/state.rs"]
+pub(crate) mod state;
 #[path = "contract/steering.rs"]
 pub(crate) mod steering;
 #[path = "contract/watch.rs"]
@@ -50,14 +60,18 @@ macro_rules! contract_conformance {
                     c17_rejected_means_that_nothing_was_queued,
                     c18_each_code_is_told_where_it_belongs,
                     c26_what_the_capabilities_lack_is_refused_first,
-                    c05_a_missing_agent_fails_the_run_not_the_call;
-                bindings: c03_only_an_acceptance_binds, c03_an_id_with_another_payload_is_refused,
+                    c05_a_missing_agent_fails_the_run_not_the_call,
+                    c02_a_session_that_falls_asleep_loses_no_call;
+                bindings: c03_a_repeat_returns_the_first_answer_with_its_present_fate,
+                    c03_only_an_acceptance_binds, c03_an_id_with_another_payload_is_refused,
                     c03_concurrent_repeats_of_one_dispatch_queue_once,
                     c03_b22_a_binding_survives_a_restart, c03_ids_of_two_tenants_are_apart,
                     c03_a_rejection_is_judged_afresh_each_time;
                 order: c04_an_unknown_session_is_told_before_the_payload,
                     c04_the_capability_is_judged_before_payload_and_run,
-                    c04_the_payload_is_judged_before_the_run, c04_hidden_is_unknown_byte_for_byte;
+                    c04_the_payload_is_judged_before_the_run,
+                    c04_a_bound_answer_is_compared_before_capability_and_payload,
+                    c04_hidden_is_unknown_byte_for_byte;
                 invokes: c05_there_is_one_terminal_and_nothing_after_it,
                     c06_an_observer_at_the_accepted_position_misses_nothing,
                     c07_a_busy_session_answers_in_one_event_unseen,
@@ -79,6 +93,7 @@ macro_rules! contract_conformance {
                     c16_a_failure_is_kept_as_the_engine_told_it,
                     c10_everything_of_the_run_is_told_before_its_settlement;
                 joins: c12_a_repeat_joins_the_live_run_from_its_start,
+                    c12_after_the_settlement_a_repeat_gets_the_recorded_terminal,
                     c12_b22_a_repeat_after_a_restart_starts_no_second_run,
                     c12_32_concurrent_calls_with_one_id_give_one_run,
                     c12_a_joiner_is_told_how_much_it_missed;
@@ -107,8 +122,37 @@ macro_rules! contract_conformance {
                     c21_b14_abort_in_the_middle_of_a_tool, c21_b14_abort_in_a_retry_delay,
                     c21_b14_abort_while_hanging, c21_abort_ends_what_was_queued,
                     c21_abort_on_an_idle_session_finds_no_run,
+                    c21_an_agent_that_hears_nothing_is_dropped_at_the_deadline,
                     c21_b12_an_abort_by_somebody_who_came_later,
                     c21_an_abort_that_races_with_the_end_settles_once;
+                state: c27_b06_state_is_never_older_than_an_event_seen,
+                    c27_state_is_never_idle_while_an_invoke_is_busy,
+                    c27_state_is_running_from_the_acceptance_on,
+                    c27_min_position_is_waited_for_or_refused, c27_usage_and_last_run_are_told,
+                    c27_the_snapshot_and_the_events_fold_to_the_state;
+                entries: c29_every_page_size_reads_the_same_conversation,
+                    c29_an_unknown_cursor_is_a_full_backfill, c29_pages_are_bounded_by_bytes_too,
+                    c29_a_page_size_over_the_limit_is_refused,
+                    c29_the_leaf_is_among_the_entries_while_they_grow;
+                events: c30_numbers_grow_by_one_and_are_the_same_for_all,
+                    c30_large_output_is_told_in_bounded_events,
+                    c30_progress_is_conflated_and_ends_with_the_newest,
+                    c31_a_stream_begins_with_entries_and_a_snapshot,
+                    c31_long_conversations_are_backfilled_in_pages,
+                    c31_subscribe_then_invoke_misses_nothing,
+                    c31_one_call_reconnects_after_a_restart,
+                    c31_appends_that_race_with_subscriptions_are_told_once,
+                    c33_a_heartbeat_carries_the_position_that_was_sent,
+                    c34_an_entry_is_told_once_it_can_be_listed, c37_a_run_is_told_in_this_order,
+                    c30_an_epoch_names_the_serving_incarnation;
+                resumes: c32_b01_a_resumed_stream_has_every_event_once,
+                    c32_a_place_that_is_gone_is_told_as_a_gap,
+                    c35_b08_a_stalled_observer_is_cut_and_nobody_else,
+                    c35_an_unread_invoke_stream_is_cut_and_can_rejoin;
+                restarts: c36_a_cut_run_is_interrupted_wherever_it_is_told,
+                    c36_each_start_has_one_settlement,
+                    c44_b27_no_session_is_stuck_busy_after_a_crash,
+                    c44_b27_crashes_at_random_moments_lose_and_double_nothing;
             }
         }
     };

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::input::{InputFate, InputRecord};
+use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_server::adapters::memory::{CommitGate, CommitStep};
 use tokio::sync::watch;
 
@@ -18,6 +20,7 @@ enum Verdict {
     Waits,
     Passes,
     Breaks(String),
+    Panics,
 }
 
 struct Trap {
@@ -45,6 +48,11 @@ impl Gate {
         self.kept.load(Ordering::SeqCst)
     }
 
+    /// Removes the trap.
+    pub(crate) fn open(&self) {
+        *self.trap.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Holds every commit that `picks` picks from now on, instead of those of an earlier trap.
     pub(crate) fn hold(
         &self,
@@ -65,6 +73,35 @@ impl Gate {
     }
 }
 
+/// Whether a commit admits a run.
+pub(crate) fn admits(_: CommitStep, commit: &Commit) -> bool {
+    matches!(commit.lease, LeaseClause::Acquire(_))
+}
+
+/// Whether a commit settles a run that is driven.
+pub(crate) fn settles(_: CommitStep, commit: &Commit) -> bool {
+    matches!(commit.lease, LeaseClause::Release(_))
+}
+
+/// Whether a commit settles a run that nobody drives any more.
+pub(crate) fn recovers(_: CommitStep, commit: &Commit) -> bool {
+    matches!(commit.lease, LeaseClause::Recover(_))
+}
+
+/// Whether a commit accepts an input.
+pub(crate) fn accepts_input(_: CommitStep, commit: &Commit) -> bool {
+    let pending = |input: &InputRecord| input.fate == InputFate::Pending;
+    commit.inputs.iter().any(pending)
+}
+
+/// Only before, or only after, the commit is kept.
+pub(crate) fn only(
+    step: CommitStep,
+    picks: impl Fn(CommitStep, &Commit) -> bool + Send + Sync + 'static,
+) -> impl Fn(CommitStep, &Commit) -> bool + Send + Sync + 'static {
+    move |at, commit| at == step && picks(at, commit)
+}
+
 impl Held {
     /// Waits until a commit stands at the door.
     pub(crate) async fn reached(&mut self) {
@@ -72,14 +109,14 @@ impl Held {
         within("a held commit", reached).await.expect("a gate");
     }
 
-    /// How many commits came to the door.
-    pub(crate) fn count(&self) -> u64 {
-        *self.reached.borrow()
-    }
-
     /// Lets what was held pass, and everything after it.
     pub(crate) fn release(self) {
         self.verdict.send_replace(Verdict::Passes);
+    }
+
+    /// The task that waits for the commit meets a bug.
+    pub(crate) fn panic(self) {
+        self.verdict.send_replace(Verdict::Panics);
     }
 
     /// The device fails under what was held.
@@ -102,8 +139,10 @@ impl CommitGate for Gate {
             let mut heard = trap.verdict.clone();
             let verdict = heard.wait_for(|verdict| *verdict != Verdict::Waits).await;
             // A trap that was dropped without a word lets everything pass.
-            if let Ok(Verdict::Breaks(reason)) = verdict.as_deref() {
-                return Err(reason.clone());
+            match verdict.as_deref() {
+                Ok(Verdict::Breaks(reason)) => return Err(reason.clone()),
+                Ok(Verdict::Panics) => panic!("a bug, on purpose"),
+                _ => {}
             }
         }
         if step == CommitStep::AfterSync {

@@ -38,6 +38,8 @@ struct Inner {
     view: SessionView,
     /// The number of the active run's `run_started`.
     run_started: Option<(RunId, u64)>,
+    /// Nothing will be published any more: this face lost the session.
+    closed: bool,
 }
 
 /// The retained events of the active run.
@@ -58,6 +60,8 @@ pub(crate) enum Read {
     CaughtUp,
     /// The place has left the ring.
     Lapped,
+    /// Nothing newer will come.
+    Closed,
 }
 
 impl Channel {
@@ -68,6 +72,7 @@ impl Channel {
             bytes: 0,
             view,
             run_started: None,
+            closed: false,
         };
         Self {
             session: record.id,
@@ -82,7 +87,17 @@ impl Channel {
 
     /// Numbers events, folds them into the view and shows them: one step, one wake.
     pub fn publish(&self, events: impl IntoIterator<Item = Event>) {
+        self.append(self.lock(), events);
+    }
+
+    /// Publishes the last event. Whoever reads on from here, also who came late, is told the end.
+    pub(crate) fn close(&self, last: Event) {
         let mut inner = self.lock();
+        inner.closed = true;
+        self.append(inner, [last]);
+    }
+
+    fn append(&self, mut inner: MutexGuard<'_, Inner>, events: impl IntoIterator<Item = Event>) {
         let before = inner.seq;
         for event in events {
             inner.seq += 1;
@@ -165,7 +180,11 @@ impl Channel {
     pub(crate) fn read_after(&self, seq: u64, max: usize) -> Read {
         let inner = self.lock();
         if seq >= inner.seq {
-            return Read::CaughtUp;
+            return if inner.closed {
+                Read::Closed
+            } else {
+                Read::CaughtUp
+            };
         }
         let first = inner.seq + 1 - inner.ring.len() as u64;
         if seq + 1 < first {
@@ -309,7 +328,7 @@ impl Channels {
         self.insert(&mut self.lock(), made)
     }
 
-    /// Drops a channel whose state is not the store's; gives what was dropped.
+    /// Takes a channel out: the next reader makes one from the stored rows.
     pub(crate) fn forget(&self, session: SessionId) -> Option<Arc<Channel>> {
         let mut table = self.lock();
         table.evictions += 1;

@@ -18,7 +18,12 @@ const BURST: usize = 64;
 
 /// Why a cursor ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lapped;
+pub enum Cut {
+    /// Its place left the ring.
+    Lapped,
+    /// The channel was closed: this face lost the session.
+    Closed,
+}
 
 /// A reader's place in a channel.
 pub struct Cursor {
@@ -67,7 +72,7 @@ impl Cursor {
 }
 
 impl Stream for Cursor {
-    type Item = Result<Arc<Published>, Lapped>;
+    type Item = Result<Arc<Published>, Cut>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
@@ -85,7 +90,11 @@ impl Stream for Cursor {
                 }
                 Read::Lapped => {
                     this.ended = true;
-                    return Poll::Ready(Some(Err(Lapped)));
+                    return Poll::Ready(Some(Err(Cut::Lapped)));
+                }
+                Read::Closed => {
+                    this.ended = true;
+                    return Poll::Ready(Some(Err(Cut::Closed)));
                 }
                 // The wake was subscribed before this read: what is published from here on makes
                 // the next poll ready, so no publication is ever slept through.
@@ -121,7 +130,7 @@ mod tests {
             agent: AgentName::parse("a").unwrap(),
             created_at: Timestamp::from_millis(1),
         };
-        Channels::new(AppConfig::default()).unborn(SessionView::unborn(record), 7)
+        Channels::new(AppConfig::default()).unborn(&record, 7)
     }
 
     fn event(turn: u32) -> Event {

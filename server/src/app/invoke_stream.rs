@@ -14,7 +14,7 @@ use sessionplane_core::domain::lifecycle::{DetachCause, StreamId};
 use tokio::sync::oneshot;
 
 use super::context::Context;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Cut};
 use super::invoke::terminal;
 use super::observation::Published;
 use super::session_mail::Gone;
@@ -25,7 +25,6 @@ pub(crate) struct Attachment {
     context: Arc<Context>,
     stream: StreamId,
     gone: Option<oneshot::Sender<DetachCause>>,
-    server_ended: bool,
 }
 
 impl Attachment {
@@ -37,7 +36,6 @@ impl Attachment {
                 context,
                 stream,
                 gone: Some(gone),
-                server_ended: false,
             },
             watch,
         )
@@ -46,20 +44,23 @@ impl Attachment {
     pub(crate) fn stream(&self) -> StreamId {
         self.stream
     }
-}
 
-impl Drop for Attachment {
-    fn drop(&mut self) {
-        let server = self.server_ended || self.context.draining.is_cancelled();
-        let cause = if server {
-            DetachCause::ServerEnded
-        } else {
-            DetachCause::CallerGone
-        };
+    fn leave(&mut self, cause: DetachCause) {
         if let Some(gone) = self.gone.take() {
             // A session that has no task any more has no run to cancel.
             let _ = gone.send(cause);
         }
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        let cause = if self.context.draining.is_cancelled() {
+            DetachCause::ServerEnded
+        } else {
+            DetachCause::CallerGone
+        };
+        self.leave(cause);
     }
 }
 
@@ -89,9 +90,21 @@ impl InvokeStream {
         }
     }
 
-    fn end(&mut self, reason: Reason, message: &str) -> CallError {
+    /// The server ends the stream: from now on the caller is not attached, and did not leave.
+    fn end(&mut self, cut: Cut) -> CallError {
         self.over = true;
-        self.attachment.server_ended = true;
+        self.attachment.leave(DetachCause::ServerEnded);
+        let (reason, message) = match cut {
+            Cut::Lapped => (
+                Reason::ObserverTooSlow,
+                "this stream was read too slowly and its next events are gone; \
+                 rejoin with the same request_id",
+            ),
+            Cut::Closed => (
+                Reason::ServingLost,
+                "the server lost the right to write this session; rejoin with the same request_id",
+            ),
+        };
         CallError::stream_ended(reason, message)
     }
 }
@@ -107,20 +120,18 @@ impl Stream for InvokeStream {
         while !this.over {
             match std::task::ready!(Pin::new(&mut this.cursor).poll_next(cx)) {
                 Some(Ok(published)) => {
-                    if let EventBody::ServingError { reason } = &published.envelope().event.body {
-                        let message = format!("{reason}; rejoin with the same request_id");
-                        return Poll::Ready(Some(Err(this.end(Reason::ServingLost, &message))));
+                    if matches!(
+                        published.envelope().event.body,
+                        EventBody::ServingError { .. }
+                    ) {
+                        return Poll::Ready(Some(Err(this.end(Cut::Closed))));
                     }
                     if let Some(event) = project(this.run, &published) {
                         this.over = event.is_terminal();
                         return Poll::Ready(Some(Ok(event)));
                     }
                 }
-                Some(Err(_)) => {
-                    let message = "this stream was read too slowly and its next events are gone; \
-                                   rejoin with the same request_id";
-                    return Poll::Ready(Some(Err(this.end(Reason::ObserverTooSlow, message))));
-                }
+                Some(Err(cut)) => return Poll::Ready(Some(Err(this.end(cut)))),
                 None => this.over = true,
             }
         }

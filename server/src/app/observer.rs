@@ -17,7 +17,7 @@ use sessionplane_core::ports::repository::{EntryRange, ReadError};
 use super::caller::store;
 use super::channel::Channel;
 use super::context::Context;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Cut};
 use super::observation::Observed;
 use super::observe::{PAGE_BYTES, since};
 
@@ -158,16 +158,14 @@ impl Stream for Observer {
                 Phase::Live(cursor) => match Pin::new(&mut *cursor).poll_next(cx) {
                     Poll::Ready(Some(Ok(event))) => {
                         if matches!(event.envelope().event.body, EventBody::ServingError { .. }) {
-                            let message =
-                                "this server no longer serves the session; subscribe again";
                             this.ready.push_back(Observed::Event(event));
-                            let error = CallError::stream_ended(Reason::ServingLost, message);
-                            this.phase = Phase::Ending(Box::new(error));
+                            this.phase = Phase::Ending(Box::new(lost()));
                             continue;
                         }
                         return Poll::Ready(Some(Ok(Observed::Event(event))));
                     }
-                    Poll::Ready(Some(Err(_))) => {
+                    Poll::Ready(Some(Err(Cut::Closed))) => return this.over(lost()),
+                    Poll::Ready(Some(Err(Cut::Lapped))) => {
                         let message = "events were read too slowly and the next ones are gone; \
                                        subscribe again with resume and entries_since";
                         return this
@@ -182,6 +180,11 @@ impl Stream for Observer {
             }
         }
     }
+}
+
+fn lost() -> CallError {
+    let message = "this server no longer serves the session; subscribe again";
+    CallError::stream_ended(Reason::ServingLost, message)
 }
 
 /// One page of durable entries, and the snapshot once the rest fits this page.

@@ -47,14 +47,17 @@ impl Default for Residents {
 
 impl Residents {
     /// Reaches the session's task, if it has one. Gives the mail back if not.
-    pub(crate) async fn send(&self, session: SessionId, mail: Mail) -> Result<(), Mail> {
-        let mailbox = self
-            .lock()
-            .get(&session)
-            .map(|resident| resident.mailbox.clone());
-        match mailbox {
-            Some(mailbox) => mailbox.send(mail).await.map_err(|refused| refused.0),
-            None => Err(mail),
+    pub(crate) async fn send(&self, session: SessionId, mut mail: Mail) -> Result<(), Mail> {
+        loop {
+            let mut changes = self.count.subscribe();
+            let Some(mailbox) = self.known(session) else {
+                return Err(mail);
+            };
+            match mailbox.send(mail).await {
+                Ok(()) => return Ok(()),
+                Err(refused) => mail = refused.0,
+            }
+            self.changed(session, &mailbox, &mut changes).await;
         }
     }
 
@@ -67,14 +70,35 @@ impl Residents {
         record: Option<&SessionRecord>,
         mut mail: Mail,
     ) {
-        // A task that is leaving refuses at most once per attempt; each attempt meets a newer one.
         loop {
+            let mut changes = self.count.subscribe();
             let mailbox = self.mailbox(context, session, record);
             match mailbox.send(mail).await {
                 Ok(()) => return,
                 Err(refused) => mail = refused.0,
             }
+            self.changed(session, &mailbox, &mut changes).await;
         }
+    }
+
+    /// Waits until a task that refuses mail has left or takes mail again. Between the two its
+    /// session's run may be abandoned, and nobody can say what became of it.
+    async fn changed(
+        &self,
+        session: SessionId,
+        refused: &mpsc::Sender<Mail>,
+        changes: &mut watch::Receiver<usize>,
+    ) {
+        let still = |mailbox: mpsc::Sender<Mail>| mailbox.same_channel(refused);
+        while self.known(session).is_some_and(still) {
+            // The sender lives as long as `self`, so this never fails.
+            let _ = changes.changed().await;
+        }
+    }
+
+    fn known(&self, session: SessionId) -> Option<mpsc::Sender<Mail>> {
+        let table = self.lock();
+        table.get(&session).map(|resident| resident.mailbox.clone())
     }
 
     fn mailbox(
@@ -108,17 +132,18 @@ impl Residents {
     }
 
     /// Takes an idle session's task out, unless mail came in meanwhile.
-    pub(crate) fn retire(
+    pub(crate) async fn retire(
         &self,
         session: SessionId,
         receiver: &mut mpsc::Receiver<Mail>,
     ) -> Retired {
-        let mut table = self.lock();
         receiver.close();
         let mut mails = Vec::new();
-        while let Ok(mail) = receiver.try_recv() {
+        // Ends when the last send that was under way has come in; later ones are refused.
+        while let Some(mail) = receiver.recv().await {
             mails.push(mail);
         }
+        let mut table = self.lock();
         if mails.is_empty() {
             self.remove(&mut table, session);
             return Retired::Left;
@@ -127,6 +152,7 @@ impl Residents {
         if let Some(resident) = table.get_mut(&session) {
             resident.mailbox = mailbox;
         }
+        self.count.send_replace(table.len());
         Retired::Stays(receiver, mails)
     }
 

@@ -74,6 +74,8 @@ enum Wake {
 enum End {
     Idle,
     Failed,
+    /// Another session took the name or key that this one was to be created under.
+    Unborn,
     Stopping,
 }
 
@@ -84,26 +86,19 @@ impl SessionTask {
             Birth::Stored(id) => *id,
             Birth::Unborn(record) => record.id,
         };
-        let task = Self::live(context.clone(), id, birth, mailbox);
-        if AssertUnwindSafe(task).catch_unwind().await.is_err() {
-            // A bug, whose message is in the log. It must not leave a session that nobody serves.
-            tracing::error!(session = %id, "the session's task panicked");
-            give_up(&context, id).await;
-        }
-    }
-
-    async fn live(
-        context: Arc<Context>,
-        id: SessionId,
-        birth: Birth,
-        mailbox: mpsc::Receiver<Mail>,
-    ) {
-        match Self::begin(context.clone(), birth, mailbox).await {
-            Ok(task) => task.serve().await,
-            Err(reason) => {
-                tracing::warn!(session = %id, %reason, "the session could not be loaded");
-                context.residents.leave(id);
+        let living = async {
+            match Self::begin(context.clone(), birth, mailbox).await {
+                Ok(task) => task.serve().await,
+                Err(reason) => {
+                    tracing::warn!(session = %id, %reason, "the session could not be loaded");
+                    context.residents.leave(id);
+                }
             }
+        };
+        // The state that a panic broke is gone with the task; what is left is in the store.
+        if AssertUnwindSafe(living).catch_unwind().await.is_err() {
+            tracing::error!(session = %id, "the session's task panicked");
+            lose(&context, id).await;
         }
     }
 
@@ -173,7 +168,7 @@ impl SessionTask {
                     Ok(())
                 }
                 Wake::Mail(None) | Wake::Idle => {
-                    if self.retire() {
+                    if self.retire().await {
                         Err(End::Idle)
                     } else {
                         Ok(())
@@ -288,8 +283,7 @@ impl SessionTask {
     fn offer(&mut self, inputs: impl IntoIterator<Item = Input>) {
         let mut effects = Vec::new();
         for input in inputs {
-            let overtakes = input.is_engine() && self.engine_waiting > 0;
-            if self.in_flight.is_some() && (!input.is_live() || overtakes) {
+            if self.in_flight.is_some() && self.must_wait(&input) {
                 self.engine_waiting += usize::from(input.is_engine());
                 self.waiting.push_back(input);
             } else {
@@ -298,6 +292,19 @@ impl SessionTask {
         }
         self.perform(effects);
         self.start_round();
+    }
+
+    /// Whether an input is stepped only after the commit in flight.
+    fn must_wait(&self, input: &Input) -> bool {
+        match input {
+            // Who leaves leaves after the invoke that it made, or nothing would ever end its run.
+            Input::Detach { stream, .. } => self.waiting.iter().any(
+                |waits| matches!(waits, Input::Invoke { facts, .. } if facts.stream == *stream),
+            ),
+            // The run's end is decided: nothing can join it any more, and that is said at once.
+            Input::Dispatch { .. } if self.session.is_settling() => false,
+            _ => !input.is_live() || (input.is_engine() && self.engine_waiting > 0),
+        }
     }
 
     fn step(&mut self, input: Input, effects: &mut Vec<Effect>) {
@@ -342,8 +349,7 @@ impl SessionTask {
             return Ok(());
         };
         if let Err(error) = result {
-            self.fail(&error);
-            return Err(End::Failed);
+            return Err(self.fail(&error));
         }
         failpoint::reach("session::after-commit");
         self.perform(after);
@@ -359,32 +365,27 @@ impl SessionTask {
     }
 
     /// The commit did not happen, or nobody knows. The state in memory is ahead of the store and
-    /// goes; callers hear that the outcome is unknown, and observers that this face lost the owner.
-    fn fail(&mut self, error: &CommitError) {
+    /// goes; callers hear that the outcome is unknown.
+    fn fail(&mut self, error: &CommitError) -> End {
         self.engine = None;
-        let no = match error {
-            CommitError::AlreadyExists => NoReply::NameTaken,
-            other => NoReply::Lost(other.to_string()),
+        let (no, end) = match error {
+            CommitError::AlreadyExists => (NoReply::NameTaken, End::Unborn),
+            other => (NoReply::Lost(other.to_string()), End::Failed),
         };
+        if matches!(end, End::Failed) {
+            tracing::error!(session = %self.session.id(), %error, "a commit failed; the session's task ends");
+        }
         for (_, (reply, _)) in self.replies.drain() {
             // A caller that left does not miss its answer.
             let _ = reply.send(Err(no.clone()));
         }
-        if no == NoReply::NameTaken {
-            self.context.channels.forget(self.session.id());
-            return;
-        }
-        tracing::error!(session = %self.session.id(), %error, "a commit failed; the session's task ends");
-        end_streams(&self.context, self.session.id());
+        end
     }
 
     /// Whether the task may go.
-    fn retire(&mut self) -> bool {
-        match self
-            .context
-            .residents
-            .retire(self.session.id(), &mut self.mailbox)
-        {
+    async fn retire(&mut self) -> bool {
+        let (id, residents) = (self.session.id(), &self.context.residents);
+        match residents.retire(id, &mut self.mailbox).await {
             Retired::Left => true,
             Retired::Stays(mailbox, mails) => {
                 self.mailbox = mailbox;
@@ -400,39 +401,37 @@ impl SessionTask {
         if let Some(engine) = self.engine.take() {
             engine.close().await;
         }
+        let (context, id) = (self.context.clone(), self.session.id());
+        // With the mailbox goes what nobody will read; who sends from here on waits for the next
+        // task.
+        drop(self);
         match end {
             // `retire` took it out of the table already.
             End::Idle => {}
-            End::Failed => give_up(&self.context, self.session.id()).await,
-            End::Stopping => self.context.residents.leave(self.session.id()),
+            End::Failed => lose(&context, id).await,
+            End::Unborn => {
+                context.channels.forget(id);
+                context.residents.leave(id);
+            }
+            End::Stopping => context.residents.leave(id),
         }
     }
 }
 
-/// Settles from its records what a task leaves behind that cannot go on.
-async fn give_up(context: &Context, session: SessionId) {
-    end_streams(context, session);
-    // Until this is done the session keeps its place, so that no newer task meets the abandoned
-    // lease.
+/// Settles, from its records, the run of a session whose task is no more, and only then tells
+/// observers that this face lost it and lets a new task begin. Until then nobody is told that the
+/// session is idle, and nobody reads a state that the settlement is about to change.
+async fn lose(context: &Context, session: SessionId) {
     recovery::abandon(&context.ports, session).await;
-    // A channel that was opened meanwhile shows the state before the settlement.
-    end_streams(context, session);
+    if let Some(channel) = context.channels.forget(session) {
+        let run = channel.with_view(|view| view.active_run);
+        let body = EventBody::ServingError {
+            reason: "the server lost the right to write this session".to_owned(),
+        };
+        let at = context.ports.clock.now();
+        channel.close(Event { at, run, body });
+    }
     context.residents.leave(session);
-}
-
-/// Ends the streams of those who follow a session: what they have seen is not what the store says.
-fn end_streams(context: &Context, session: SessionId) {
-    let Some(channel) = context.channels.forget(session) else {
-        return;
-    };
-    let body = EventBody::ServingError {
-        reason: "the server lost the right to write this session".to_owned(),
-    };
-    let (at, run) = (
-        context.ports.clock.now(),
-        channel.with_view(|view| view.active_run),
-    );
-    channel.publish([Event { at, run, body }]);
 }
 
 async fn in_flight(in_flight: &mut Option<InFlight>) -> Result<(), CommitError> {

@@ -1,6 +1,7 @@
 //! C1, C2, C17, C18, C26: what is an answer, what is a refusal, and what either means.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sessionplane_core::contract::{CallOptions, CapabilityTarget, InvokeEvent};
 use sessionplane_core::domain::command::{
@@ -10,9 +11,10 @@ use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::ids::AgentName;
 use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
 use sessionplane_core::domain::position::Position;
+use sessionplane_server::app::config::AppConfig;
 
 use super::desk::{Ask, Desk, follow_up, steer};
-use super::run::code;
+use super::run::{Run, code};
 use super::world::{World, Worlds, quick};
 
 fn refused<T>(answer: Result<T, CallError>) -> CallError {
@@ -234,4 +236,29 @@ pub(crate) async fn c05_a_missing_agent_fails_the_run_not_the_call(worlds: &dyn 
     };
     assert_eq!(code, "engine_unavailable");
     assert!(details.contains("there is no such program"), "{details}");
+}
+
+/// C2: a session's task that leaves because it is idle loses no call that comes in that moment.
+pub(crate) async fn c02_a_session_that_falls_asleep_loses_no_call(worlds: &dyn Worlds) {
+    let config = AppConfig {
+        idle_ttl: Duration::ZERO,
+        ..quick()
+    };
+    let world = worlds.make(config).await;
+    let lines = (0..4).map(|line| {
+        let desk = Desk::new(&world, &format!("asleep-{}", line / 2));
+        tokio::spawn(async move {
+            for _ in 0..500 {
+                let mut stream = desk.open("stop").await.expect("an answer");
+                while let Some(event) = Run::next_of(&mut stream).await {
+                    event.expect("no status");
+                }
+                let answer = desk.try_dispatch(steer("x"), None, None).await;
+                answer.expect("an answer");
+            }
+        })
+    });
+    for line in futures_util::future::join_all(lines).await {
+        line.expect("no panic");
+    }
 }

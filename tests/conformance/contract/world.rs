@@ -30,6 +30,24 @@ pub(crate) trait World: Send + Sync {
     async fn restart(&self);
 }
 
+/// A world that knows one start of the server only, for callers that must not survive it.
+pub(crate) struct Pinned(pub(crate) Arc<dyn Caller>);
+
+#[async_trait]
+impl World for Pinned {
+    fn caller(&self) -> Arc<dyn Caller> {
+        self.0.clone()
+    }
+
+    fn stranger(&self) -> Option<Arc<dyn Caller>> {
+        None
+    }
+
+    async fn restart(&self) {
+        panic!("this world ends with its server");
+    }
+}
+
 /// Makes worlds.
 #[async_trait]
 pub(crate) trait Worlds: Send + Sync {

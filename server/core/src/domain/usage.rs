@@ -14,6 +14,16 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// The report without a cost that cannot be: one that is negative, infinite or no number.
+    #[must_use]
+    pub fn credible(self) -> Self {
+        let possible = |cost: &f64| cost.is_finite() && *cost >= 0.0;
+        Self {
+            cost_usd: self.cost_usd.filter(possible),
+            ..self
+        }
+    }
+
     /// Adds what another report tells; a counter stays unknown only while neither side knows it.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -22,7 +32,7 @@ impl Usage {
             output_tokens: add(self.output_tokens, other.output_tokens),
             cached_tokens: add(self.cached_tokens, other.cached_tokens),
             cost_usd: match (self.cost_usd, other.cost_usd) {
-                (Some(a), Some(b)) => Some(a + b),
+                (Some(a), Some(b)) => Some((a + b).min(f64::MAX)),
                 (a, b) => a.or(b),
             },
         }

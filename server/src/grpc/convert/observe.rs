@@ -10,20 +10,10 @@ use wire::events_response::Item;
 
 use super::{entry, event, position, session};
 
-/// Most entries that a page may hold.
-const MAX_PAGE_SIZE: u32 = 1000;
-
 /// A request for a page of entries.
 pub(crate) fn list_request(
     request: wire::ListEntriesRequest,
 ) -> Result<ListEntriesRequest, CallError> {
-    if request.page_size > MAX_PAGE_SIZE {
-        let size = request.page_size;
-        return Err(CallError::invalid(
-            "page_size",
-            format!("is {size}; the limit is {MAX_PAGE_SIZE}; read more pages instead"),
-        ));
-    }
     Ok(ListEntriesRequest {
         session: session::reference(request.session)?,
         since: cursor(request.since),
@@ -111,22 +101,6 @@ mod tests {
             full_backfill,
             has_more: false,
         }
-    }
-
-    #[test]
-    fn a_page_may_hold_a_thousand_entries_and_not_one_more() {
-        let name = wire::session_ref::Ref::Name("a".into());
-        let asked = |page_size| wire::ListEntriesRequest {
-            session: Some(wire::SessionRef {
-                r#ref: Some(name.clone()),
-            }),
-            page_size,
-            ..Default::default()
-        };
-        assert_eq!(list_request(asked(1000)).unwrap().page_size, 1000);
-        let error = list_request(asked(1001)).unwrap_err();
-        assert_eq!(error.violations[0].field, "page_size");
-        assert!(error.message.contains("1000"), "{}", error.message);
     }
 
     #[test]

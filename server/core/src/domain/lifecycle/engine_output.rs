@@ -212,6 +212,7 @@ fn message_finished(
     text: Option<&str>,
     usage: Usage,
 ) {
+    let usage = usage.credible();
     let message = label(message);
     let Some(run) = turn.live_run(tag) else {
         return;

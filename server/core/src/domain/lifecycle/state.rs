@@ -92,6 +92,13 @@ impl Session {
         self.run.as_ref()
     }
 
+    /// Whether the active run's end is decided and not yet durable: nothing joins it any more.
+    #[must_use]
+    pub fn is_settling(&self) -> bool {
+        let run = self.run.as_ref();
+        run.is_some_and(|run| matches!(run.phase, Phase::Settling { .. }))
+    }
+
     /// Numbers the round that the shell is about to send to the store. What is stepped from here
     /// on joins the one after it.
     pub fn seal_round(&mut self) -> u64 {

@@ -1,0 +1,91 @@
+//! C38, C2, C3: reading writes nothing, and principals of one tenant keep their ids apart.
+
+use sessionplane_core::contract::{CallOptions, CapabilityTarget, InvokeRequest, OnDisconnect};
+use sessionplane_core::domain::view::Status;
+
+use crate::house::House;
+use crate::suite::desk::{Ask, Desk, with_id};
+use crate::suite::run::Run;
+use crate::suite::world::{World as _, quick};
+
+async fn read_everything(desk: &Desk, run: sessionplane_core::domain::ids::RunId) {
+    for _ in 0..3 {
+        desk.state().await;
+        desk.pages_of(1).await;
+        desk.record(run).await;
+        let watch = desk.watch().await;
+        let place = watch.position;
+        desk.watch_from(Some(place), Some("nonsense".to_owned()))
+            .await;
+        let target = CapabilityTarget::Session(desk.session.clone());
+        let caller = desk.caller();
+        let report = caller
+            .get_capabilities(target, CallOptions::default())
+            .await;
+        report.expect("a report");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c38_reading_a_dormant_session_writes_nothing() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "dormant");
+    let run = desk.invoke("say \"x\"").await;
+    let (id, session) = (run.id, run.session);
+    run.finish().await;
+    let (written, audits) = (house.gate.kept(), house.store().audits(session));
+    read_everything(&desk, id).await;
+    assert_eq!(desk.state().await.view.status(), Status::Idle);
+    assert_eq!(house.gate.kept(), written);
+    house.restart().await;
+    read_everything(&desk, id).await;
+    let view = desk.state().await.view;
+    assert_eq!(
+        (view.status(), view.last_run.map(|last| last.run)),
+        (Status::Idle, Some(id))
+    );
+    assert_eq!(
+        house.gate.kept(),
+        written,
+        "a start without cut runs writes nothing either"
+    );
+    assert_eq!(house.store().audits(session), audits);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c38_reading_a_running_session_writes_nothing() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "running");
+    let run = desk.invoke("say \"x\"\nmessage\nhang").await;
+    let mut watch = desk.watch_from(Some(run.position), None).await;
+    while watch.position.seq < run.position.seq + 7 && watch.missed.len() < 7 {
+        watch.event().await;
+    }
+    let written = house.gate.kept();
+    read_everything(&desk, run.id).await;
+    assert_eq!(house.gate.kept(), written);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c03_ids_of_two_principals_are_apart() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "shared");
+    let mine = desk.invoke(Ask::new("say \"x\"").id("same")).await;
+    let id = mine.id;
+    mine.finish().await;
+    let request = InvokeRequest {
+        session: desk.session.clone(),
+        prompt: "say \"other\"".to_owned(),
+        agent: None,
+        must_exist: true,
+        on_disconnect: OnDisconnect::Detach,
+    };
+    let theirs = house
+        .colleague()
+        .invoke(request, with_id(Some("same")))
+        .await;
+    let theirs = Run::accepted(theirs.expect("an answer")).await;
+    assert!(!theirs.joined);
+    assert_ne!(theirs.id, id);
+    theirs.finish().await;
+}
