@@ -175,6 +175,9 @@ def examine(copy: Copy, mutant: Mutant, sound: set[tuple[str, ...]]) -> tuple[st
 
 
 def main() -> int:
+    # However we are stopped, the copy and what runs in it are cleared away.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     selected = os.environ.get("MUTANTS", "")
     mutants = [m for m in load() if any(selected in text for text in (m.rule, m.test, m.file))]
     if not mutants:
