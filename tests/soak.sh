@@ -10,5 +10,7 @@ round=0
 while [ "$SECONDS" -lt "$end" ]; do
     round=$((round + 1))
     echo "soak: round $round, $(((end - SECONDS) / 60)) min left" >&2
-    PROPTEST_CASES=${CASES:-5000} cargo test --workspace --features "$features" -- --include-ignored
+    # A crash round of full length is enough; the later ones vary the seed.
+    SESSIONPLANE_CRASHES=$([ "$round" = 1 ] && echo "${CRASHES:-200}" || echo 40) \
+        PROPTEST_CASES=${CASES:-5000} cargo test --workspace --features "$features" -- --include-ignored
 done

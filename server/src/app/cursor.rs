@@ -115,7 +115,6 @@ mod tests {
     use sessionplane_core::domain::ids::{AgentName, SessionId, TenantId};
     use sessionplane_core::domain::session::SessionRecord;
     use sessionplane_core::domain::time::Timestamp;
-    use sessionplane_core::domain::view::SessionView;
 
     use super::*;
     use crate::app::channel::Channels;

@@ -241,7 +241,10 @@ pub(crate) async fn c11_after_accepted_the_prompt_is_durable(worlds: &dyn Worlds
             "nobody said that it was typed"
         );
         assert_eq!(
-            origin.request_id.as_ref().map(|id| id.as_str()),
+            origin
+                .request_id
+                .as_ref()
+                .map(sessionplane_core::domain::ids::RequestId::as_str),
             Some(&*format!("prompt-{crash}"))
         );
         let stored = desk.record(run.id).await;

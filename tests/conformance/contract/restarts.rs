@@ -265,7 +265,7 @@ async fn audit(desks: &[Desk], ledger: &Ledger) {
             .and_then(|n| n.parse().ok())
             .expect("a number");
         let text = format!("say \"{id}\"");
-        let command = if number % 2 == 0 {
+        let command = if number.is_multiple_of(2) {
             steer(&text)
         } else {
             follow_up(&text)

@@ -173,7 +173,11 @@ pub(crate) async fn c19_what_waits_is_visible_in_state_and_events(worlds: &dyn W
     assert_eq!(waiting[0].bytes, long.len() as u64);
     assert!(long.starts_with(&waiting[0].preview) && waiting[0].preview.len() <= 256);
     assert_eq!(
-        waiting[1].origin.request_id.as_ref().map(|id| id.as_str()),
+        waiting[1]
+            .origin
+            .request_id
+            .as_ref()
+            .map(sessionplane_core::domain::ids::RequestId::as_str),
         Some("two")
     );
     desk.abort().await;

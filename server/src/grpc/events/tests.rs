@@ -304,7 +304,7 @@ async fn c29_a_backfill_from_the_start_is_told_to_its_reader() {
         let item = events.next().await.unwrap().unwrap();
         match wire::EventsResponse::decode(item).unwrap().item {
             Some(wire::events_response::Item::Entries(page)) => {
-                assert_eq!(page.full_backfill, told)
+                assert_eq!(page.full_backfill, told);
             }
             other => panic!("{other:?}"),
         }
