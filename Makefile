@@ -16,7 +16,7 @@ test: setup lint ## everything a change must pass: tools, lint, build of all bin
 	cargo build --workspace --bins --features $(FEATURES)
 	cargo test --workspace --features $(FEATURES)
 
-soak: ## the randomized tests with fresh seeds for MINUTES (30); the first round kills the server CRASHES (200) times
+soak: ## the same at full counts (200 kills, 10,000 seeds), and the mutants; CRASHES, SEEDS, CASES set them
 	tests/soak.sh
 
 bench: ## floors and ours in one run, in release mode; see docs/performance.md

@@ -97,8 +97,7 @@ macro_rules! contract_conformance {
                     c12_b22_a_repeat_after_a_restart_starts_no_second_run,
                     c12_32_concurrent_calls_with_one_id_give_one_run,
                     c12_a_joiner_is_told_how_much_it_missed;
-                disconnects: c13_cancel_without_an_id_aborts_at_once,
-                    c13_b15_a_caller_that_vanishes_in_a_tool_wedges_nothing,
+                disconnects: c13_b15_a_caller_that_vanishes_in_a_tool_wedges_nothing,
                     c13_cancel_with_an_id_waits_for_a_rejoin,
                     c13_cancel_with_an_id_is_aborted_after_its_grace,
                     c13_detach_outlives_its_callers, c13_a_detach_join_makes_the_run_detached,

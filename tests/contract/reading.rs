@@ -1,10 +1,13 @@
-//! C38, C2, C3: reading writes nothing, and principals of one tenant keep their ids apart.
+//! C3, C13, C38: what a caller in process alone can try. Reading writes nothing; principals of one
+//! tenant keep their ids apart; who gives no id cannot come back.
 
 use sessionplane_core::contract::{CallOptions, CapabilityTarget, InvokeRequest, OnDisconnect};
+use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::view::Status;
 
 use crate::house::House;
 use crate::suite::desk::{Ask, Desk, with_id};
+use crate::suite::disconnects::{outcome, patient};
 use crate::suite::run::Run;
 use crate::suite::world::{World as _, quick};
 
@@ -88,4 +91,17 @@ async fn c03_ids_of_two_principals_are_apart() {
     assert!(!theirs.joined);
     assert_ne!(theirs.id, id);
     theirs.finish().await;
+}
+
+/// C13: callers that give no id; the SDKs always give one.
+#[tokio::test(flavor = "multi_thread")]
+async fn c13_cancel_without_an_id_aborts_at_once() {
+    let world = House::new(patient()).world();
+    let desk = Desk::new(&world, "at-once");
+    for prompt in ["hang", "say \"x\"\nhang", "tool t progress 1000 every 1s"] {
+        let run = desk.invoke(Ask::new(prompt).cancel()).await;
+        let id = run.id;
+        drop(run);
+        assert_eq!(outcome(&desk.settled(id).await), &RunOutcome::Aborted);
+    }
 }

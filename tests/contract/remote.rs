@@ -97,7 +97,7 @@ async fn start(directory: &TempDir, config: AppConfig) -> Start {
         config: Config::default(),
     };
     let killed = life.clone();
-    let served = tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         // Killed, it is dropped in the middle of whatever it does.
         let serving = server.serve(listener, std::future::pending());
         let _served = killed.run_until_cancelled(serving).await;
@@ -110,7 +110,7 @@ async fn start(directory: &TempDir, config: AppConfig) -> Start {
     Start {
         store,
         life,
-        served,
+        served: task,
         owner: client(OWNER),
         stranger: client(STRANGER),
     }

@@ -6,6 +6,7 @@
 //!   `write`: a commit as keys and values. `sweep`: forgetting old bindings. `device`: how a round
 //!   reaches the disk.
 //! - `inflight`: what keeps readers from seeing a round before it is synced. `reader`: all reads.
+//!   `lookup`: the thread that looks request ids up.
 //! - `open`: opening. `boot`: what must be in order then. `witness`: noticing that sled lost its end. `store`: the ports over all of it.
 //!
 //! How sled is used, and why: one tree; `flush` reaches the operating system only, so the database
@@ -20,6 +21,7 @@ mod device;
 mod frame;
 mod inflight;
 mod keys;
+mod lookup;
 mod open;
 mod reader;
 mod round;

@@ -54,8 +54,8 @@ pub(crate) struct RunSoFar {
 
 /// What a cursor finds after a place in the ring.
 pub(crate) enum Read {
-    /// The next events, at least one.
-    Events(Vec<Arc<Published>>),
+    /// So many events were taken, at least one.
+    Events(u64),
     /// Nothing newer.
     CaughtUp,
     /// The place has left the ring.
@@ -176,8 +176,13 @@ impl Channel {
         self.session
     }
 
-    /// Up to `max` events after `seq`.
-    pub(crate) fn read_after(&self, seq: u64, max: usize) -> Read {
+    /// Takes up to `max` events after `seq`.
+    pub(crate) fn read_after(
+        &self,
+        seq: u64,
+        max: usize,
+        taken: &mut VecDeque<Arc<Published>>,
+    ) -> Read {
         let inner = self.lock();
         if seq >= inner.seq {
             return if inner.closed {
@@ -191,7 +196,9 @@ impl Channel {
             return Read::Lapped;
         }
         let skip = usize::try_from(seq + 1 - first).unwrap_or(usize::MAX);
-        Read::Events(inner.ring.iter().skip(skip).take(max).cloned().collect())
+        let before = taken.len();
+        taken.extend(inner.ring.range(skip..).take(max).cloned());
+        Read::Events((taken.len() - before) as u64)
     }
 
     /// The state together with every retained event after `seq`, in one step; nothing if the place

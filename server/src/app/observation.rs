@@ -47,7 +47,9 @@ pub enum Observed {
     /// A live event, shared.
     Event(Arc<Published>),
     /// Everything else of the stream. Never [`EventItem::Event`].
-    Other(EventItem),
+    ///
+    /// Boxed, because items are moved often and events are what there are many of.
+    Other(Box<EventItem>),
 }
 
 /// An observer's stream. It ends with an error, never with silence: a stream never lies about loss.

@@ -314,11 +314,14 @@ impl SessionTask {
             after_commit,
         } = lifecycle::step(&mut self.session, input, self.context.ports.clock.now());
         effects.extend(live);
-        self.round.join(Step {
-            live: Vec::new(),
-            commit,
-            after_commit,
-        });
+        // Most steps of a run make nothing durable.
+        if commit.is_some() || !after_commit.is_empty() {
+            self.round.join(Step {
+                live: Vec::new(),
+                commit,
+                after_commit,
+            });
+        }
     }
 
     fn start_round(&mut self) {

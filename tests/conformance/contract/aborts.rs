@@ -1,19 +1,32 @@
 //! C21, B12, B14: an abort at every moment stops the run, is told as an abort, and frees the
 //! session.
 
+use std::time::Duration;
+
 use sessionplane_core::contract::CallOptions;
 use sessionplane_core::domain::command::{Command, RejectionCode};
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::{EventBody, EventEnvelope};
 use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
+use sessionplane_core::domain::limits::Limits;
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::view::Status;
+use sessionplane_server::app::config::AppConfig;
 
 use super::desk::{Ask, Desk, follow_up};
 use super::run::{code, record};
 use super::watch::{Watch, settled};
 use super::world::{Worlds, quick};
+
+/// A grace that no test waits for: whoever stops, stops because the engine was told.
+fn patient() -> AppConfig {
+    let limits = Limits {
+        abort_grace: Duration::from_secs(600),
+        ..quick().limits
+    };
+    AppConfig { limits, ..quick() }
+}
 
 /// After an abort: one settlement, told as an abort everywhere, and the session goes on.
 async fn ends(desk: &Desk, run: super::run::Run, mut watch: Watch) -> Vec<EventEnvelope> {
@@ -45,7 +58,7 @@ async fn ends(desk: &Desk, run: super::run::Run, mut watch: Watch) -> Vec<EventE
 
 /// Aborts a run once an event of a type was seen.
 async fn at(worlds: &dyn Worlds, prompt: &str, moment: &str) -> Vec<EventEnvelope> {
-    let world = worlds.make(quick()).await;
+    let world = worlds.make(patient()).await;
     let desk = Desk::new(&world, "moment");
     let run = desk.invoke(prompt).await;
     let mut watch = desk.watch_from(Some(run.position), None).await;
@@ -91,7 +104,7 @@ pub(crate) async fn c21_b14_abort_while_hanging(worlds: &dyn Worlds) {
 }
 
 pub(crate) async fn c21_abort_ends_what_was_queued(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
+    let world = worlds.make(patient()).await;
     let desk = Desk::new(&world, "queued");
     let run = desk.invoke("hang").await;
     let watch = desk.watch().await;
@@ -175,7 +188,7 @@ pub(crate) async fn c21_an_agent_that_hears_nothing_is_dropped_at_the_deadline(
 
 /// C21 B12: somebody else looks first, and then aborts.
 pub(crate) async fn c21_b12_an_abort_by_somebody_who_came_later(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
+    let world = worlds.make(patient()).await;
     let desk = Desk::new(&world, "later");
     let run = desk.invoke("say \"x\"\nhang").await;
     let other = Desk::at(
@@ -197,7 +210,7 @@ pub(crate) async fn c21_b12_an_abort_by_somebody_who_came_later(worlds: &dyn Wor
 
 /// C21: aborts that race with the run's own end settle it once, one way or the other.
 pub(crate) async fn c21_an_abort_that_races_with_the_end_settles_once(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
+    let world = worlds.make(patient()).await;
     let desk = Desk::new(&world, "race");
     desk.run("say \"x\"").await;
     let mut watch = desk.watch().await;

@@ -10,10 +10,13 @@ use sessionplane_server::app::config::AppConfig;
 
 use super::desk::{Ask, Desk};
 use super::run::{Run, code};
-use super::world::{Worlds, quick, ring};
+use super::world::{Worlds, pieces, quick, ring};
+
+/// More than any buffer on the way holds.
+const PIECES: usize = 1000;
 
 /// Delays that no test waits for: what happens, happens without them.
-fn patient() -> AppConfig {
+pub(crate) fn patient() -> AppConfig {
     let never = Duration::from_secs(600);
     AppConfig {
         limits: Limits {
@@ -25,23 +28,12 @@ fn patient() -> AppConfig {
     }
 }
 
-fn outcome(run: &RunRecord) -> &RunOutcome {
+pub(crate) fn outcome(run: &RunRecord) -> &RunOutcome {
     &run.settled.as_ref().expect("it has settled").outcome
 }
 
 /// Talks long enough that a grace of [`quick`] would have ended it, and then completes.
 const OUTLIVES_A_GRACE: &str = "say-words 30 every 50ms";
-
-pub(crate) async fn c13_cancel_without_an_id_aborts_at_once(worlds: &dyn Worlds) {
-    let world = worlds.make(patient()).await;
-    let desk = Desk::new(&world, "at-once");
-    for prompt in ["hang", "say \"x\"\nhang", "tool t progress 1000 every 1s"] {
-        let run = desk.invoke(Ask::new(prompt).cancel()).await;
-        let id = run.id;
-        drop(run);
-        assert_eq!(outcome(&desk.settled(id).await), &RunOutcome::Aborted);
-    }
-}
 
 pub(crate) async fn c13_b15_a_caller_that_vanishes_in_a_tool_wedges_nothing(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
@@ -160,10 +152,11 @@ pub(crate) async fn c13_a_joiner_that_does_not_detach_changes_nothing(worlds: &d
     assert_eq!(outcome(&desk.settled(id).await), &RunOutcome::Completed);
 }
 
-async fn lapped(desk: &Desk, ask: Ask, seq: u64) -> Run {
+/// A run whose stream is not read until it is too late.
+async fn lapped(desk: &Desk, ask: Ask) -> Run {
     let run = desk.invoke(ask).await;
     let reached = Position {
-        seq: run.position.seq + seq,
+        seq: run.position.seq + PIECES as u64 + 3,
         ..run.position
     };
     desk.reach(reached).await;
@@ -179,8 +172,12 @@ pub(crate) async fn c13_a_stream_that_the_server_ended_is_no_cancellation(worlds
     let config = AppConfig { limits, ..ring(64) };
     let world = worlds.make(config).await;
     let desk = Desk::new(&world, "too-slow");
-    let ask = || Ask::new("say-words 500\nwait-steer").cancel().id("one");
-    let run = lapped(&desk, ask(), 503).await;
+    let ask = || {
+        Ask::new(format!("{}wait-steer", pieces(PIECES)))
+            .cancel()
+            .id("one")
+    };
+    let run = lapped(&desk, ask()).await;
     let id = run.id;
     let error = run.error().await;
     assert_eq!(
@@ -194,7 +191,7 @@ pub(crate) async fn c13_a_stream_that_the_server_ended_is_no_cancellation(worlds
 pub(crate) async fn c13_without_a_rejoin_the_ended_stream_s_run_is_aborted(worlds: &dyn Worlds) {
     let world = worlds.make(ring(64)).await;
     let desk = Desk::new(&world, "too-slow");
-    let run = lapped(&desk, Ask::new("say-words 500\nhang").cancel(), 503).await;
+    let run = lapped(&desk, Ask::new(format!("{}hang", pieces(PIECES))).cancel()).await;
     let id = run.id;
     let error = run.error().await;
     assert_eq!(error.reason, Reason::ObserverTooSlow);

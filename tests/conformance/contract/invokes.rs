@@ -4,6 +4,7 @@ use futures_util::future::join_all;
 use sessionplane_core::contract::InvokeEvent;
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::{EventBody, EventEnvelope, OutputChannel};
+use sessionplane_core::domain::ids::RequestId;
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::provenance::{Channel, Trust};
 use sessionplane_core::domain::view::Status;
@@ -241,7 +242,7 @@ pub(crate) async fn c11_after_accepted_the_prompt_is_durable(worlds: &dyn Worlds
             "nobody said that it was typed"
         );
         assert_eq!(
-            origin.request_id.as_ref().map(|id| id.as_str()),
+            origin.request_id.as_ref().map(RequestId::as_str),
             Some(&*format!("prompt-{crash}"))
         );
         let stored = desk.record(run.id).await;

@@ -27,10 +27,10 @@ pub(crate) async fn c12_a_repeat_joins_the_live_run_from_its_start(worlds: &dyn 
         (id, true, first.position)
     );
     desk.steer("say \"the end\"").await;
-    let (first, joined) = (first.finish().await, joiner.finish().await);
-    assert_eq!(first, joined, "both streams tell the same");
-    assert!(said(&joined, OutputChannel::Text).starts_with("w1 w2 "));
-    assert!(said(&joined, OutputChannel::Text).ends_with("w30 the end"));
+    let (whole, told) = (first.finish().await, joiner.finish().await);
+    assert_eq!(whole, told, "both streams tell the same");
+    assert!(said(&told, OutputChannel::Text).starts_with("w1 w2 "));
+    assert!(said(&told, OutputChannel::Text).ends_with("w30 the end"));
 }
 
 pub(crate) async fn c12_after_the_settlement_a_repeat_gets_the_recorded_terminal(

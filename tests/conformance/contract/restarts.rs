@@ -175,10 +175,10 @@ async fn invoking(desk: Desk, at: usize, life: usize, book: Book) {
 
 /// Sends steers and follow-ups, for ever.
 async fn sending(desk: Desk, at: usize, life: usize, book: Book) {
-    for number in 0.. {
+    for number in 0_u32.. {
         let id = format!("input-{at}-{life}-{number}");
         let text = format!("say \"{id}\"");
-        let command = if number % 2 == 0 {
+        let command = if is_steer(number) {
             steer(&text)
         } else {
             follow_up(&text)
@@ -193,6 +193,10 @@ async fn sending(desk: Desk, at: usize, life: usize, book: Book) {
         }
         tokio::task::yield_now().await;
     }
+}
+
+fn is_steer(number: u32) -> bool {
+    number.is_multiple_of(2)
 }
 
 /// Watches, for ever.
@@ -259,13 +263,13 @@ async fn audit(desks: &[Desk], ledger: &Ledger) {
             .nth(1)
             .and_then(|at| at.parse().ok())
             .expect("a number");
-        let number: usize = id
+        let number: u32 = id
             .rsplit('-')
             .next()
             .and_then(|n| n.parse().ok())
             .expect("a number");
         let text = format!("say \"{id}\"");
-        let command = if number % 2 == 0 {
+        let command = if is_steer(number) {
             steer(&text)
         } else {
             follow_up(&text)

@@ -6,7 +6,10 @@ use sessionplane_core::domain::position::Position;
 
 use super::desk::Desk;
 use super::watch::{Watch, appended};
-use super::world::{Worlds, quick, ring};
+use super::world::{Worlds, pieces, quick, ring};
+
+/// More than any buffer on the way holds.
+const PIECES: usize = 1000;
 
 /// C32 B01: the stream is cut again and again; the union has every event once.
 pub(crate) async fn c32_b01_a_resumed_stream_has_every_event_once(worlds: &dyn Worlds) {
@@ -51,7 +54,7 @@ pub(crate) async fn c32_a_place_that_is_gone_is_told_as_a_gap(worlds: &dyn World
     let known = desk.entries().await;
     let run = desk.invoke("say-words 200\nmessage\nwait-steer").await;
     let end = Position {
-        seq: run.position.seq + 206,
+        seq: run.position.seq + 207,
         ..run.position
     };
     let reached = desk.reach(end).await.position;
@@ -98,16 +101,16 @@ pub(crate) async fn c32_a_place_that_is_gone_is_told_as_a_gap(worlds: &dyn World
 
 /// C35 B08: one observer stands still; it is cut with a reason, and nobody else notices.
 pub(crate) async fn c35_b08_a_stalled_observer_is_cut_and_nobody_else(worlds: &dyn Worlds) {
-    let world = worlds.make(ring(1000)).await;
+    let world = worlds.make(ring(200)).await;
     let desk = Desk::new(&world, "stalled");
     desk.run("say \"x\"").await;
     let mut stalled = desk.watch().await;
     let start = stalled.position;
     let mut reading = desk.watch().await;
     let reader = tokio::spawn(async move { reading.until_settled().await });
-    let run = desk.invoke("say-words 3000 every 1us\nwait-steer").await;
+    let run = desk.invoke(&*format!("{}wait-steer", pieces(PIECES))).await;
     desk.reach(Position {
-        seq: start.seq + 3000,
+        seq: start.seq + PIECES as u64,
         ..start
     })
     .await;
@@ -116,7 +119,7 @@ pub(crate) async fn c35_b08_a_stalled_observer_is_cut_and_nobody_else(worlds: &d
         (error.reason, error.outcome),
         (Reason::ObserverTooSlow, Outcome::StreamEnded)
     );
-    assert!(seen.len() < 3000);
+    assert!(seen.len() < PIECES);
     // What it did see is without a hole, and it can go on from there with entries.
     let known = seen.last().map_or(start, |event| Position {
         seq: event.seq,
@@ -127,7 +130,7 @@ pub(crate) async fn c35_b08_a_stalled_observer_is_cut_and_nobody_else(worlds: &d
     desk.steer("say \"the end\"").await;
     let events = reader.await.expect("no panic");
     assert_eq!(events[0].seq, start.seq + 1);
-    assert!(events.len() > 3000, "the others got all");
+    assert!(events.len() > PIECES, "the others got all");
     assert_eq!(appended(&events).len() + 2, desk.entries().await.len());
     desk.settled(run.id).await;
 }
@@ -136,10 +139,10 @@ pub(crate) async fn c35_b08_a_stalled_observer_is_cut_and_nobody_else(worlds: &d
 pub(crate) async fn c35_an_unread_invoke_stream_is_cut_and_can_rejoin(worlds: &dyn Worlds) {
     let world = worlds.make(ring(64)).await;
     let desk = Desk::new(&world, "unread");
-    let ask = || super::desk::Ask::new("say-words 300\nwait-steer").id("one");
+    let ask = || super::desk::Ask::new(format!("{}wait-steer", pieces(PIECES))).id("one");
     let run = desk.invoke(ask()).await;
     desk.reach(Position {
-        seq: run.position.seq + 303,
+        seq: run.position.seq + PIECES as u64 + 3,
         ..run.position
     })
     .await;

@@ -3,7 +3,7 @@
 use sessionplane_core::domain::command::{DispatchAnswer, RejectionCode};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::event::{EventBody, EventEnvelope, QueueChange};
-use sessionplane_core::domain::ids::InputId;
+use sessionplane_core::domain::ids::{InputId, RequestId};
 use sessionplane_core::domain::input::InputKind;
 use sessionplane_core::domain::provenance::Channel;
 
@@ -173,7 +173,7 @@ pub(crate) async fn c19_what_waits_is_visible_in_state_and_events(worlds: &dyn W
     assert_eq!(waiting[0].bytes, long.len() as u64);
     assert!(long.starts_with(&waiting[0].preview) && waiting[0].preview.len() <= 256);
     assert_eq!(
-        waiting[1].origin.request_id.as_ref().map(|id| id.as_str()),
+        waiting[1].origin.request_id.as_ref().map(RequestId::as_str),
         Some("two")
     );
     desk.abort().await;

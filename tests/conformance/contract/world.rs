@@ -71,6 +71,12 @@ pub(crate) fn quick() -> AppConfig {
     }
 }
 
+/// Says so many pieces of 16 KiB, one each millisecond or so: more than the buffers between a
+/// server and a caller that does not read, and no faster than one that reads.
+pub(crate) fn pieces(count: usize) -> String {
+    "big 16KiB\nwait 1ms\n".repeat(count)
+}
+
 /// Like [`quick`], with a ring of so many events.
 pub(crate) fn ring(events: usize) -> AppConfig {
     AppConfig {

@@ -299,12 +299,12 @@ async fn c29_a_backfill_from_the_start_is_told_to_its_reader() {
             entries: Vec::new(),
             full_backfill: told,
         };
-        let observation = stream::iter([Ok(Observed::Other(page))]);
+        let observation = stream::iter([Ok(Observed::Other(Box::new(page)))]);
         let mut events = EncodedEvents::new(Box::pin(observation), Arc::default());
         let item = events.next().await.unwrap().unwrap();
         match wire::EventsResponse::decode(item).unwrap().item {
             Some(wire::events_response::Item::Entries(page)) => {
-                assert_eq!(page.full_backfill, told)
+                assert_eq!(page.full_backfill, told);
             }
             other => panic!("{other:?}"),
         }
