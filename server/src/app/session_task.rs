@@ -276,12 +276,13 @@ impl SessionTask {
             Report::Event(event) => Input::Engine { tag, event },
             Report::Gone(reason) => Input::EngineGone { tag, reason },
         });
-        self.offer(inputs.collect::<Vec<_>>());
+        self.offer(inputs);
     }
 
     /// Steps what may be stepped now; the rest waits in order.
     fn offer(&mut self, inputs: impl IntoIterator<Item = Input>) {
-        let mut effects = Vec::new();
+        let inputs = inputs.into_iter();
+        let mut effects = Vec::with_capacity(inputs.size_hint().0);
         for input in inputs {
             if self.in_flight.is_some() && self.must_wait(&input) {
                 self.engine_waiting += usize::from(input.is_engine());

@@ -274,7 +274,9 @@ mod tests {
             channel: OutputChannel::Text,
             text: "whole".into(),
         };
-        let appended = EventBody::EntryAppended { entry };
+        let appended = EventBody::EntryAppended {
+            entry: Box::new(entry),
+        };
         let mut late = Flow::default();
         late.observed(&piece);
         assert!(
