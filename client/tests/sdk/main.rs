@@ -11,6 +11,7 @@ mod cli;
 mod fake;
 mod observing;
 mod outcomes;
+mod reaching;
 mod rejoining;
 mod relay;
 mod request_ids;

@@ -291,7 +291,7 @@ pub(crate) fn dispatch_accepted() -> v1::DispatchResponse {
 pub(crate) fn dispatch_rejected() -> v1::DispatchResponse {
     let rejected = v1::DispatchRejected {
         code: v1::RejectionCode::NoActiveRun.into(),
-        message: "no run is active".to_owned(),
+        message: "no run is active; start a run with invoke".to_owned(),
         retryable: true,
     };
     v1::DispatchResponse {
