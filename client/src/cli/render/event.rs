@@ -57,8 +57,13 @@ impl Log {
                     contents.extend(entry_lines(entry));
                 }
                 let ids = entries.first().zip(entries.last());
-                let range = ids.map(|(first, last)| format!(", {} to {}", first.id, last.id.seq));
-                format!("{} entries{}", entries.len(), range.unwrap_or_default())
+                match (ids, entries.len()) {
+                    (Some((first, _)), 1) => format!("1 entry, {}", first.id),
+                    (Some((first, last)), count) => {
+                        format!("{count} entries, {} to {}", first.id, last.id.seq)
+                    }
+                    (None, _) => "no entries".to_owned(),
+                }
             }
             WatchItem::Snapshot(state) => format!("snapshot, {}", summary(&state.view)),
             WatchItem::Event(envelope) => {

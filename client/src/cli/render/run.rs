@@ -4,6 +4,7 @@ use sessionplane_core::domain::input::UndeliveredInput;
 use sessionplane_core::domain::run::{RunOutcome, RunRecord, Settlement};
 use sessionplane_core::domain::usage::Usage;
 
+use super::WIDTH;
 use super::time::{age, rfc3339};
 use crate::cli::visible;
 
@@ -34,16 +35,22 @@ pub(crate) fn run_lines(run: &RunRecord) -> Vec<String> {
     if let Some(usage) = usage_words(&run.usage) {
         lines.push(format!("usage      {usage}"));
     }
-    let undelivered = run.undelivered.iter().map(undelivered);
-    lines.extend(undelivered.map(|input| format!("not shown  {input}")));
+    for input in &run.undelivered {
+        lines.push(format!("not shown  {}", undelivered(input)));
+        let text = input.text.as_deref().unwrap_or_default();
+        lines.extend(text.lines().map(|line| format!("           {line}")));
+    }
     lines
 }
 
 /// How a run ended, then each input that was never shown to the model.
 pub(crate) fn settled_lines(run: &RunRecord) -> Vec<String> {
     let mut lines = vec![settled_line(run)];
-    let undelivered = run.undelivered.iter().map(undelivered);
-    lines.extend(undelivered.map(|input| format!("  not shown: {input}")));
+    for input in &run.undelivered {
+        lines.push(format!("  not shown: {}", undelivered(input)));
+        let text = input.text.as_deref().map(|text| format!("    {text}"));
+        lines.extend(text.map(|text| visible::clipped(&text, WIDTH)));
+    }
     lines
 }
 
