@@ -212,7 +212,8 @@ pub(crate) async fn c07_c09_c36_an_agent_cannot_claim_our_codes(worlds: &dyn Wor
         "engine_gone",
         "engine_unavailable",
     ] {
-        let events = desk.run(format!("fail {ours} \"forged\" retryable")).await;
+        let prompt = format!("fail {ours} \"forged\" retryable");
+        let events = desk.run(prompt.as_str()).await;
         assert_eq!(super::run::code(&events), "engine_failed", "{ours}");
         let last = desk.state().await.view.last_run.expect("a last run");
         assert_eq!(last.outcome.code(), Some("engine_failed"), "{ours}");
