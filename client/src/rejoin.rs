@@ -12,16 +12,19 @@ use futures_core::Stream;
 use sessionplane_core::contract::{
     CallOptions, InvokeEvent, InvokeRequest, OnDisconnect, ResultStream,
 };
-use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::ids::{RequestId, SessionRef};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use crate::backoff::Backoff;
-use crate::clock::mint_request_id;
+use crate::clock::{instant, mint_request_id};
 use crate::connection::Client;
 use crate::outcome::{Moment, ended_early, may_resume};
 use crate::retry::{Effect, Patience};
 use seen::Seen;
+
+/// Longest time for which a lost run is tried to be rejoined without any answer.
+pub(crate) const REJOIN_LIMIT: Duration = Duration::from_secs(120);
 
 /// What following a run yields.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,8 +47,8 @@ pub enum RunItem {
 }
 
 /// A run, followed to its end. Ends after the terminal, or with an error: one that another
-/// attempt would not cure, or the last one when attempts are used up. The error's outcome says
-/// whether the run may stand.
+/// attempt would not cure, or the last one when attempts are used up or no server has answered for
+/// two minutes. The error's outcome says whether the run may stand.
 pub struct RunStream {
     client: Client,
     request: InvokeRequest,
@@ -56,6 +59,8 @@ pub struct RunStream {
     ready: VecDeque<RunItem>,
     phase: Phase,
     failures: u32,
+    /// Since when no server has answered.
+    lost_at: Option<Instant>,
     accepted: bool,
 }
 
@@ -97,6 +102,7 @@ impl Client {
             ready: VecDeque::new(),
             phase: Phase::Ended,
             failures: 0,
+            lost_at: None,
             accepted: false,
         };
         // Nothing is accepted yet: the first opening is as patient as any call.
@@ -144,6 +150,7 @@ impl RunStream {
     }
 
     fn received(&mut self, event: InvokeEvent) {
+        self.lost_at = None;
         if matches!(event, InvokeEvent::Accepted { .. }) && self.accepted {
             self.ready.push_back(RunItem::Rejoined);
             return;
@@ -159,16 +166,22 @@ impl RunStream {
     }
 
     /// Plans the next attempt; the error if there is none.
-    fn lost(&mut self, error: CallError) -> Result<(), CallError> {
+    fn lost(&mut self, mut error: CallError) -> Result<(), CallError> {
         self.phase = Phase::Ended;
         // Before the run was accepted the opening has made its own attempts.
         if !may_resume(&error) || !self.accepted {
             return Err(error);
         }
+        // Whatever the last attempt did or did not: the run was accepted before.
+        error.outcome = Outcome::StreamEnded;
         self.failures += 1;
-        let Some(delay) = self.reconnect.delay(self.failures, error.retry_after) else {
+        let now = instant();
+        let left = REJOIN_LIMIT.checked_sub(now - *self.lost_at.get_or_insert(now));
+        let delay = self.reconnect.delay(self.failures, error.retry_after);
+        let Some((delay, left)) = delay.zip(left.filter(|left| !left.is_zero())) else {
             return Err(error);
         };
+        let delay = delay.min(left);
         self.seen.replay();
         self.phase = Phase::Waiting(Box::pin(tokio::time::sleep(delay)));
         self.ready.push_back(RunItem::Rejoining {
@@ -223,5 +236,35 @@ impl Stream for RunStream {
                 return Poll::Ready(Some(Err(error)));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::ids::SessionName;
+
+    use super::*;
+    use crate::options::ClientOptions;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_whose_server_is_gone_is_given_up_after_two_minutes() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = format!("unix:{}", folder.path().join("gone.sock").display());
+        let client = Client::connect(ClientOptions::new(target.parse().unwrap())).unwrap();
+        let session = SessionRef::Name(SessionName::parse("docs").unwrap());
+        let mut run =
+            client.invoke_to_end(detached(session, "hi".to_owned()), CallOptions::default());
+        run.accepted = true;
+        let begun = instant();
+        let error = loop {
+            match run.next().await.unwrap() {
+                Ok(item) => assert!(matches!(item, RunItem::Rejoining { .. }), "{item:?}"),
+                Err(error) => break error,
+            }
+        };
+        let took = instant() - begun;
+        let most = REJOIN_LIMIT + Duration::from_secs(10);
+        assert!((REJOIN_LIMIT..most).contains(&took), "{took:?}");
+        assert_eq!(error.outcome, Outcome::StreamEnded, "the run was accepted");
     }
 }

@@ -1,5 +1,6 @@
 //! `sessiond`, the Sessionplane server.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,10 +13,14 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The Sessionplane server: agent sessions as addressable, observable, steerable objects.
+/// The Sessionplane server: turns agent sessions into objects that can be found, watched, steered
+/// and stopped over gRPC.
 #[allow(clippy::doc_markdown, reason = "these comments are the help text")]
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(
+    version,
+    about = "The Sessionplane server: agent sessions that can be found, watched, steered and stopped over gRPC"
+)]
 struct Arguments {
     /// Where the store and the owner token live. Default: $XDG_STATE_HOME/sessionplane, else
     /// ~/.local/state/sessionplane.
@@ -84,6 +89,7 @@ fn start_logging(config: &ConfigFile) {
         EnvFilter::try_from_env("SESSIONPLANE_LOG").unwrap_or_else(|_| EnvFilter::new(filter));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_writer(std::io::stderr);
     if config.log.json {
         builder.json().init();

@@ -183,7 +183,10 @@ async fn serve(
         tokio::pin!(face);
         tokio::select! {
             stopped = &mut face => stopped.map(|stopped| {
-                tracing::info!(dropped = stopped.dropped_connections, "stopped serving");
+                tracing::info!(
+                    connections_cut = stopped.dropped_connections,
+                    "stopped: what was acknowledged is kept, active runs will show as interrupted"
+                );
             }).map_err(ProcessError::from),
             reason = fatal.wait_for(Option::is_some) => Err(store_failed(reason.ok().and_then(|reason| reason.clone()))),
             () = &mut sweeper => Ok(()),

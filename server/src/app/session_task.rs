@@ -405,13 +405,14 @@ impl SessionTask {
         if let Some(engine) = self.engine.take() {
             engine.close().await;
         }
-        let (context, id) = (self.context.clone(), self.session.id());
+        let (context, channel) = (self.context.clone(), self.channel.clone());
+        let id = channel.session();
         // With the mailbox goes what nobody will read; who sends from here on waits for the next
         // task.
         drop(self);
         match end {
             // `retire` took it out of the table already.
-            End::Idle => {}
+            End::Idle => channel.rest(context.config.idle_ring_bytes),
             End::Failed => lose(&context, id).await,
             End::Unborn => {
                 context.channels.forget(id);

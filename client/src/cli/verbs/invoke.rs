@@ -1,31 +1,35 @@
 //! `sessionctl invoke`: the answer streams to standard output, all else beside it.
 
+mod leaving;
+
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 
-use sessionplane_core::contract::{
-    CallOptions, DispatchRequest, InvokeEvent, InvokeRequest, OnDisconnect, SessionControl as _,
-};
-use sessionplane_core::domain::command::{Command, DispatchAnswer};
-use sessionplane_core::domain::error::{CallError, Outcome};
+use sessionplane_core::contract::{InvokeEvent, InvokeRequest, OnDisconnect};
+use sessionplane_core::domain::command::DispatchAnswer;
+use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::{RunId, SessionRef};
 use sessionplane_core::domain::run::{RunRecord, code};
+
+use tokio::time::Instant;
 
 use super::catch_up;
 use crate::cli::args::InvokeArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
-use crate::cli::hint::{self, Effect};
+use crate::cli::hint;
 use crate::cli::interrupt::Interrupts;
-use crate::cli::render::{Flow, settled_line};
+use crate::cli::outage::Outage;
+use crate::cli::render::{Flow, age, settled_lines};
 use crate::cli::screen::Screen;
 use crate::cli::{json, prompt};
-use crate::rejoin::{RunItem, RunStream};
+use crate::clock::instant;
+use crate::rejoin::{REJOIN_LIMIT, RunItem, RunStream};
 
-/// After so long without an event a person is told that the run still works.
-const QUIET: Duration = Duration::from_secs(2);
+/// How often a person is told what is being waited for.
+const TICK: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(
     args: InvokeArgs,
@@ -56,7 +60,8 @@ pub(super) async fn run(
         abort: None,
         pressed: 0,
         rejoined: false,
-        quiet: Duration::ZERO,
+        last: instant(),
+        outage: Outage::default(),
     };
     following.follow(stream).await
 }
@@ -75,17 +80,20 @@ struct Following<'a> {
     abort: Option<Answer>,
     pressed: u32,
     rejoined: bool,
-    quiet: Duration,
+    /// When the last item came.
+    last: Instant,
+    outage: Outage,
 }
 
 impl Following<'_> {
     async fn follow(&mut self, mut stream: RunStream) -> Result<Exit, Stop> {
         let mut interrupts = Interrupts::new();
+        let mut ticks = tokio::time::interval(TICK);
         loop {
             let abort = self.abort.as_mut();
             tokio::select! {
                 item = stream.next() => {
-                    self.quiet = Duration::ZERO;
+                    self.last = instant();
                     match item {
                         Some(Ok(item)) => {
                             if let Some(terminal) = self.item(item)? {
@@ -101,7 +109,7 @@ impl Following<'_> {
                     self.abort_answered(answer)?;
                 }
                 () = interrupts.pressed() => self.interrupted()?,
-                () = tokio::time::sleep(QUIET) => self.still_working()?,
+                _ = ticks.tick() => self.still_waiting()?,
             }
         }
     }
@@ -120,6 +128,10 @@ impl Following<'_> {
             })?;
         }
         let quiet = self.context.globals.json;
+        match &item {
+            RunItem::Rejoining { .. } => self.outage.begin(instant()),
+            RunItem::Event(_) | RunItem::Rejoined => self.outage.end(),
+        }
         match item {
             RunItem::Event(event) => {
                 if let InvokeEvent::Accepted { run, .. } = &event {
@@ -134,8 +146,12 @@ impl Following<'_> {
             RunItem::Rejoining {
                 attempt: 1, error, ..
             } if !quiet => {
-                self.screen
-                    .aside(&format!("connection lost ({error}), rejoining the run"))?;
+                let pieces = self.flow.pause();
+                self.screen.put_all(pieces)?;
+                let limit = age(REJOIN_LIMIT);
+                self.screen.aside(&format!(
+                    "connection lost ({error}), trying to rejoin the run for {limit}"
+                ))?;
             }
             RunItem::Rejoining { .. } => {}
             RunItem::Rejoined => {
@@ -170,7 +186,9 @@ impl Following<'_> {
 
     fn settled(&mut self, record: Option<&RunRecord>) -> Result<(), Stop> {
         if let Some(record) = record.filter(|_| !self.context.globals.json) {
-            self.screen.aside(&settled_line(record))?;
+            for line in settled_lines(record) {
+                self.screen.aside(&line)?;
+            }
         }
         Ok(())
     }
@@ -186,85 +204,12 @@ impl Following<'_> {
             return Ok(Exit::Interrupted);
         }
         let words = match record {
-            Some(record) => settled_line(record),
+            Some(record) => settled_lines(record).join("\n"),
             None if failure == code::SESSION_BUSY => hint::busy(&self.session, details),
             None => format!("{failure}: {details}"),
         };
         self.screen.error(&words)?;
         Ok(Exit::Failed)
-    }
-
-    /// The first Ctrl-C stops the run, the second leaves it.
-    fn interrupted(&mut self) -> Result<(), Stop> {
-        self.pressed += 1;
-        let Some(run) = self.run else {
-            return Err(hint::interrupted(Effect::Writes, self.context));
-        };
-        if self.pressed > 1 {
-            let word = hint::word(&self.session);
-            return Err(Stop::failed(
-                Exit::Interrupted,
-                format!("left before run {run} settled\n  watch it: sessionctl attach {word}"),
-            ));
-        }
-        self.screen
-            .aside(&format!("stopping run {run} (Ctrl-C again leaves at once)"))?;
-        let client = self.context.client.clone();
-        let request = DispatchRequest {
-            session: self.session.clone(),
-            command: Command::Abort,
-            expected_run: Some(run),
-        };
-        self.abort = Some(Box::pin(async move {
-            client.dispatch(request, CallOptions::default()).await
-        }));
-        Ok(())
-    }
-
-    /// What becomes of the run is told by its terminal; only a no is worth a line.
-    fn abort_answered(&mut self, answer: Result<DispatchAnswer, CallError>) -> Result<(), Stop> {
-        match answer {
-            Ok(DispatchAnswer::Accepted(_)) => {}
-            Ok(DispatchAnswer::Rejected(rejection)) => {
-                self.screen
-                    .aside(&format!("not stopped: {}", rejection.message))?;
-            }
-            Err(error) => self.screen.aside(&format!("not stopped: {error}"))?,
-        }
-        Ok(())
-    }
-
-    fn still_working(&mut self) -> Result<(), Stop> {
-        self.quiet += QUIET;
-        let seconds = self.quiet.as_secs();
-        if !self.context.globals.json {
-            self.screen.status(&match self.run {
-                Some(run) => format!("run {run} works, nothing new for {seconds} s"),
-                None => format!("waiting for {}, {seconds} s", self.context.client.target()),
-            })?;
-        }
-        Ok(())
-    }
-
-    /// The stream is gone for good.
-    fn lost(&mut self, error: CallError) -> Stop {
-        let ended = error.outcome == Outcome::StreamEnded || self.run.is_some();
-        let stop = self
-            .context
-            .stop(error, Some(&self.session), Effect::Writes);
-        match stop {
-            Stop::Failed { error, words, .. } if ended => {
-                let request_id = self.context.request_id.as_str();
-                let next = hint::lost_run(&self.session, self.cancels, request_id);
-                let first = words.lines().next().unwrap_or_default();
-                Stop::Failed {
-                    exit: Exit::Unknown,
-                    words: format!("{first}\n  {next}"),
-                    error,
-                }
-            }
-            stop => stop,
-        }
     }
 }
 

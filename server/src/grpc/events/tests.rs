@@ -95,6 +95,7 @@ fn largest_run() -> RunRecord {
         id: input_id(),
         kind: InputKind::FollowUp,
         cause: DiscardCause::Lost,
+        text: None,
     };
     RunRecord {
         id: run(),
