@@ -48,6 +48,7 @@ pub(super) async fn measure(settings: &Settings, report: &mut Report) -> Outcome
             floor.push(sample.await?);
 
             let name = format!("events-{observers}-{number}");
+            session::filled(&our_target, &name).await?;
             let session = session::start(&our_target, &name, &scenario()).await?;
             let request = wire::EventsRequest {
                 session: Some(by_id(&session)),
@@ -99,7 +100,9 @@ async fn alone(settings: &Settings, pair: &Pair, report: &mut Report) -> Outcome
     let target = Target::connect(&pair.ours, 1).await?;
     let mut costs = Vec::new();
     for number in 0..settings.rounds {
-        let session = session::start(&target, &format!("alone-{number}"), &scenario()).await?;
+        let name = format!("alone-{number}");
+        session::filled(&target, &name).await?;
+        let session = session::start(&target, &name, &scenario()).await?;
         sleep(WARM_UP).await;
         let before = session::newest_seq(&target, &session).await?;
         let mut sample = measure_load(Some(&pair.ours), settings.round, || 0).await?;
