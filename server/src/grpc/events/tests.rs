@@ -149,24 +149,24 @@ fn largest_entries() -> [EntryBody; 4] {
 }
 
 fn largest_bodies() -> Vec<EventBody> {
-    let added = QueueChange::Added(PendingInput {
+    let added = QueueChange::Added(Box::new(PendingInput {
         id: input_id(),
         kind: InputKind::FollowUp,
         preview: "p".repeat(MAX_PREVIEW_BYTES),
         bytes: u64::MAX,
         origin: origin(),
         handed: true,
-    });
+    }));
     let entries = largest_entries().map(|body| {
         let (id, parent) = (entry_id(), Some(entry_id()));
         EventBody::EntryAppended {
-            entry: Entry {
+            entry: Box::new(Entry {
                 id,
                 parent,
                 run: run(),
                 at: AT,
                 body,
-            },
+            }),
         }
     });
     let mut bodies = vec![

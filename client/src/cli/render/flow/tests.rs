@@ -81,7 +81,9 @@ fn appended(seq: u64, body: EntryBody) -> Event {
         at: Timestamp::default(),
         body,
     };
-    event(EventBody::EntryAppended { entry })
+    event(EventBody::EntryAppended {
+        entry: Box::new(entry),
+    })
 }
 
 fn message_entry(partial: bool) -> Event {

@@ -101,7 +101,7 @@ impl<'a> Turn<'a> {
         self.publish_durable(
             run,
             EventBody::EntryAppended {
-                entry: entry.for_event(),
+                entry: Box::new(entry.for_event()),
             },
         );
         self.commit(run, token).entries.push(entry);
