@@ -1,6 +1,6 @@
 //! Who connects and says nothing, or never finishes: it keeps nobody out and delays no stop.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use sessionplane_server::grpc::server::{Config, Stopped};
@@ -128,9 +128,9 @@ async fn c63_silent_connections_do_not_delay_the_exit() {
     // They were accepted before this one.
     let caller = server.owner().await;
     assert_eq!(health(&caller, "").await, 1);
-    let asked = Instant::now();
     server.stop();
-    let stopped = server.stopped().await;
+    let in_time = tokio::time::timeout(Duration::from_secs(3), server.stopped()).await;
+    let stopped = in_time.expect("the stop is quick");
     assert_eq!(
         stopped,
         Stopped {
@@ -138,7 +138,6 @@ async fn c63_silent_connections_do_not_delay_the_exit() {
             calls_left: 0
         }
     );
-    assert!(asked.elapsed() < Duration::from_secs(3), "{asked:?}");
     for connection in silent {
         closed(connection).await;
     }
