@@ -98,15 +98,36 @@ fn start_logging(config: &ConfigFile) {
     }
 }
 
-/// Completes at SIGTERM or SIGINT.
+/// Completes at SIGTERM, SIGINT or SIGHUP.
 fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // Listening to it would undo what `nohup` asked for.
+    let mut hangup = if hangup_is_ignored() {
+        None
+    } else {
+        Some(signal(SignalKind::hangup())?)
+    };
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            _ = async {
+                match &mut hangup {
+                    Some(hangup) => hangup.recv().await,
+                    None => std::future::pending().await,
+                }
+            } => {}
         }
         tracing::info!("stopping");
     })
+}
+
+/// Whether whoever started this process had SIGHUP ignored. Where the system does not tell, no.
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Signal 1 is the lowest bit.
+    mask.is_some_and(|mask| mask & 1 == 1)
 }

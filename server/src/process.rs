@@ -3,6 +3,7 @@
 //! What must never enter: a decision about a session or a call.
 
 mod banner;
+mod descriptors;
 mod wiring;
 
 use std::path::{Path, PathBuf};
@@ -169,7 +170,7 @@ async fn serve(
         faces: Arc::new(app.clone()),
         authenticator: token,
         metrics: Arc::new(Metrics::default()),
-        config: FaceConfig::default(),
+        config: face_config(),
     };
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
@@ -194,6 +195,14 @@ async fn serve(
     };
     app.stop().await;
     ended
+}
+
+fn face_config() -> FaceConfig {
+    let config = FaceConfig::default();
+    match descriptors::raise() {
+        Some(limit) => config.within_descriptors(limit),
+        None => config,
+    }
 }
 
 fn store_failed(reason: Option<Arc<str>>) -> ProcessError {

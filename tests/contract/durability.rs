@@ -35,7 +35,7 @@ async fn c39_while_an_admission_is_written_nobody_is_told() {
         let mut held = house.gate.hold(only(step, admits));
         let call = tokio::spawn({
             let desk = desk.clone();
-            async move { desk.invoke("say \"y\"").await.finish().await }
+            async move { desk.invoke("say \"y\"").await }
         });
         held.reached().await;
         assert_eq!(desk.state().await, state, "no event was published");
@@ -44,7 +44,8 @@ async fn c39_while_an_admission_is_written_nobody_is_told() {
         assert_eq!((watch.backfill, watch.snapshot), (entries.clone(), state));
         assert!(!call.is_finished(), "no answer");
         held.release();
-        assert_eq!(code(&call.await.expect("no panic")), "completed");
+        let run = call.await.expect("no panic");
+        assert_eq!(code(&run.finish().await), "completed");
         assert_eq!(desk.entries().await.len(), entries.len() + 2);
     }
 }
@@ -234,6 +235,36 @@ async fn c02_a_lost_commit_is_unknown_and_the_same_id_finds_out() {
     }
 }
 
+/// C3: a repeat that comes while the first attempt is being written waits for it and gets its
+/// answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn c03_a_repeat_meets_the_attempt_that_is_being_written() {
+    for step in STEPS {
+        let house = House::new(quick());
+        let desk = desk(&house, "repeat");
+        let run = desk.invoke("wait-steer").await;
+        let mut held = house.gate.hold(only(step, accepts_input));
+        let send = || {
+            let desk = desk.clone();
+            tokio::spawn(async move { desk.dispatch(follow_up("stop"), Some("one")).await })
+        };
+        let first = send();
+        held.reached().await;
+        let repeats = [send(), send()];
+        // Whoever comes later is not held up by them.
+        assert_eq!(desk.state().await.view.pending.len(), 0);
+        assert!(!repeats.iter().any(tokio::task::JoinHandle::is_finished));
+        held.release();
+        let first = first.await.expect("no panic");
+        for repeat in repeats {
+            assert_eq!(repeat.await.expect("no panic"), first);
+        }
+        assert_eq!(desk.state().await.view.pending.len(), 1);
+        desk.steer("stop").await;
+        run.finish().await;
+    }
+}
+
 /// C13: a caller that leaves while its invoke waits behind a commit is a caller that left.
 #[tokio::test(flavor = "multi_thread")]
 async fn c13_a_caller_that_leaves_before_its_admission_is_stepped_cancels_its_run() {
@@ -248,7 +279,10 @@ async fn c13_a_caller_that_leaves_before_its_admission_is_stepped_cancels_its_ru
         ..Ask::new("hang")
     };
     let mut call = Box::pin(desk.open(ask));
-    assert!(poll!(&mut call).is_pending());
+    for _ in 0..100 {
+        assert!(poll!(&mut call).is_pending());
+        tokio::task::yield_now().await;
+    }
     // The session's task has read the invoke once it has answered what came after it.
     assert_eq!(
         desk.rejected(Command::Abort).await,

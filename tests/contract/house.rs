@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::agents::{Absent, Deaf};
 use super::gate::Gate;
+use super::slow::Slow;
 use crate::suite::world::{Caller, World, Worlds};
 
 /// Allows everything inside the principal's own tenant, nothing outside.
@@ -91,7 +92,7 @@ impl House {
     pub(crate) fn new(config: AppConfig) -> Arc<Self> {
         let gate = Arc::new(Gate::default());
         let store = Arc::new(MemoryStore::gated(gate.clone()));
-        let (ports, life) = ports(store.clone());
+        let (ports, life) = ports(Arc::new(Slow(store.clone())), store.clone());
         let app = App::new(ports.clone(), agents(&ports), config);
         Arc::new(Self {
             config,
@@ -160,15 +161,16 @@ impl World for House {
         // First the store: from here on the old tasks write nothing, as those of a dead process.
         let store = Arc::new(store.reopen());
         life.cancel();
-        let (ports, life) = ports(store.clone());
+        let (ports, life) = ports(Arc::new(Slow(store.clone())), store.clone());
         recover(&ports).await.expect("recovery");
         let app = App::new(ports.clone(), agents(&ports), self.config);
         *self.start() = Start { app, store, life };
     }
 }
 
-pub(crate) fn ports<S: Repository + LeaseStore + 'static>(
-    store: Arc<S>,
+pub(crate) fn ports(
+    repository: Arc<dyn Repository>,
+    leases: Arc<dyn LeaseStore>,
 ) -> (Ports, CancellationToken) {
     let life = CancellationToken::new();
     let spawner = Mortal {
@@ -176,8 +178,8 @@ pub(crate) fn ports<S: Repository + LeaseStore + 'static>(
         life: life.clone(),
     };
     let ports = Ports {
-        repository: store.clone(),
-        leases: store,
+        repository,
+        leases,
         authorizer: Arc::new(OwnTenant),
         clock: Arc::new(TokioClock::start()),
         entropy: Arc::new(OsEntropy),

@@ -84,7 +84,7 @@ async fn start(directory: &TempDir, config: AppConfig) -> Start {
     let path = directory.path().join("store");
     let opened = tokio::task::spawn_blocking(move || SledStore::open(path, &StoreOptions::new(7)));
     let store = Arc::new(opened.await.expect("no panic").expect("the store opens"));
-    let (ports, life) = ports(store.clone());
+    let (ports, life) = ports(store.clone(), store.clone());
     recover(&ports).await.expect("recovery");
     let app = App::new(ports.clone(), agents(&ports), config);
     let loopback = Address::Tcp("127.0.0.1:0".parse().expect("an address"));

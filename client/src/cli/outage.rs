@@ -2,7 +2,6 @@
 
 use tokio::time::Instant;
 
-use super::render::age;
 use crate::target::Target;
 
 /// A lost connection, from its loss until somebody answers again.
@@ -26,10 +25,10 @@ impl Outage {
 
     /// What is the matter, for how long, and what to do; none while there is a connection.
     pub(crate) fn words(&self, target: &Target, now: Instant) -> Option<String> {
-        let since = now.saturating_duration_since(self.0?);
-        let since = age(since);
+        let seconds = now.saturating_duration_since(self.0?).as_secs();
+        // What can be done comes first: a narrow terminal cuts the end off.
         Some(format!(
-            "{target} cannot be reached for {since}; start it again, or Ctrl-C to leave"
+            "unreachable for {seconds} s; start it again, or Ctrl-C to leave: {target}"
         ))
     }
 }
@@ -52,8 +51,7 @@ mod tests {
         let words = outage.words(&target, after(83)).unwrap();
         assert_eq!(
             words,
-            "http://127.0.0.1:1 cannot be reached for 1 min 23 s; \
-             start it again, or Ctrl-C to leave"
+            "unreachable for 83 s; start it again, or Ctrl-C to leave: http://127.0.0.1:1"
         );
         outage.end();
         assert!(!outage.is_on());

@@ -13,7 +13,7 @@ pub(crate) use event::{Log, connection_line};
 pub(crate) use flow::Flow;
 pub(crate) use run::{run_lines, settled_lines};
 pub(crate) use state::{capability_lines, state_lines, summary};
-pub(crate) use time::{age, rfc3339};
+pub(crate) use time::rfc3339;
 
 /// How wide a line of facts may be.
 const WIDTH: usize = 80;

@@ -8,7 +8,7 @@ use super::wire;
 
 #[tokio::test]
 async fn an_answer_that_is_empty_has_no_heading() {
-    let mut entry = wire::assistant_entry(1, "m-1", "");
+    let mut entry = wire::assistant_entry(2, "m-1", "");
     if let Some(v1::entry::Body::Assistant(said)) = &mut entry.body {
         said.thinking = "let me see".to_owned();
     }

@@ -7,7 +7,8 @@
 //!   reaches the disk.
 //! - `inflight`: what keeps readers from seeing a round before it is synced. `reader`: all reads.
 //!   `lookup`: the thread that looks request ids up.
-//! - `open`: opening. `boot`: what must be in order then. `witness`: noticing that sled lost its end. `store`: the ports over all of it.
+//! - `open`: opening. `directory`: whose it is, and what a cut start left there. `boot`: what must
+//!   be in order then. `witness`: noticing that sled lost its end. `store`: the ports over all of it.
 //!
 //! How sled is used, and why: one tree; `flush` reaches the operating system only, so the database
 //! file is synced through a descriptor of our own; no `flush_async` (it deadlocks), no sled
@@ -18,6 +19,7 @@ mod boot;
 mod committer;
 mod convert;
 mod device;
+mod directory;
 mod frame;
 mod inflight;
 mod keys;

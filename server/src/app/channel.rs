@@ -152,8 +152,11 @@ impl Channel {
     /// session was hot.
     pub(crate) fn rest(&self, bytes: usize) {
         let mut inner = self.lock();
-        self.trim(&mut inner, bytes);
-        inner.ring.shrink_to_fit();
+        // Who reads on is not cut for that; the budget of all rings bounds those as well.
+        if self.wake.receiver_count() == 0 {
+            self.trim(&mut inner, bytes);
+            inner.ring.shrink_to_fit();
+        }
     }
 
     /// The state and the position that it stands at.

@@ -8,6 +8,7 @@ use sessionplane_core::domain::access::{Action, Decision};
 use sessionplane_core::domain::binding::{Binding, Method};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::{AgentName, RunId, SessionId, SessionRef};
+use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{Answer, InvokeFacts, StreamId};
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::provenance::Channel;
@@ -67,9 +68,7 @@ impl AppCaller {
         check_text("prompt.text", &request.prompt)?;
         let (attachment, gone) = Attachment::new(self.context.clone());
         let flight = bound.flight.take();
-        let facts = self
-            .invoke_facts(request, &bound, &target, attachment.stream())
-            .await?;
+        let facts = self.invoke_facts(request, &bound, &target, attachment.stream())?;
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Invoke {
             facts: Box::new(facts),
@@ -154,7 +153,7 @@ impl AppCaller {
         })
     }
 
-    async fn invoke_facts(
+    fn invoke_facts(
         &self,
         request: &InvokeRequest,
         bound: &Bound,
@@ -167,7 +166,8 @@ impl AppCaller {
         Ok(InvokeFacts {
             call: self.facts(bound, digest, target.decision.clone()),
             run: RunId::mint(ports.clock.now(), ports.entropy.random()),
-            token: ports.leases.mint().await.map_err(store)?,
+            // The session's task gives it one, in the order in which it steps invokes.
+            token: LeaseToken(0),
             text: request.prompt.as_str().into(),
             origin: self.origin(Channel::Invoke, &request.prompt, bound),
             settings: engine.settings.clone(),

@@ -156,7 +156,7 @@ impl SessionTask {
             let outcome = match wake {
                 Wake::Committed(result) => self.committed(result),
                 Wake::Mail(Some(mail)) => {
-                    self.mail(mail);
+                    self.mail(mail).await;
                     Ok(())
                 }
                 Wake::Timer(input) | Wake::Detached(input) => {
@@ -211,14 +211,24 @@ impl SessionTask {
             && self.round.is_empty()
     }
 
-    fn mail(&mut self, mail: Mail) {
+    async fn mail(&mut self, mail: Mail) {
         let input = match mail {
             Mail::Invoke {
-                facts,
+                mut facts,
                 reply,
                 gone,
                 flight,
             } => {
+                // Minted here and not by the callers, whose mails come in any order: a run's token
+                // must be greater than that of every run that was stepped before it.
+                facts.token = match self.context.ports.leases.mint().await {
+                    Ok(token) => token,
+                    Err(error) => {
+                        // A caller that left does not miss its answer.
+                        let _ = reply.send(Err(NoReply::Lost(error.to_string())));
+                        return;
+                    }
+                };
                 let (run, stream) = (facts.run, facts.stream);
                 self.watch(run, stream, gone);
                 Input::Invoke {
@@ -394,7 +404,7 @@ impl SessionTask {
             Retired::Stays(mailbox, mails) => {
                 self.mailbox = mailbox;
                 for mail in mails {
-                    self.mail(mail);
+                    self.mail(mail).await;
                 }
                 false
             }

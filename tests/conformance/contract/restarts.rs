@@ -117,13 +117,18 @@ pub(crate) async fn c44_b27_no_session_is_stuck_busy_after_a_crash(worlds: &dyn 
         .map(|n| Desk::new(&world, &format!("stuck-{n}")))
         .collect();
     for round in 0..3 {
+        let mut runs = Vec::new();
         for desk in &desks {
-            desk.invoke(Ask::new("say \"x\"\nhang").id(format!("{round}-{}", desk.session)))
-                .await;
+            let ask = Ask::new("say \"x\"\nhang").id(format!("{round}-{}", desk.session));
+            runs.push(desk.invoke(ask).await.id);
         }
         world.restart().await;
-        for desk in &desks {
+        for (desk, run) in desks.iter().zip(runs) {
             assert_eq!(desk.state().await.view.status(), Status::Idle);
+            assert!(
+                desk.record(run).await.settled.is_some(),
+                "no run is left open"
+            );
         }
     }
     for desk in &desks {

@@ -71,8 +71,12 @@ pub(crate) async fn c32_a_place_that_is_gone_is_told_as_a_gap(worlds: &dyn World
             ..reached
         },
         Position {
-            epoch: before.epoch + 77,
-            ..before
+            epoch: reached.epoch + 77,
+            ..reached
+        },
+        Position {
+            epoch: reached.epoch - 1,
+            ..reached
         },
         Position { epoch: 0, seq: 0 },
     ];

@@ -20,6 +20,8 @@ use crate::cli::screen::Piece;
 pub(crate) struct Flow {
     /// The message and channel whose text is running.
     speaking: Option<(String, OutputChannel)>,
+    /// The tool call whose line was the last one to be told.
+    heading: Option<String>,
     live: Live,
 }
 
@@ -36,15 +38,15 @@ impl Flow {
                 call,
                 name,
                 input_json,
-            } => {
-                self.live.begin(None, call, Some(name));
-                self.beside(tool_line(name, &input_json.text))
-            }
+            } => self.tool_started(None, call, (name, &input_json.text)),
             InvokeEvent::ToolEnded {
                 call,
                 failed,
                 output,
-            } => self.tool_ended(call, *failed, output),
+            } => {
+                self.live.end(None, call);
+                self.result(None, call, (*failed, output))
+            }
             InvokeEvent::Retrying {
                 attempt,
                 max_attempts,
@@ -52,7 +54,7 @@ impl Flow {
                 reason,
             } => self.beside(retry(*attempt, *max_attempts, *delay, reason)),
             InvokeEvent::Resumed { skipped } => {
-                self.live.forget();
+                self.live = Live::default();
                 self.beside(skipped_line(*skipped))
             }
             InvokeEvent::Completed { .. } | InvokeEvent::Failed { .. } => self.settled(None),
@@ -85,10 +87,7 @@ impl Flow {
                 call,
                 name,
                 input_json,
-            } => {
-                self.live.begin(run, call, Some(name));
-                self.beside(tool_line(name, &input_json.text))
-            }
+            } => self.tool_started(run, call, (name, &input_json.text)),
             EventBody::ToolProgress { call, output } => match self.live.piece(run, call) {
                 Telling::Joined => self.aside(&joined_tool(call, &output.text)),
                 Telling::Goes | Telling::Waits => Vec::new(),
@@ -97,7 +96,7 @@ impl Flow {
                 call,
                 failed,
                 output,
-            } if self.live.end(run, call) => self.beside(tool_output(&output.text, *failed)),
+            } if self.live.end(run, call) => self.result(run, call, (*failed, output)),
             EventBody::RetryScheduled {
                 attempt,
                 max_attempts,
@@ -152,6 +151,7 @@ impl Flow {
             .speaking
             .as_ref()
             .is_some_and(|(id, on)| id == message && *on == channel);
+        self.heading = None;
         let mut pieces = Vec::new();
         if !goes_on {
             pieces.extend(self.pause());
@@ -166,6 +166,7 @@ impl Flow {
 
     /// A line beside the text.
     fn beside(&mut self, line: Piece) -> Vec<Piece> {
+        self.heading = None;
         let mut pieces = self.pause();
         pieces.push(line);
         pieces
@@ -176,11 +177,32 @@ impl Flow {
         self.beside(Piece::Aside(format!("{line}\n")))
     }
 
-    /// The end of a tool that an invoke tells; its beginning may have been skipped.
-    fn tool_ended(&mut self, call: &str, failed: bool, output: &BoundedText) -> Vec<Piece> {
+    fn tool_started(
+        &mut self,
+        run: Option<RunId>,
+        call: &str,
+        (name, input_json): (&str, &str),
+    ) -> Vec<Piece> {
+        self.live.begin(run, call, Some(name));
+        let pieces = self.beside(tool_line(name, input_json));
+        self.heading = Some(call.to_owned());
+        pieces
+    }
+
+    /// What a tool gave back, under its line: told again if something else was told since.
+    fn result(
+        &mut self,
+        run: Option<RunId>,
+        call: &str,
+        (failed, output): (bool, &BoundedText),
+    ) -> Vec<Piece> {
         let mut pieces = self.pause();
-        if !self.live.end(None, call) {
-            pieces.push(Piece::Aside(format!("{}\n", joined_tool(call, ""))));
+        if self.heading.take().is_none_or(|last| last != call) {
+            let line = match self.live.tool(run, call) {
+                Some(name) => format!("* {name}\n"),
+                None => format!("{}\n", joined_tool(call, "")),
+            };
+            pieces.push(Piece::Aside(line));
         }
         pieces.push(tool_output(&output.text, failed));
         pieces
@@ -199,13 +221,20 @@ impl Flow {
         let told = self.live.entry(entry);
         let mut rest = match (told, &entry.body) {
             (Told::Nothing, _) => entry_block(entry),
-            (Told::Beginning, EntryBody::Tool { output, failed, .. }) => {
-                vec![tool_output(&output.text, *failed)]
-            }
+            (
+                Told::Beginning,
+                EntryBody::Tool {
+                    call_id,
+                    output,
+                    failed,
+                    ..
+                },
+            ) => return self.result(Some(entry.run), call_id, (*failed, output)),
             (_, EntryBody::Assistant { partial: true, .. }) => vec![cut_off()],
             _ => return Vec::new(),
         };
         let mut pieces = self.pause();
+        self.heading = None;
         pieces.append(&mut rest);
         pieces
     }

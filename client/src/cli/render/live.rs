@@ -97,9 +97,16 @@ impl Live {
         }
     }
 
-    /// Events were missed: only what had ended before was told whole.
+    /// Events were missed: a message that had not ended was not told whole. A tool call is told
+    /// by its beginning and its result alone, and an entry will tell a result that was missed.
     pub(super) fn forget(&mut self) {
-        self.0.retain(|seen| seen.stage == Stage::Ended);
+        self.0
+            .retain(|seen| seen.stage == Stage::Ended || seen.tool.is_some());
+    }
+
+    /// The name of the tool whose call this is, if its beginning was told.
+    pub(super) fn tool(&mut self, run: Option<RunId>, id: &str) -> Option<&str> {
+        self.find(run, id)?.tool.as_deref()
     }
 
     /// A run settled: the tools of it that never came back, by name.
@@ -108,7 +115,7 @@ impl Live {
         let mut unfinished = Vec::new();
         for seen in self.0.iter_mut().filter(|seen| open(seen)) {
             seen.stage = Stage::Ended;
-            unfinished.extend(seen.tool.take());
+            unfinished.extend(seen.tool.clone());
         }
         unfinished
     }

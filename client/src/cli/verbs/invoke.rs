@@ -22,7 +22,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint;
 use crate::cli::interrupt::Interrupts;
 use crate::cli::outage::Outage;
-use crate::cli::render::{Flow, age, settled_lines};
+use crate::cli::render::{Flow, settled_lines};
 use crate::cli::screen::Screen;
 use crate::cli::{json, prompt};
 use crate::clock::instant;
@@ -148,9 +148,10 @@ impl Following<'_> {
             } if !quiet => {
                 let pieces = self.flow.pause();
                 self.screen.put_all(pieces)?;
-                let limit = age(REJOIN_LIMIT);
+                let (target, limit) = (self.context.client.target(), REJOIN_LIMIT.as_secs());
                 self.screen.aside(&format!(
-                    "connection lost ({error}), trying to rejoin the run for {limit}"
+                    "connection lost ({error}); for {limit} s the run is tried to be rejoined at \
+                     {target}"
                 ))?;
             }
             RunItem::Rejoining { .. } => {}

@@ -240,3 +240,30 @@ fn a_tool_that_never_came_back_is_marked_when_the_run_settles() {
     assert_eq!(flow.invoked(&aborted), [mark]);
     assert_eq!(flow.invoked(&aborted), [], "once");
 }
+
+#[test]
+fn a_result_that_does_not_follow_its_tools_line_has_one_of_its_own() {
+    let other = event(EventBody::ToolStarted {
+        call: "t2".to_owned(),
+        name: "read".to_owned(),
+        input_json: BoundedText::new("{}", 100),
+    });
+    let events = [tool_started(), other, tool_finished()];
+    assert_eq!(
+        shown(&mut Flow::default(), events),
+        "* sh {}\n* read {}\n* sh\n  one\n  two\n"
+    );
+}
+
+#[test]
+fn a_tool_whose_end_was_missed_is_told_by_its_entry_or_marked() {
+    let mut flow = Flow::default();
+    shown(&mut flow, [tool_started()]);
+    flow.forget();
+    assert_eq!(shown(&mut flow, [tool_entry()]), "  one\n  two\n");
+    let mut flow = Flow::default();
+    shown(&mut flow, [tool_started()]);
+    flow.forget();
+    let mark = Piece::Aside("* sh (not finished)\n".to_owned());
+    assert_eq!(flow.missed_end(run()), [mark]);
+}

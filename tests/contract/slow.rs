@@ -1,0 +1,83 @@
+//! The memory store as if it had a disk: every call gives way to other tasks before it is made and
+//! before it is answered, so that what may overlap does.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sessionplane_core::domain::binding::{Binding, BindingKey};
+use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::domain::ids::{InputId, RunId, SessionId, SessionRef, TenantId};
+use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::run::RunRecord;
+use sessionplane_core::domain::session::StoredSession;
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::repository::{CommitError, EntryRange, ReadError, Repository};
+use sessionplane_server::adapters::memory::MemoryStore;
+
+/// Gives way so often before a call and before its answer.
+const TURNS: usize = 3;
+
+/// The slow store.
+pub(crate) struct Slow(pub(crate) Arc<MemoryStore>);
+
+/// Makes a call, slowly.
+async fn slowly<T>(call: impl Future<Output = T>) -> T {
+    give_way().await;
+    let answer = call.await;
+    give_way().await;
+    answer
+}
+
+async fn give_way() {
+    for _ in 0..TURNS {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[async_trait]
+impl Repository for Slow {
+    async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
+        slowly(self.0.commit(commit)).await
+    }
+
+    async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {
+        slowly(self.0.session(id)).await
+    }
+
+    async fn resolve(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<SessionId>, ReadError> {
+        slowly(self.0.resolve(tenant, session)).await
+    }
+
+    async fn entries(
+        &self,
+        session: SessionId,
+        range: EntryRange,
+    ) -> Result<Vec<Entry>, ReadError> {
+        slowly(self.0.entries(session, range)).await
+    }
+
+    async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError> {
+        slowly(self.0.run(id)).await
+    }
+
+    async fn input(&self, id: InputId) -> Result<Option<InputRecord>, ReadError> {
+        slowly(self.0.input(id)).await
+    }
+
+    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        slowly(self.0.inputs(run)).await
+    }
+
+    async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError> {
+        slowly(self.0.binding(key)).await
+    }
+
+    async fn sweep_bindings(&self, before: Timestamp, max: usize) -> Result<usize, ReadError> {
+        slowly(self.0.sweep_bindings(before, max)).await
+    }
+}
