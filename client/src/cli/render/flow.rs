@@ -256,7 +256,7 @@ fn skipped_line(skipped: u64) -> Piece {
         skipped => format!("{skipped} events"),
     };
     Piece::Aside(format!(
-        "! {how_many} of the run were missed; its entries hold all texts\n"
+        "! {how_many} of the run were missed; its entries hold what is kept\n"
     ))
 }
 
