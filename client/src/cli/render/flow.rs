@@ -146,6 +146,14 @@ impl Flow {
         }
     }
 
+    /// A line of the connection's: it does not end the answer's text, which may go on after it.
+    pub(crate) fn interjected(&mut self, line: &str) -> Vec<Piece> {
+        let text_runs = matches!(self.speaking, Some((_, OutputChannel::Text)));
+        let mut pieces = if text_runs { Vec::new() } else { self.pause() };
+        pieces.push(Piece::Aside(format!("{line}\n")));
+        pieces
+    }
+
     fn delta(&mut self, message: &str, channel: OutputChannel, text: &str) -> Vec<Piece> {
         let goes_on = self
             .speaking

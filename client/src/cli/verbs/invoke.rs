@@ -141,33 +141,39 @@ impl Following<'_> {
                 if let InvokeEvent::Accepted { run, .. } = &event {
                     self.run = Some(*run);
                 }
-                if !quiet {
+                if !quiet && !terminal {
                     let pieces = self.flow.invoked(&event);
                     self.screen.put_all(pieces)?;
                 }
-                return Ok(event.is_terminal().then_some(event));
+                return Ok(terminal.then_some(event));
             }
             RunItem::Rejoining {
                 attempt: 1, error, ..
             } if !quiet => {
-                let pieces = self.flow.pause();
-                self.screen.put_all(pieces)?;
                 let (target, limit) = (self.context.client.target(), REJOIN_LIMIT.as_secs());
-                self.screen.aside(&format!(
+                let pieces = self.flow.interjected(&format!(
                     "connection lost ({error}); for {limit} s the run is tried to be rejoined at \
                      {target}"
-                ))?;
+                ));
+                self.screen.put_all(pieces)?;
             }
             RunItem::Rejoining { .. } => {}
             RunItem::Missed { .. } => self.missed = true,
             RunItem::Rejoined if quiet => {}
-            RunItem::Rejoined => self.screen.aside("rejoined")?,
+            RunItem::Rejoined => {
+                let pieces = self.flow.interjected("rejoined");
+                self.screen.put_all(pieces)?;
+            }
         }
         Ok(None)
     }
 
     async fn terminal(&mut self, event: InvokeEvent, stream: &RunStream) -> Result<Exit, Stop> {
         let told = self.context.globals.json.then(|| json::invoked(&event));
+        let last = match told {
+            Some(_) => Vec::new(),
+            None => self.flow.invoked(&event),
+        };
         let (record, failure) = match event {
             InvokeEvent::Completed { run } => (Some(run), None),
             InvokeEvent::Failed {
@@ -179,6 +185,7 @@ impl Following<'_> {
             Some(record) => catch_up::missed_text(record, stream, self.context, self.screen).await,
             None => Ok(0),
         };
+        self.screen.put_all(last)?;
         if let Some(told) = told {
             self.screen.json(&told)?;
         }
