@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use sessionplane::v1;
+use tokio::io::AsyncWriteExt as _;
 use tonic::Status;
 
 use super::cli::{ran, reads_from, sends, sessionctl, told};
@@ -187,4 +188,36 @@ async fn c12_json_tells_a_hole_and_the_rest_before_the_end() {
             "text": "the end",
         })
     );
+}
+
+#[tokio::test]
+async fn attach_in_a_pipe_goes_on_after_a_bad_line_and_fails_at_the_end() {
+    let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+    steps.push(Step::Hang);
+    let fake = observed(vec![steps]).await;
+    fake.stage.lock().unwrap().dispatches = [Ok(wire::dispatch_accepted())].into();
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"\xff\xfe\nuse tabs\n").await.unwrap();
+    drop(stdin);
+    let (code, _, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("not valid UTF-8"), "{err}");
+    fake.look(|stage| assert_eq!(stage.dispatched.len(), 1, "the next line is sent"));
+}
+
+#[tokio::test]
+async fn attach_in_a_pipe_fails_when_a_steer_was_refused() {
+    let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+    steps.push(Step::Hang);
+    let fake = observed(vec![steps]).await;
+    fake.stage.lock().unwrap().dispatches = [Ok(wire::dispatch_rejected())].into();
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"use tabs\n").await.unwrap();
+    drop(stdin);
+    let (code, _, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!(code, 1, "{err}");
 }
