@@ -44,6 +44,13 @@ pub enum RunItem {
     },
     /// The run was rejoined; what was seen before does not come again.
     Rejoined,
+    /// Some of what the run told was not yielded and does not come any more: events were skipped,
+    /// or the run was joined after it had settled and its events were not told again. Its entries
+    /// hold what is kept: of a long text, the end.
+    Missed {
+        /// How many events; `None` if nobody counted them.
+        skipped: Option<u64>,
+    },
 }
 
 /// A run, followed to its end. Ends after the terminal, or with an error: one that another
@@ -62,6 +69,8 @@ pub struct RunStream {
     /// Since when no server has answered.
     lost_at: Option<Instant>,
     accepted: bool,
+    /// The present stream joined a run that had begun before.
+    joined: bool,
 }
 
 type Opening = Pin<Box<dyn Future<Output = Result<ResultStream<InvokeEvent>, CallError>> + Send>>;
@@ -104,6 +113,7 @@ impl Client {
             failures: 0,
             lost_at: None,
             accepted: false,
+            joined: false,
         };
         // Nothing is accepted yet: the first opening is as patient as any call.
         run.phase = run.open(patience);
@@ -151,18 +161,28 @@ impl RunStream {
 
     fn received(&mut self, event: InvokeEvent) {
         self.lost_at = None;
-        if matches!(event, InvokeEvent::Accepted { .. }) && self.accepted {
-            self.ready.push_back(RunItem::Rejoined);
-            return;
+        if let InvokeEvent::Accepted { joined, .. } = event {
+            self.joined = joined || self.accepted;
+            if std::mem::replace(&mut self.accepted, true) {
+                self.ready.push_back(RunItem::Rejoined);
+                return;
+            }
         }
-        self.accepted |= matches!(event, InvokeEvent::Accepted { .. });
-        if event.is_terminal() {
-            self.phase = Phase::Ended;
-        }
-        if let Some(event) = self.seen.admit(event) {
+        let skipped = match event {
+            InvokeEvent::Resumed { skipped } => Some((skipped > 0).then_some(skipped)),
+            _ if !event.is_terminal() => None,
+            _ => {
+                self.phase = Phase::Ended;
+                (self.joined && self.seen.lacks_its_replay()).then_some(None)
+            }
+        };
+        let missed = skipped.map(|skipped| RunItem::Missed { skipped });
+        let admitted = self.seen.admit(event).map(RunItem::Event);
+        if admitted.is_some() {
             self.failures = 0;
-            self.ready.push_back(RunItem::Event(event));
         }
+        // The loss is told before the terminal, which is the last item.
+        self.ready.extend(missed.into_iter().chain(admitted));
     }
 
     /// Plans the next attempt; the error if there is none.

@@ -66,7 +66,9 @@ fn token(globals: &Globals, target: &Target) -> Result<(Option<Token>, String), 
     };
     let named = named.map_err(|error| match error {
         TokenError::Malformed => Stop::usage(format!("{source}: {error}")),
-        TokenError::Unreadable { .. } => Stop::usage(error.to_string()),
+        TokenError::TooLong { .. } | TokenError::Unreadable { .. } => {
+            Stop::usage(error.to_string())
+        }
     })?;
     if named.is_some() {
         return Ok((named, came_from(&source)));

@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use sessionplane::v1;
+use tokio::io::AsyncWriteExt as _;
 use tonic::Status;
 
 use super::cli::{ran, reads_from, sends, sessionctl, told};
@@ -124,4 +125,99 @@ async fn an_invoke_names_the_input_that_was_not_shown() {
     assert!(err.contains("1 input was not shown\n"), "{err}");
     let named = format!("not shown: steer {}-i1, interrupted", wire::RUN);
     assert!(err.contains(&named), "{err}");
+}
+
+/// An answer of which `first ` was told before the stream was lost; the run settled meanwhile, and
+/// its entry holds the end.
+async fn settled_meanwhile(omitted_bytes: u64, kept: &str) -> Fake {
+    let mut first = sends([wire::accepted(false), wire::text("m-1", "first ")]);
+    first.push(Step::Fail(Status::unavailable("a proxy")));
+    let mut entry = wire::assistant_entry(2, "m-1", kept);
+    if let Some(v1::entry::Body::Assistant(assistant)) = &mut entry.body {
+        assistant.omitted_bytes = omitted_bytes;
+    }
+    let page = v1::ListEntriesResponse {
+        entries: vec![entry],
+        ..v1::ListEntriesResponse::default()
+    };
+    let second = sends([wire::accepted(true), wire::completed()]);
+    Fake::start(Stage {
+        invokes: [Ok(first), Ok(second)].into(),
+        pages: [Ok(page)].into(),
+        ..Stage::default()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn c12_an_answer_whose_rest_is_kept_is_shown_whole() {
+    let fake = settled_meanwhile(4, "t second").await;
+    let (code, out, err) = ran(&fake, &["invoke", "docs", "count"]).await;
+    assert_eq!((code, out.as_str()), (0, "first second\n"), "{err}");
+}
+
+#[tokio::test]
+async fn c12_a_hole_in_an_answer_is_marked_and_never_a_success() {
+    let fake = settled_meanwhile(100, "the end").await;
+    let (code, out, err) = ran(&fake, &["invoke", "docs", "count"]).await;
+    assert_eq!(code, 3, "{err}");
+    assert_eq!(out, "first \n[... 94 bytes are not shown ...]\nthe end\n");
+    let id = wire::entry_id(2);
+    let hole = format!("(94 bytes are not shown; the entry {id} keeps the last 7)\n");
+    assert!(err.contains(&hole), "{err}");
+    assert!(err.contains("sessionctl --json entries docs"), "{err}");
+}
+
+#[tokio::test]
+async fn c12_json_tells_a_hole_and_the_rest_before_the_end() {
+    let fake = settled_meanwhile(100, "the end").await;
+    let (code, out, err) = ran(&fake, &["--json", "invoke", "docs", "count"]).await;
+    assert_eq!(code, 3, "{err}");
+    let lines = out.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<serde_json::Value> = lines.collect();
+    let at = |name| lines.iter().position(|line| line.get(name).is_some());
+    let order = ["rejoined", "missed", "missed_text", "completed"].map(at);
+    assert!(order.is_sorted() && order[0].is_some(), "{out}");
+    assert_eq!(
+        lines[order[2].unwrap()]["missed_text"],
+        serde_json::json!({
+            "entry_id": wire::entry_id(2),
+            "message_id": "m-1",
+            "seen_bytes": 6,
+            "missing_bytes": 94,
+            "text": "the end",
+        })
+    );
+}
+
+#[tokio::test]
+async fn attach_in_a_pipe_goes_on_after_a_bad_line_and_fails_at_the_end() {
+    let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+    steps.push(Step::Hang);
+    let fake = observed(vec![steps]).await;
+    fake.stage.lock().unwrap().dispatches = [Ok(wire::dispatch_accepted())].into();
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"\xff\xfe\nuse tabs\n").await.unwrap();
+    drop(stdin);
+    let (code, _, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("not valid UTF-8"), "{err}");
+    fake.look(|stage| assert_eq!(stage.dispatched.len(), 1, "the next line is sent"));
+}
+
+#[tokio::test]
+async fn attach_in_a_pipe_fails_when_a_steer_was_refused() {
+    let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+    steps.push(Step::Hang);
+    let fake = observed(vec![steps]).await;
+    fake.stage.lock().unwrap().dispatches = [Ok(wire::dispatch_rejected())].into();
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"use tabs\n").await.unwrap();
+    drop(stdin);
+    let (code, _, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!(code, 1, "{err}");
 }

@@ -25,11 +25,15 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3_600_000,
         _ => return Err("write a number and ms, s, m or h, for example 30s".to_owned()),
     };
-    let millis = number.parse::<u64>().ok();
-    let millis = millis.and_then(|number| number.checked_mul(factor));
-    match millis.filter(|millis| *millis > 0) {
+    if number.is_empty() {
+        return Err("must begin with a number, for example 30s".to_owned());
+    }
+    // Only digits are left: what cannot be read as a number is too large for one.
+    let number = number.parse::<u64>().ok();
+    match number.and_then(|number| number.checked_mul(factor)) {
+        Some(0) => Err("must be more than nothing".to_owned()),
         Some(millis) => Ok(Duration::from_millis(millis)),
-        None => Err("must be more than nothing".to_owned()),
+        None => Err(format!("is too long; the longest is {}ms", u64::MAX)),
     }
 }
 
@@ -45,5 +49,9 @@ mod tests {
         for bad in ["", "s", "0s", "-1s", "1.5s", "5 s", "99999999999999999999h"] {
             assert!(duration(bad).is_err(), "{bad:?} was accepted");
         }
+        for long in ["99999999999999999999s", "18446744073709551615h"] {
+            assert!(duration(long).unwrap_err().contains("too long"), "{long}");
+        }
+        assert_eq!(duration("0s").unwrap_err(), "must be more than nothing");
     }
 }

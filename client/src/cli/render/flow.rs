@@ -146,6 +146,14 @@ impl Flow {
         }
     }
 
+    /// A line of the connection's: it does not end the answer's text, which may go on after it.
+    pub(crate) fn interjected(&mut self, line: &str) -> Vec<Piece> {
+        let text_runs = matches!(self.speaking, Some((_, OutputChannel::Text)));
+        let mut pieces = if text_runs { Vec::new() } else { self.pause() };
+        pieces.push(Piece::Aside(format!("{line}\n")));
+        pieces
+    }
+
     fn delta(&mut self, message: &str, channel: OutputChannel, text: &str) -> Vec<Piece> {
         let goes_on = self
             .speaking
@@ -256,7 +264,7 @@ fn skipped_line(skipped: u64) -> Piece {
         skipped => format!("{skipped} events"),
     };
     Piece::Aside(format!(
-        "! {how_many} of the run were missed; its entries hold all texts\n"
+        "! {how_many} of the run were missed; its entries hold what is kept\n"
     ))
 }
 

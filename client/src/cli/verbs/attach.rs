@@ -1,8 +1,10 @@
 //! `sessionctl attach`: be there, see what happens, steer by typing, leave without disturbing.
 
+mod lines;
 mod typing;
 
 use std::future::Future;
+use std::io::{self, IsTerminal as _};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -14,10 +16,9 @@ use sessionplane_core::domain::command::{Command, CommandKind, DispatchAnswer};
 use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::ids::{EntryId, RunId, SessionRef};
-use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
 use sessionplane_core::domain::run::RunRecord;
 use tokio::io::Stdin;
-use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
+use tokio_util::codec::FramedRead;
 
 use super::dispatch::accepted_line;
 use crate::cli::args::AttachArgs;
@@ -31,6 +32,7 @@ use crate::cli::render::{Flow, connection_line, settled_lines, summary};
 use crate::cli::screen::Screen;
 use crate::clock::instant;
 use crate::watch::{Watch, WatchItem, WatchOptions};
+use lines::{Line, Lines};
 use typing::{Typing, parse};
 
 /// How often a person is told that the server is gone.
@@ -63,6 +65,7 @@ pub(super) async fn run(
         outage: Outage::default(),
         introduced: false,
         closing: false,
+        refused: false,
         session: session.clone(),
     };
     attached.stay(context.client.watch(session, options)).await
@@ -80,7 +83,7 @@ type Asked<K, T> = (
     K,
     Pin<Box<dyn Future<Output = Result<T, CallError>> + Send>>,
 );
-type Typed = Option<Result<String, LinesCodecError>>;
+type Typed = Option<io::Result<Line>>;
 
 /// Somebody is there.
 struct Attached<'a> {
@@ -98,19 +101,20 @@ struct Attached<'a> {
     introduced: bool,
     /// Nothing more will be typed.
     closing: bool,
+    /// Something that was typed was not done.
+    refused: bool,
 }
 
 impl Attached<'_> {
     async fn stay(&mut self, mut watch: Watch) -> Result<Exit, Stop> {
         let mut interrupts = Interrupts::new();
-        let codec = LinesCodec::new_with_max_length(MAX_TEXT_BYTES);
-        let mut lines = FramedRead::new(tokio::io::stdin(), codec);
+        let mut lines = FramedRead::new(tokio::io::stdin(), Lines::default());
         let mut ticks = tokio::time::interval(TICK);
         loop {
             let answered = self.answer.is_none() && self.record.is_none();
             if self.closing && self.introduced && answered {
                 self.screen.aside(&self.farewell())?;
-                return Ok(Exit::Done);
+                return Ok(self.left());
             }
             let listens = self.introduced && !self.closing && self.answer.is_none();
             tokio::select! {
@@ -137,6 +141,15 @@ impl Attached<'_> {
                 }
             }
         }
+    }
+
+    /// How it ends when nothing more is typed. A person has seen what was refused; a script that
+    /// writes into a pipe sees the exit code.
+    fn left(&self) -> Exit {
+        if self.refused && !io::stdin().is_terminal() {
+            return Exit::Failed;
+        }
+        Exit::Done
     }
 
     fn farewell(&self) -> String {
@@ -260,16 +273,11 @@ impl Attached<'_> {
 
     fn typed(&mut self, typed: Typed) -> Result<(), Stop> {
         let line = match typed {
-            Some(Ok(line)) => line,
-            Some(Err(LinesCodecError::MaxLineLengthExceeded)) => {
-                self.screen
-                    .error("that line is longer than 1 MiB, the limit of one text")?;
-                return Ok(());
-            }
-            Some(Err(LinesCodecError::Io(error))) => {
+            Some(Ok(Ok(line))) => line,
+            Some(Ok(Err(bad))) => return self.not_done(&bad.to_string()),
+            Some(Err(error)) => {
                 self.closing = true;
-                self.screen.error(&format!("standard input: {error}"))?;
-                return Ok(());
+                return self.not_done(&format!("standard input: {error}"));
             }
             None => {
                 self.closing = true;
@@ -278,13 +286,19 @@ impl Attached<'_> {
         };
         match parse(&line) {
             Typing::Nothing => {}
-            Typing::Unknown => self.screen.error(
+            Typing::Unknown => self.not_done(
                 "no such command; there are /abort and /follow TEXT\n  \
                  a text that begins with / is typed with two: //...",
             )?,
             Typing::Command(command) => self.dispatch(command),
         }
         Ok(())
+    }
+
+    /// Something that was typed was not done: that is told, and the next line is read.
+    fn not_done(&mut self, words: &str) -> Result<(), Stop> {
+        self.refused = true;
+        Ok(self.screen.error(words)?)
     }
 
     fn dispatch(&mut self, command: Command) {
@@ -305,6 +319,7 @@ impl Attached<'_> {
         answer: Result<DispatchAnswer, CallError>,
     ) -> Result<(), Stop> {
         let json = self.context.globals.json;
+        self.refused |= !matches!(answer, Ok(DispatchAnswer::Accepted(_)));
         match answer {
             Ok(answer) if json => self.screen.json(&json::dispatched(&answer))?,
             Ok(DispatchAnswer::Accepted(accepted)) => {
@@ -329,7 +344,7 @@ impl Attached<'_> {
     }
 }
 
-async fn typed(lines: &mut FramedRead<Stdin, LinesCodec>) -> Typed {
+async fn typed(lines: &mut FramedRead<Stdin, Lines>) -> Typed {
     lines.next().await
 }
 

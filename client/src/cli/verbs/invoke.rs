@@ -59,7 +59,7 @@ pub(super) async fn run(
         run: None,
         abort: None,
         pressed: 0,
-        rejoined: false,
+        missed: false,
         last: instant(),
         outage: Outage::default(),
     };
@@ -79,7 +79,8 @@ struct Following<'a> {
     /// The abort that Ctrl-C asked for, while it is not answered.
     abort: Option<Answer>,
     pressed: u32,
-    rejoined: bool,
+    /// Not all that the run told has come.
+    missed: bool,
     /// When the last item came.
     last: Instant,
     outage: Outage,
@@ -116,7 +117,9 @@ impl Following<'_> {
 
     /// Shows an item; gives back the terminal.
     fn item(&mut self, item: RunItem) -> Result<Option<InvokeEvent>, Stop> {
-        if self.context.globals.json {
+        let terminal = matches!(&item, RunItem::Event(event) if event.is_terminal());
+        // A terminal is the last line; what was missed is told before it.
+        if self.context.globals.json && !terminal {
             self.screen.json(&match &item {
                 RunItem::Event(event) => json::invoked(event),
                 RunItem::Rejoining {
@@ -125,47 +128,52 @@ impl Following<'_> {
                     error,
                 } => json::rejoining(*attempt, *delay, error),
                 RunItem::Rejoined => json::rejoined(),
+                RunItem::Missed { skipped } => json::missed(*skipped),
             })?;
         }
         let quiet = self.context.globals.json;
         match &item {
             RunItem::Rejoining { .. } => self.outage.begin(instant()),
-            RunItem::Event(_) | RunItem::Rejoined => self.outage.end(),
+            RunItem::Event(_) | RunItem::Rejoined | RunItem::Missed { .. } => self.outage.end(),
         }
         match item {
             RunItem::Event(event) => {
                 if let InvokeEvent::Accepted { run, .. } = &event {
                     self.run = Some(*run);
                 }
-                if !quiet {
+                if !quiet && !terminal {
                     let pieces = self.flow.invoked(&event);
                     self.screen.put_all(pieces)?;
                 }
-                return Ok(event.is_terminal().then_some(event));
+                return Ok(terminal.then_some(event));
             }
             RunItem::Rejoining {
                 attempt: 1, error, ..
             } if !quiet => {
-                let pieces = self.flow.pause();
-                self.screen.put_all(pieces)?;
                 let (target, limit) = (self.context.client.target(), REJOIN_LIMIT.as_secs());
-                self.screen.aside(&format!(
+                let pieces = self.flow.interjected(&format!(
                     "connection lost ({error}); for {limit} s the run is tried to be rejoined at \
                      {target}"
-                ))?;
+                ));
+                self.screen.put_all(pieces)?;
             }
             RunItem::Rejoining { .. } => {}
+            RunItem::Missed { .. } => self.missed = true,
+            RunItem::Rejoined if quiet => {}
             RunItem::Rejoined => {
-                self.rejoined = true;
-                if !quiet {
-                    self.screen.aside("rejoined")?;
-                }
+                let pieces = self.flow.interjected("rejoined");
+                self.screen.put_all(pieces)?;
             }
         }
         Ok(None)
     }
 
     async fn terminal(&mut self, event: InvokeEvent, stream: &RunStream) -> Result<Exit, Stop> {
+        let told = self.context.globals.json.then(|| json::invoked(&event));
+        let last = match told {
+            Some(_) => Vec::new(),
+            None => self.flow.invoked(&event),
+        };
         let (record, failure) = match event {
             InvokeEvent::Completed { run } => (Some(run), None),
             InvokeEvent::Failed {
@@ -173,12 +181,21 @@ impl Following<'_> {
             } => (run, Some((code, details))),
             _ => (None, None),
         };
-        if let Some(record) = record.as_deref().filter(|_| self.rejoined) {
-            catch_up::missed_text(record, stream, self.context, self.screen).await?;
+        let missing = match record.as_deref().filter(|_| self.missed) {
+            Some(record) => catch_up::missed_text(record, stream, self.context, self.screen).await,
+            None => Ok(0),
+        };
+        self.screen.put_all(last)?;
+        if let Some(told) = told {
+            self.screen.json(&told)?;
         }
+        let missing = missing?;
         match failure {
             None => {
                 self.settled(record.as_deref())?;
+                if missing > 0 {
+                    return Err(not_whole(missing, &self.session));
+                }
                 Ok(Exit::Done)
             }
             Some((code, details)) => self.failed(&code, &details, record.as_deref()),
@@ -212,6 +229,18 @@ impl Following<'_> {
         self.screen.error(&words)?;
         Ok(Exit::Failed)
     }
+}
+
+/// The run completed, and nobody can show all that it answered any more.
+fn not_whole(missing: u64, session: &SessionRef) -> Stop {
+    let word = hint::word(session);
+    Stop::failed(
+        Exit::Unknown,
+        format!(
+            "the run completed, but {missing} bytes of its answer are not shown and not kept\n  \
+             read what is kept: sessionctl --json entries {word}"
+        ),
+    )
 }
 
 /// The answer to the abort, once there is one.
