@@ -38,10 +38,6 @@ impl Published {
 }
 
 /// One item of an observer's stream.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "the small variant is the common one; the others are a handful per stream"
-)]
 #[derive(Debug, Clone)]
 pub enum Observed {
     /// A live event, shared.
