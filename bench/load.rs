@@ -108,17 +108,20 @@ impl Sample {
     }
 }
 
-/// Measures for a time what `count` counts, and what it costs the server.
+/// Measures for a time what `count` counts, and what it costs the server, if there is one.
 pub(crate) async fn measure(
-    server: &Server,
+    server: Option<&Server>,
     length: Duration,
     count: impl Fn() -> u64,
 ) -> Outcome<Sample> {
-    let (began, cpu, before) = (now(), server.cpu()?, count());
+    let cpu = || server.map(Server::cpu).transpose();
+    let (began, used, before) = (now(), cpu()?, count());
     sleep(length).await;
     let operations = count() - before;
     Ok(Sample {
-        cpu_seconds: server.cpu()?.since(&cpu),
+        cpu_seconds: used
+            .zip(cpu()?)
+            .map_or(0.0, |(before, after)| after.since(&before)),
         seconds: began.elapsed().as_secs_f64(),
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         operations: operations as f64,
@@ -128,7 +131,7 @@ pub(crate) async fn measure(
 
 /// Callers that each call again as soon as they are answered. Any error ends the benchmark.
 pub(crate) async fn closed_loop<Call, Answer>(
-    server: &Server,
+    server: Option<&Server>,
     callers: usize,
     length: Duration,
     caller: impl Fn(usize) -> Call,

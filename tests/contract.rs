@@ -4,6 +4,8 @@
 
 #[path = "contract/agents.rs"]
 mod agents;
+#[path = "contract/audit.rs"]
+mod audit;
 #[path = "contract/durability.rs"]
 mod durability;
 #[path = "contract/gate.rs"]

@@ -1,8 +1,8 @@
 //! The real server is killed, again and again, under load and at the worst moments; what its
 //! clients were told before is what they find afterwards.
 //!
-//! SESSIONPLANE_CRASHES is the number of kills under load (16: every failpoint once, and some at
-//! random), SESSIONPLANE_SEED replays the choices of a failed run (timing apart).
+//! `SESSIONPLANE_CRASHES` is the number of kills under load (16: every failpoint once, and some at
+//! random), `SESSIONPLANE_SEED` replays the choices of a failed run (timing apart).
 #![cfg(test)]
 
 #[path = "crash/daemon.rs"]
@@ -13,6 +13,8 @@ mod kills;
 mod ledger;
 #[path = "crash/load.rs"]
 mod load;
+#[path = "crash/panics.rs"]
+mod panics;
 #[path = "crash/starts.rs"]
 mod starts;
 #[path = "crash/stops.rs"]

@@ -131,6 +131,7 @@ impl Running {
     }
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "requests hold it so")]
 fn session() -> Option<wire::SessionRef> {
     let name = wire::session_ref::Ref::Name("watched".to_owned());
     Some(wire::SessionRef { r#ref: Some(name) })

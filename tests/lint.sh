@@ -10,5 +10,7 @@ cargo clippy --workspace --all-targets -- -D warnings
 cargo clippy --workspace --all-targets --features sessionplane-server/failpoints -- -D warnings
 echo "lint: protos" >&2
 tests/proto.sh
+echo "lint: conformance" >&2
+python3 tests/conformance.py --check
 echo "lint: dependencies" >&2
 tests/deny.sh

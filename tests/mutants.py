@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "mutants.toml"
 # A test that runs for longer has noticed: something it waits for never comes.
-TEST_SECONDS = 300
+TEST_SECONDS = 120
 BUILD_SECONDS = 1800
 BINARIES = ["build", "--workspace", "--bins", "--features", "sessionplane-server/failpoints"]
 
@@ -118,10 +119,12 @@ class Copy:
             try:
                 status = process.wait(seconds)
             except subprocess.TimeoutExpired:
-                # The test's servers go with it: they are all of one process group.
-                os.killpg(process.pid, 9)
-                process.wait()
                 status = None
+            finally:
+                # What it started goes with it, also when we are interrupted: one process group.
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
             output.seek(0)
             return status, output.read()
 
@@ -172,6 +175,9 @@ def examine(copy: Copy, mutant: Mutant, sound: set[tuple[str, ...]]) -> tuple[st
 
 
 def main() -> int:
+    # However we are stopped, the copy and what runs in it are cleared away.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     selected = os.environ.get("MUTANTS", "")
     mutants = [m for m in load() if any(selected in text for text in (m.rule, m.test, m.file))]
     if not mutants:

@@ -4,7 +4,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 CARGO_DENY=0.20.2
-CARGO_MUTANTS=27.1.0
 GRPCURL=v1.9.3
 
 say() { echo "setup: $*" >&2; }
@@ -43,7 +42,6 @@ for tool in "$@"; do
         clippy) component clippy clippy ;;
         rustfmt) component rustfmt fmt ;;
         cargo-deny) crate cargo-deny "$CARGO_DENY" ;;
-        cargo-mutants) crate cargo-mutants "$CARGO_MUTANTS" ;;
         buf | grpcurl | strace) "$tool" ;;
         *) say "unknown tool $tool"; exit 2 ;;
     esac

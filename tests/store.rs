@@ -21,6 +21,10 @@ mod damage;
 mod gate;
 #[path = "store/image.rs"]
 mod image;
+#[path = "store/leftovers.rs"]
+mod leftovers;
+#[path = "store/removed.rs"]
+mod removed;
 #[path = "store/rounds.rs"]
 mod rounds;
 #[path = "store/stop.rs"]

@@ -10,9 +10,10 @@ use tonic::Status;
 
 use super::session::{self, by_id};
 use super::{CONNECTIONS, Pair};
+use crate::floor::commit::Commits;
 use crate::load::{Sample, Target, closed_loop};
-use crate::process::Server;
-use crate::report::{Goal, Line, Report, median};
+use crate::process::{Server, data_dir};
+use crate::report::{Goal, Line, Report};
 use crate::settings::Settings;
 use crate::{Outcome, raw_log};
 
@@ -76,9 +77,11 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Floor, ours and raw log with so many callers on as many sessions.
     async fn rows(&self, callers: usize, report: &mut Report) -> Outcome<Rates> {
-        let (mut floor, mut ours, mut log) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut floor, mut ours) = (Vec::new(), Vec::new());
+        let (mut log, mut store) = (Vec::new(), Vec::new());
         for number in 0..self.settings.rounds {
             log.push(raw_log::rate(callers, self.settings.round).await?);
+            store.push(store_alone(self.settings, callers).await?);
             let sessions = floor_sessions(callers * 100 + number, callers);
             let (server, target) = (&self.pair.floor, &self.floor_target);
             floor.push(
@@ -123,15 +126,11 @@ impl Bench<'_> {
             "1/s",
             goal(OF_RAW_LOG),
         ));
-        let name = format!("the commit floor, {callers}, to that raw log");
-        report.add(Line {
-            name,
-            floor: median(&log),
-            ours: median(&rates.floor),
-            unit: "1/s",
-            ratio: median(&rates.floor) / median(&log),
-            goal: Goal::None,
-        });
+        let told = |what: &str| format!("{what}, {callers}, to that raw log");
+        let line = Line::paired(told("the floor"), &log, &rates.floor, "1/s", Goal::None);
+        report.add(line);
+        let line = Line::paired(told("its store alone"), &log, &store, "1/s", Goal::None);
+        report.add(line);
         Ok(rates)
     }
 
@@ -153,22 +152,15 @@ impl Bench<'_> {
         callers: usize,
         number: usize,
     ) -> Outcome<Sample> {
-        closed_loop(server, callers, self.settings.round, |caller| {
+        closed_loop(Some(server), callers, self.settings.round, |caller| {
             let target = target.clone();
             let session: Arc<str> = sessions[caller % sessions.len()].as_str().into();
             let client = target.control(caller);
             let mut calls = 0_u64;
             move || {
                 calls += 1;
-                let steer = wire::Steer {
-                    text: TEXT.to_owned(),
-                };
-                let request = target.request(wire::DispatchRequest {
-                    session: Some(by_id(&session)),
-                    request_id: format!("{session}-{number}-{caller}-{calls}"),
-                    command: Some(wire::dispatch_request::Command::Steer(steer)),
-                    ..Default::default()
-                });
+                let id = format!("{session}-{number}-{caller}-{calls}");
+                let request = target.request(steer(&session, id));
                 let mut client = client.clone();
                 async move {
                     match client.dispatch(request).await?.into_inner().answer {
@@ -180,6 +172,37 @@ impl Bench<'_> {
         })
         .await
     }
+}
+
+fn steer(session: &str, request_id: String) -> wire::DispatchRequest {
+    let steer = wire::Steer {
+        text: TEXT.to_owned(),
+    };
+    wire::DispatchRequest {
+        session: Some(by_id(session)),
+        request_id,
+        command: Some(wire::dispatch_request::Command::Steer(steer)),
+        ..Default::default()
+    }
+}
+
+/// The floor's commits without a server: what the store takes of the raw log's rate, before any
+/// call. On a fresh store, like every round of it.
+async fn store_alone(settings: &Settings, callers: usize) -> Outcome<f64> {
+    let directory = data_dir()?;
+    let commits = Arc::new(Commits::open(&directory.path().join("store"))?);
+    let sessions = floor_sessions(0, callers);
+    let sample = closed_loop(None, callers, settings.round, |caller| {
+        let (commits, session) = (commits.clone(), sessions[caller].clone());
+        let mut calls = 0_u64;
+        move || {
+            calls += 1;
+            let request = steer(&session, format!("{session}-0-{caller}-{calls}"));
+            let commits = commits.clone();
+            async move { commits.dispatch(request).await.map(drop) }
+        }
+    });
+    Ok(sample.await?.rate())
 }
 
 /// Ids of sessions that the floor makes when it first meets them.

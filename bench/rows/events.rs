@@ -48,6 +48,7 @@ pub(super) async fn measure(settings: &Settings, report: &mut Report) -> Outcome
             floor.push(sample.await?);
 
             let name = format!("events-{observers}-{number}");
+            session::filled(&our_target, &name).await?;
             let session = session::start(&our_target, &name, &scenario()).await?;
             let request = wire::EventsRequest {
                 session: Some(by_id(&session)),
@@ -99,10 +100,12 @@ async fn alone(settings: &Settings, pair: &Pair, report: &mut Report) -> Outcome
     let target = Target::connect(&pair.ours, 1).await?;
     let mut costs = Vec::new();
     for number in 0..settings.rounds {
-        let session = session::start(&target, &format!("alone-{number}"), &scenario()).await?;
+        let name = format!("alone-{number}");
+        session::filled(&target, &name).await?;
+        let session = session::start(&target, &name, &scenario()).await?;
         sleep(WARM_UP).await;
         let before = session::newest_seq(&target, &session).await?;
-        let mut sample = measure_load(&pair.ours, settings.round, || 0).await?;
+        let mut sample = measure_load(Some(&pair.ours), settings.round, || 0).await?;
         let events = session::newest_seq(&target, &session).await? - before;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let events = events as f64;
@@ -136,7 +139,10 @@ async fn round(
         tasks.spawn(read(stream, delivered.clone()));
     }
     sleep(WARM_UP).await;
-    let sample = measure_load(server, settings.round, || delivered.load(Ordering::Relaxed)).await?;
+    let sample = measure_load(Some(server), settings.round, || {
+        delivered.load(Ordering::Relaxed)
+    })
+    .await?;
     if let Some(ended) = tasks.try_join_next() {
         return Err(format!("an observer's stream ended: {:?}", ended?).into());
     }

@@ -21,7 +21,19 @@ pub(super) fn by_id(id: &str) -> wire::SessionRef {
     }
 }
 
-/// Starts a detached run in a new session of this name; returns the session's id.
+/// Words that fill a session's ring of events.
+const RING_FULL: u64 = 20_000;
+
+/// Makes a session whose ring is full: from there on it holds no more memory than before, and what
+/// is measured is a session at work, not one that grows for the first time.
+pub(super) async fn filled(target: &Target, name: &str) -> Outcome<()> {
+    let (_accepted, mut run) = invoke(target, name, &format!("say-words {RING_FULL}")).await?;
+    while run.message().await?.is_some() {}
+    Ok(())
+}
+
+/// Starts a detached run in the session of this name, a new one if there is none; returns the
+/// session's id.
 pub(super) async fn start(target: &Target, name: &str, scenario: &str) -> Outcome<String> {
     let (accepted, _stream) = invoke(target, name, scenario).await?;
     Ok(accepted.session_id)
@@ -39,7 +51,6 @@ async fn invoke(
         prompt: Some(wire::Prompt {
             text: scenario.to_owned(),
         }),
-        request_id: format!("start-{name}"),
         on_disconnect: wire::OnDisconnect::Detach.into(),
         ..Default::default()
     };

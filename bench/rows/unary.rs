@@ -50,7 +50,7 @@ async fn round(
     session: &str,
     callers: usize,
 ) -> Outcome<Sample> {
-    closed_loop(server, callers, settings.round, |caller| {
+    closed_loop(Some(server), callers, settings.round, |caller| {
         let (target, session) = (target.clone(), by_id(session));
         let client = target.control(caller);
         move || {

@@ -9,6 +9,7 @@ mod exit;
 mod hint;
 mod interrupt;
 mod json;
+mod outage;
 mod prompt;
 mod render;
 mod screen;

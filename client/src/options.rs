@@ -45,6 +45,9 @@ pub enum ConnectError {
     /// The address is none.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// The environment variable with the address holds none.
+    #[error("SESSIONPLANE_ADDRESS: {0}")]
+    AddressVariable(TargetError),
     /// The token is none, or cannot be read.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -87,8 +90,11 @@ impl ClientOptions {
     /// # Errors
     /// When one of them is set to what it cannot be.
     pub fn from_env() -> Result<Self, ConnectError> {
-        let address = env::var(ADDRESS_VARIABLE).unwrap_or_else(|_| DEFAULT_ADDRESS.to_owned());
-        let mut options = Self::new(address.parse()?);
+        let target = match target_from_env()? {
+            Some(target) => target,
+            None => DEFAULT_ADDRESS.parse()?,
+        };
+        let mut options = Self::new(target);
         options.token = token_from_env()?;
         Ok(options)
     }
@@ -108,6 +114,15 @@ impl ClientOptions {
         }
         Ok(self.token.as_ref())
     }
+}
+
+/// The address that the environment gives; an empty variable gives none.
+pub(crate) fn target_from_env() -> Result<Option<Target>, ConnectError> {
+    let Some(text) = env::var_os(ADDRESS_VARIABLE).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let target = text.to_string_lossy().parse();
+    target.map(Some).map_err(ConnectError::AddressVariable)
 }
 
 /// The token that the environment gives.

@@ -9,6 +9,9 @@ use tonic_types::StatusExt;
 /// The domain of the error details that are believed.
 const DOMAIN: &str = "sessionplane";
 
+/// How the message of an error begins that something else than a Sessionplane server caused.
+pub(crate) const NOT_OURS: &str = "something else than a Sessionplane server answers there";
+
 /// When a status came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moment {
@@ -103,7 +106,8 @@ pub(crate) fn may_resume(error: &CallError) -> bool {
     }
 }
 
-/// A status that is not ours: a proxy's, the transport's, a deadline of this side.
+/// A status that is not ours: a proxy's, the transport's, a deadline of this side. Where no
+/// connection was made nothing was sent, so that nothing was done: that is all but unknown.
 fn foreign(status: &Status, moment: Moment) -> CallError {
     let reason = match status.code() {
         Code::DeadlineExceeded => Reason::DeadlineExceeded,
@@ -111,18 +115,45 @@ fn foreign(status: &Status, moment: Moment) -> CallError {
         Code::Cancelled if status.message() == "Timeout expired" => Reason::DeadlineExceeded,
         _ => Reason::Transport,
     };
-    let mut error = CallError::unknown(reason, foreign_message(status));
-    error.outcome = moment.outcome();
+    let message = foreign_message(status);
+    let message = if speaks_otherwise(status, &message) {
+        format!("{NOT_OURS}: {message}")
+    } else {
+        message
+    };
+    let mut error = CallError::unknown(reason, message);
+    error.outcome = if never_connected(status) {
+        Outcome::Refused
+    } else {
+        moment.outcome()
+    };
     error
+}
+
+/// Whether no connection was made, so that nothing can have been sent.
+fn never_connected(status: &Status) -> bool {
+    causes(status).any(<dyn Error>::is::<tonic::ConnectError>)
+}
+
+/// Whether the peer speaks another protocol, or another API, than ours. A text in the place of a
+/// frame reads as one of impossible size. A proxy that is waiting for its server (HTTP 429, 502,
+/// 503, 504) is none of this.
+fn speaks_otherwise(status: &Status, message: &str) -> bool {
+    status.code() == Code::Unimplemented
+        || (message.starts_with("grpc-status header missing") && status.code() != Code::Unavailable)
+        || message.contains("frame with invalid size")
+        || message.contains("invalid content-type")
+}
+
+/// What is behind a status, the innermost cause last.
+fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    let outermost: Option<&(dyn Error + 'static)> = status.source();
+    std::iter::successors(outermost, |cause| Error::source(*cause))
 }
 
 /// The status in words, with the innermost cause, which is the one that helps a person.
 fn foreign_message(status: &Status) -> String {
-    let mut cause = status.source();
-    while let Some(inner) = cause.and_then(Error::source) {
-        cause = Some(inner);
-    }
-    match (cause, status.message()) {
+    match (causes(status).last(), status.message()) {
         (Some(cause), _) => cause.to_string(),
         (None, "") => status.code().description().to_owned(),
         (None, message) => message.to_owned(),

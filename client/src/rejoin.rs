@@ -12,16 +12,19 @@ use futures_core::Stream;
 use sessionplane_core::contract::{
     CallOptions, InvokeEvent, InvokeRequest, OnDisconnect, ResultStream,
 };
-use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::ids::{RequestId, SessionRef};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use crate::backoff::Backoff;
-use crate::clock::mint_request_id;
+use crate::clock::{instant, mint_request_id};
 use crate::connection::Client;
 use crate::outcome::{Moment, ended_early, may_resume};
 use crate::retry::{Effect, Patience};
 use seen::Seen;
+
+/// Longest time for which a lost run is tried to be rejoined without any answer.
+pub(crate) const REJOIN_LIMIT: Duration = Duration::from_secs(120);
 
 /// What following a run yields.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,11 +44,18 @@ pub enum RunItem {
     },
     /// The run was rejoined; what was seen before does not come again.
     Rejoined,
+    /// Some of what the run told was not yielded and does not come any more: events were skipped,
+    /// or the run was joined after it had settled and its events were not told again. Its entries
+    /// hold what is kept: of a long text, the end.
+    Missed {
+        /// How many events; `None` if nobody counted them.
+        skipped: Option<u64>,
+    },
 }
 
 /// A run, followed to its end. Ends after the terminal, or with an error: one that another
-/// attempt would not cure, or the last one when attempts are used up. The error's outcome says
-/// whether the run may stand.
+/// attempt would not cure, or the last one when attempts are used up or no server has answered for
+/// two minutes. The error's outcome says whether the run may stand.
 pub struct RunStream {
     client: Client,
     request: InvokeRequest,
@@ -56,7 +66,11 @@ pub struct RunStream {
     ready: VecDeque<RunItem>,
     phase: Phase,
     failures: u32,
+    /// Since when no server has answered.
+    lost_at: Option<Instant>,
     accepted: bool,
+    /// The present stream joined a run that had begun before.
+    joined: bool,
 }
 
 type Opening = Pin<Box<dyn Future<Output = Result<ResultStream<InvokeEvent>, CallError>> + Send>>;
@@ -97,7 +111,9 @@ impl Client {
             ready: VecDeque::new(),
             phase: Phase::Ended,
             failures: 0,
+            lost_at: None,
             accepted: false,
+            joined: false,
         };
         // Nothing is accepted yet: the first opening is as patient as any call.
         run.phase = run.open(patience);
@@ -144,31 +160,48 @@ impl RunStream {
     }
 
     fn received(&mut self, event: InvokeEvent) {
-        if matches!(event, InvokeEvent::Accepted { .. }) && self.accepted {
-            self.ready.push_back(RunItem::Rejoined);
-            return;
+        self.lost_at = None;
+        if let InvokeEvent::Accepted { joined, .. } = event {
+            self.joined = joined || self.accepted;
+            if std::mem::replace(&mut self.accepted, true) {
+                self.ready.push_back(RunItem::Rejoined);
+                return;
+            }
         }
-        self.accepted |= matches!(event, InvokeEvent::Accepted { .. });
-        if event.is_terminal() {
-            self.phase = Phase::Ended;
-        }
-        if let Some(event) = self.seen.admit(event) {
+        let skipped = match event {
+            InvokeEvent::Resumed { skipped } => Some((skipped > 0).then_some(skipped)),
+            _ if !event.is_terminal() => None,
+            _ => {
+                self.phase = Phase::Ended;
+                (self.joined && self.seen.lacks_its_replay()).then_some(None)
+            }
+        };
+        let missed = skipped.map(|skipped| RunItem::Missed { skipped });
+        let admitted = self.seen.admit(event).map(RunItem::Event);
+        if admitted.is_some() {
             self.failures = 0;
-            self.ready.push_back(RunItem::Event(event));
         }
+        // The loss is told before the terminal, which is the last item.
+        self.ready.extend(missed.into_iter().chain(admitted));
     }
 
     /// Plans the next attempt; the error if there is none.
-    fn lost(&mut self, error: CallError) -> Result<(), CallError> {
+    fn lost(&mut self, mut error: CallError) -> Result<(), CallError> {
         self.phase = Phase::Ended;
         // Before the run was accepted the opening has made its own attempts.
         if !may_resume(&error) || !self.accepted {
             return Err(error);
         }
+        // Whatever the last attempt did or did not: the run was accepted before.
+        error.outcome = Outcome::StreamEnded;
         self.failures += 1;
-        let Some(delay) = self.reconnect.delay(self.failures, error.retry_after) else {
+        let now = instant();
+        let left = REJOIN_LIMIT.checked_sub(now - *self.lost_at.get_or_insert(now));
+        let delay = self.reconnect.delay(self.failures, error.retry_after);
+        let Some((delay, left)) = delay.zip(left.filter(|left| !left.is_zero())) else {
             return Err(error);
         };
+        let delay = delay.min(left);
         self.seen.replay();
         self.phase = Phase::Waiting(Box::pin(tokio::time::sleep(delay)));
         self.ready.push_back(RunItem::Rejoining {
@@ -223,5 +256,35 @@ impl Stream for RunStream {
                 return Poll::Ready(Some(Err(error)));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::ids::SessionName;
+
+    use super::*;
+    use crate::options::ClientOptions;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_whose_server_is_gone_is_given_up_after_two_minutes() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = format!("unix:{}", folder.path().join("gone.sock").display());
+        let client = Client::connect(ClientOptions::new(target.parse().unwrap())).unwrap();
+        let session = SessionRef::Name(SessionName::parse("docs").unwrap());
+        let mut run =
+            client.invoke_to_end(detached(session, "hi".to_owned()), CallOptions::default());
+        run.accepted = true;
+        let begun = instant();
+        let error = loop {
+            match run.next().await.unwrap() {
+                Ok(item) => assert!(matches!(item, RunItem::Rejoining { .. }), "{item:?}"),
+                Err(error) => break error,
+            }
+        };
+        let took = instant() - begun;
+        let most = REJOIN_LIMIT + Duration::from_secs(10);
+        assert!((REJOIN_LIMIT..most).contains(&took), "{took:?}");
+        assert_eq!(error.outcome, Outcome::StreamEnded, "the run was accepted");
     }
 }

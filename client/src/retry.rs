@@ -7,6 +7,7 @@ use std::time::Duration;
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 
 use crate::backoff::Backoff;
+use crate::outcome::NOT_OURS;
 
 /// How long and how often one logical call is tried.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +106,8 @@ fn worth_repeating(error: &CallError) -> bool {
         error.reason,
         Reason::Overloaded | Reason::ServerDraining | Reason::ServingLost | Reason::Transport
     );
-    unavailable && error.outcome != Outcome::StreamEnded
+    let ours = !error.message.starts_with(NOT_OURS);
+    unavailable && ours && error.outcome != Outcome::StreamEnded
 }
 
 #[cfg(test)]

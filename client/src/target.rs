@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// The address that is used when none is given.
 pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:50051";
 
-/// A server's address: `http://HOST:PORT` or `unix:/PATH`.
+/// A server's address: `http://HOST:PORT`, or `HOST:PORT` for short, or `unix:/PATH`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     place: Place,
@@ -81,17 +81,31 @@ impl FromStr for Target {
                  TLS proxy",
             ));
         }
-        if !text.starts_with("http://") {
-            return Err(wrong("must begin with http:// or unix:"));
-        }
-        let uri: http::Uri = text.parse().map_err(|_| wrong("is not a URI"))?;
+        let uri = match text {
+            text if text.starts_with("http://") => text.to_owned(),
+            text if text.contains(':') && !text.contains("://") => format!("http://{text}"),
+            _ => return Err(wrong("must be http://HOST:PORT, HOST:PORT or unix:/PATH")),
+        };
+        Self::over_tcp(&uri).map_err(wrong)
+    }
+}
+
+impl Target {
+    /// Reads an address that begins with `http://`; what is wrong with it otherwise.
+    fn over_tcp(text: &str) -> Result<Self, &'static str> {
+        let uri: http::Uri = text.parse().map_err(|_| "is not a URI")?;
+        let authority = uri.authority().map_or("", http::uri::Authority::as_str);
         let host = uri.host().filter(|host| !host.is_empty());
-        let host = host.ok_or_else(|| wrong("has no host"))?.to_owned();
-        if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
-            return Err(wrong("must not hold credentials; give a token instead"));
+        let host = host.ok_or("has no host")?.to_owned();
+        if authority.contains('@') {
+            return Err("must not hold credentials; give a token instead");
+        }
+        let names_port = authority.len() > host.len();
+        if names_port && uri.port_u16().is_none_or(|port| port == 0) {
+            return Err("has no port after its colon that can be: ports are 1 to 65535");
         }
         if uri.path() != "/" || uri.query().is_some() {
-            return Err(wrong("must end after the port"));
+            return Err("must end after the port");
         }
         let uri = text.trim_end_matches('/').to_owned();
         let place = Place::Tcp { uri, host };
@@ -140,7 +154,13 @@ mod tests {
     fn what_is_not_an_address_says_why() {
         for bad in [
             "",
-            "127.0.0.1:50051",
+            "docs",
+            "127.0.0.1:",
+            "127.0.0.1:0",
+            "127.0.0.1:99999",
+            "http://127.0.0.1:65536",
+            "http://[::1]:65536",
+            "ftp://127.0.0.1:1",
             "https://example.com",
             "http://",
             "http://user:secret@127.0.0.1:1",
@@ -149,6 +169,25 @@ mod tests {
         ] {
             assert!(bad.parse::<Target>().is_err(), "{bad:?} was accepted");
         }
+    }
+
+    #[test]
+    fn a_bare_host_and_port_is_an_http_address() {
+        for (bare, whole) in [
+            ("127.0.0.1:50061", "http://127.0.0.1:50061"),
+            ("localhost:1", "http://localhost:1"),
+            ("[::1]:65535", "http://[::1]:65535"),
+        ] {
+            let target = bare.parse::<Target>().unwrap();
+            assert_eq!(target.to_string(), whole);
+            assert!(target.is_local(), "{bare}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_cannot_be_is_named_as_the_problem() {
+        let refused = "127.0.0.1:65536".parse::<Target>().unwrap_err();
+        assert!(refused.to_string().contains("1 to 65535"), "{refused}");
     }
 
     #[test]

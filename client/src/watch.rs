@@ -59,10 +59,6 @@ impl Default for WatchOptions {
 
 /// What a watch yields.
 #[derive(Clone, PartialEq, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "events are nearly all there is, and a handful of items exist at a time"
-)]
 pub enum WatchItem {
     /// The observation began. Once, unless the stream is lost before.
     Subscribed {

@@ -4,13 +4,15 @@
 //! errors to statuses, and the listener with its connections. What must never enter: a rule of the
 //! domain, an adapter's name, a second place that makes a status.
 //!
-//! The way of a call: `server` accepts its connection, `routes` asks `authn` who calls and finds
+//! The way of a call: `server` accepts its connection (`admission` says
+//! whether), `reading` sees to it that it is gRPC and arrives, `routes` asks `authn` who calls and finds
 //! the service, the service parses with `convert`, asks the application layer once and converts
 //! the answer, and `ending` lets the response end when its connection or its deadline does.
 
 use std::future::Future;
 use std::pin::Pin;
 
+mod admission;
 mod authn;
 mod call;
 mod connection;
@@ -20,6 +22,7 @@ pub mod events;
 mod health;
 mod invoke;
 pub mod listener;
+mod reading;
 mod reflection;
 mod routes;
 pub mod server;

@@ -1,5 +1,6 @@
 //! `sessiond`, the Sessionplane server.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,10 +13,14 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The Sessionplane server: agent sessions as addressable, observable, steerable objects.
+/// The Sessionplane server: turns agent sessions into objects that can be found, watched, steered
+/// and stopped over gRPC.
 #[allow(clippy::doc_markdown, reason = "these comments are the help text")]
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(
+    version,
+    about = "The Sessionplane server: agent sessions that can be found, watched, steered and stopped over gRPC"
+)]
 struct Arguments {
     /// Where the store and the owner token live. Default: $XDG_STATE_HOME/sessionplane, else
     /// ~/.local/state/sessionplane.
@@ -84,6 +89,7 @@ fn start_logging(config: &ConfigFile) {
         EnvFilter::try_from_env("SESSIONPLANE_LOG").unwrap_or_else(|_| EnvFilter::new(filter));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_writer(std::io::stderr);
     if config.log.json {
         builder.json().init();
@@ -92,15 +98,36 @@ fn start_logging(config: &ConfigFile) {
     }
 }
 
-/// Completes at SIGTERM or SIGINT.
+/// Completes at SIGTERM, SIGINT or SIGHUP.
 fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // Listening to it would undo what `nohup` asked for.
+    let mut hangup = if hangup_is_ignored() {
+        None
+    } else {
+        Some(signal(SignalKind::hangup())?)
+    };
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            _ = async {
+                match &mut hangup {
+                    Some(hangup) => hangup.recv().await,
+                    None => std::future::pending().await,
+                }
+            } => {}
         }
         tracing::info!("stopping");
     })
+}
+
+/// Whether whoever started this process had SIGHUP ignored. Where the system does not tell, no.
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Signal 1 is the lowest bit.
+    mask.is_some_and(|mask| mask & 1 == 1)
 }

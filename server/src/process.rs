@@ -3,6 +3,7 @@
 //! What must never enter: a decision about a session or a call.
 
 mod banner;
+mod descriptors;
 mod wiring;
 
 use std::path::{Path, PathBuf};
@@ -169,7 +170,7 @@ async fn serve(
         faces: Arc::new(app.clone()),
         authenticator: token,
         metrics: Arc::new(Metrics::default()),
-        config: FaceConfig::default(),
+        config: face_config(),
     };
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
@@ -183,7 +184,10 @@ async fn serve(
         tokio::pin!(face);
         tokio::select! {
             stopped = &mut face => stopped.map(|stopped| {
-                tracing::info!(dropped = stopped.dropped_connections, "stopped serving");
+                tracing::info!(
+                    connections_cut = stopped.dropped_connections,
+                    "stopped: what was acknowledged is kept, active runs will show as interrupted"
+                );
             }).map_err(ProcessError::from),
             reason = fatal.wait_for(Option::is_some) => Err(store_failed(reason.ok().and_then(|reason| reason.clone()))),
             () = &mut sweeper => Ok(()),
@@ -191,6 +195,14 @@ async fn serve(
     };
     app.stop().await;
     ended
+}
+
+fn face_config() -> FaceConfig {
+    let config = FaceConfig::default();
+    match descriptors::raise() {
+        Some(limit) => config.within_descriptors(limit),
+        None => config,
+    }
 }
 
 fn store_failed(reason: Option<Arc<str>>) -> ProcessError {

@@ -91,6 +91,7 @@ macro_rules! contract_conformance {
                     c10_no_later_run_publishes_before_the_settlement,
                     c16_a_run_record_tells_everything,
                     c16_a_failure_is_kept_as_the_engine_told_it,
+                    c07_c09_c36_an_agent_cannot_claim_our_codes,
                     c10_everything_of_the_run_is_told_before_its_settlement;
                 joins: c12_a_repeat_joins_the_live_run_from_its_start,
                     c12_after_the_settlement_a_repeat_gets_the_recorded_terminal,

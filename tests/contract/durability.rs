@@ -51,6 +51,30 @@ async fn c39_while_an_admission_is_written_nobody_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn c11_a_second_call_with_one_id_waits_for_the_first_ones_admission_and_joins_it() {
+    let house = House::new(quick());
+    let desk = desk(&house, "twice");
+    desk.run("say \"x\"").await;
+    let mut held = house.gate.hold(only(CommitStep::BeforeSync, admits));
+    let ask = || Ask::new("say \"y\"").id("once");
+    let first = tokio::spawn({
+        let (desk, ask) = (desk.clone(), ask());
+        async move { desk.invoke(ask).await }
+    });
+    held.reached().await;
+    let mut second = Box::pin(desk.invoke(ask()));
+    // Far enough for one that does not wait to have been handed to the session.
+    for _ in 0..100 {
+        assert!(poll!(&mut second).is_pending(), "nothing is bound yet");
+        tokio::task::yield_now().await;
+    }
+    held.release();
+    let (first, second) = (first.await.expect("no panic"), second.await);
+    assert_eq!((first.joined, second.joined), (false, true));
+    assert_eq!(first.id, second.id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn c39_a_session_is_unknown_until_its_creation_is_durable() {
     let house = House::new(quick());
     let desk = desk(&house, "unborn");

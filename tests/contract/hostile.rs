@@ -58,11 +58,13 @@ async fn bout(house: Arc<House>, seed: u64) {
     assert_eq!(started(&events), runs);
     agree(&inputs, &told(&events), &records, &desk.entries().await);
     for (run, told) in runs.iter().zip(&records) {
+        let mut asked = desk.record(*run).await;
+        // Only who asks for the record is given the texts.
+        for input in &mut asked.undelivered {
+            assert!(input.text.take().is_some());
+        }
         // Usage is compared as text: what a hostile engine reports may be no number.
-        assert_eq!(
-            format!("{:?}", desk.record(*run).await),
-            format!("{told:?}")
-        );
+        assert_eq!(format!("{asked:?}"), format!("{told:?}"));
         assert!(
             told.usage
                 .cost_usd

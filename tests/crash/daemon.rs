@@ -68,6 +68,10 @@ pub(crate) struct Home {
 }
 
 /// How a start went.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one of them exists per start of a process"
+)]
 pub(crate) enum Started {
     /// It takes calls.
     Ready(Daemon),
@@ -171,15 +175,18 @@ impl Home {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        match timeout(START, ready).await {
-            Ok(Ok(address)) => Started::Ready(Daemon {
+        let started = timeout(START, ready).await;
+        let started = started.unwrap_or_else(|_elapsed| {
+            panic!("not ready within {START:?}; it said:\n{}", self.said())
+        });
+        match started {
+            Ok(address) => Started::Ready(Daemon {
                 child,
                 address,
                 token: self.data_dir().join("owner.token"),
                 stderr: self.dir.path().join("stderr"),
             }),
-            Ok(Err(status)) => Started::Ended(status),
-            Err(_) => panic!("not ready within {START:?}; it said:\n{}", self.said()),
+            Err(status) => Started::Ended(status),
         }
     }
 
@@ -240,12 +247,11 @@ impl Daemon {
 
     /// Waits until it has ended.
     pub(crate) async fn ended(mut self, within: Duration) -> ExitStatus {
-        match timeout(within, self.child.wait()).await {
-            Ok(status) => status.unwrap(),
-            Err(_) => panic!(
-                "still there after {within:?}; it said:\n{}",
-                fs::read_to_string(&self.stderr).unwrap_or_default()
-            ),
-        }
+        let status = timeout(within, self.child.wait()).await;
+        let status = status.unwrap_or_else(|_elapsed| {
+            let said = fs::read_to_string(&self.stderr).unwrap_or_default();
+            panic!("still there after {within:?}; it said:\n{said}")
+        });
+        status.unwrap()
     }
 }

@@ -148,7 +148,9 @@ impl Ledger {
                 full_backfill,
             } => {
                 assert!(!full_backfill, "the server did not know our last entry");
-                entries.iter().for_each(|entry| self.entry(entry));
+                for entry in entries {
+                    self.entry(entry);
+                }
             }
             EventItem::Snapshot(state) => self.position = Some(state.position),
             EventItem::Heartbeat(position) => self.position = Some(*position),

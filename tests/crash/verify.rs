@@ -191,13 +191,11 @@ impl Check<'_> {
                 .get_run(id, CallOptions::default())
                 .await
                 .unwrap();
-            let before = self.ledger(|ledger| ledger.settled.contains_key(&id));
             self.ledger(|ledger| ledger.settled(&run));
             assert_eq!(run.first_entry, entries.first().unwrap().id);
             assert_eq!(run.final_entry, entries.last().unwrap().id);
             let cut = entries.iter().filter(|entry| tells_of_a_cut(entry)).count();
             assert!(cut <= 1, "{id} was cut {cut} times");
-            assert!(cut == 0 || !before || self.ledger(|ledger| ledger.settled[&id] == run));
             let outcome = &run.settled.as_ref().unwrap().outcome;
             let interrupted = outcome.code() == Some(code::INTERRUPTED);
             assert!(
@@ -238,9 +236,9 @@ impl Check<'_> {
                 }
                 assert_eq!(fates.get(input), Some(fate), "{input} ended otherwise");
             }
-            fates
-                .into_iter()
-                .for_each(|(input, fate)| ledger.fate(input, fate));
+            for (input, fate) in fates {
+                ledger.fate(input, fate);
+            }
         });
     }
 

@@ -180,7 +180,7 @@ impl Face for Handle {
             gap,
         };
         let snapshot = EventItem::Snapshot(Box::new(state()));
-        let head = [subscribed, snapshot].map(|item| Ok(Observed::Other(item)));
+        let head = [subscribed, snapshot].map(|item| Ok(Observed::Other(Box::new(item))));
         let events = self.state.events.lock().unwrap().clone();
         let events = events.into_iter().map(Observed::Event);
         let stream = stream::iter(head);

@@ -67,14 +67,6 @@ async fn c02_every_refusal_reaches_the_caller_with_its_reason_and_outcome() {
 async fn c01_a_malformed_request_is_refused_before_the_application_is_asked() {
     let server = Running::start().await;
     let caller = server.owner().await;
-    let long = wire::Prompt {
-        text: "a".repeat(1024 * 1024 + 1),
-    };
-    let invoke = |prompt| wire::InvokeRequest {
-        session: Some(session()),
-        prompt,
-        ..Default::default()
-    };
     let refused = [
         (
             caller
@@ -82,8 +74,10 @@ async fn c01_a_malformed_request_is_refused_before_the_application_is_asked() {
                 .await,
             "session",
         ),
-        (caller.ask(INVOKE, &invoke(None)).await, "prompt.text"),
-        (caller.ask(INVOKE, &invoke(Some(long))).await, "prompt.text"),
+        (
+            caller.ask(INVOKE, &wire::InvokeRequest::default()).await,
+            "session",
+        ),
         (
             caller.ask(DISPATCH, &abort("two words")).await,
             "request_id",

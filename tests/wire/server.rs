@@ -1,12 +1,15 @@
 //! A running server over the fake, and a caller that sees every byte of it.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::{StreamExt, stream};
 use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
@@ -23,6 +26,9 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorInfo, StatusExt};
 
 use crate::fake::Fake;
+
+/// The body of a request.
+type Outgoing = UnsyncBoxBody<Bytes, Infallible>;
 
 /// No step of a test waits longer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -104,6 +110,14 @@ impl Running {
         }
     }
 
+    /// A connection on which nothing was said.
+    pub(crate) async fn silent(&self) -> TcpStream {
+        let Address::Tcp(address) = &self.address else {
+            panic!("only over TCP");
+        };
+        TcpStream::connect(address).await.unwrap()
+    }
+
     /// A caller without a token.
     pub(crate) async fn stranger(&self) -> Caller {
         let send = match &self.address {
@@ -122,7 +136,7 @@ impl Running {
     }
 }
 
-async fn connect<S>(stream: S) -> SendRequest<Full<Bytes>>
+async fn connect<S>(stream: S) -> SendRequest<Outgoing>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -138,7 +152,7 @@ where
 /// A connection to the server.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    send: SendRequest<Full<Bytes>>,
+    send: SendRequest<Outgoing>,
     token: Option<String>,
     headers: HeaderMap,
 }
@@ -163,13 +177,36 @@ impl Caller {
 
     /// Calls a method with a whole body.
     pub(crate) async fn call_framed(&self, path: &str, body: Bytes) -> Answer {
+        self.send(path, Full::new(body).boxed_unsync()).await
+    }
+
+    /// Calls a method with the beginning of a body that never ends.
+    pub(crate) async fn call_unfinished(&self, path: &str, beginning: Bytes) -> Answer {
+        let beginning = stream::iter([Ok(Frame::data(beginning))]);
+        let body = StreamBody::new(beginning.chain(stream::pending()));
+        self.send(path, body.boxed_unsync()).await
+    }
+
+    /// Sends an empty request of any kind, and tells the code of HTTP.
+    pub(crate) async fn speak(&self, method: &str, kind: &str, path: &str) -> u16 {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://server{path}"))
+            .header("content-type", kind);
+        let request = request.body(Full::default().boxed_unsync()).unwrap();
+        let mut send = self.send.clone();
+        let response = soon(send.send_request(request)).await.unwrap();
+        response.status().as_u16()
+    }
+
+    async fn send(&self, path: &str, body: Outgoing) -> Answer {
         let mut request = Request::post(format!("http://server{path}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers");
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        let mut request = request.body(Full::new(body)).unwrap();
+        let mut request = request.body(body).unwrap();
         request.headers_mut().extend(self.headers.clone());
         let mut send = self.send.clone();
         soon(send.ready()).await.unwrap();

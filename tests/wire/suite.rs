@@ -13,5 +13,6 @@ mod doors;
 mod fake;
 mod requests;
 mod server;
+mod silence;
 mod stopping;
 mod streams;

@@ -5,6 +5,8 @@
     reason = "these comments are the help that a terminal shows, where a backtick is noise"
 )]
 
+mod value;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +14,8 @@ use clap::{Args, Parser, Subcommand};
 use sessionplane_core::domain::ids::{AgentName, EntryId, RequestId, RunId, SessionRef};
 
 use super::session;
-use crate::target::{DEFAULT_ADDRESS, Target};
+use crate::target::Target;
+use value::{count, count_from_one, duration};
 
 const AFTER_HELP: &str = "\
 SESSION is an id if it has the shape of one (26 letters and digits), else a
@@ -51,10 +54,11 @@ pub(crate) struct Arguments {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Globals {
-    /// The server: http://HOST:PORT or unix:/PATH
-    #[arg(long, global = true, env = "SESSIONPLANE_ADDRESS", default_value = DEFAULT_ADDRESS,
-        hide_env_values = true)]
-    pub(crate) address: Target,
+    /// The server: HOST:PORT, http://HOST:PORT or unix:/PATH [env:
+    /// SESSIONPLANE_ADDRESS] [default: http://127.0.0.1:50051]
+    // The variable is read by those verbs that connect: the others must not fail for it.
+    #[arg(long, global = true)]
+    pub(crate) address: Option<Target>,
     /// The file that holds the token
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) token_file: Option<PathBuf>,
@@ -78,8 +82,9 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) request_id: Option<RequestId>,
     /// Stop waiting after this long (exit 3), e.g. 30s, 500ms, 5m; a run goes
-    /// on
-    #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
+    /// on [default: 15s for an answer, no limit for a run or a stream]
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration,
+        allow_hyphen_values = true)]
     pub(crate) timeout: Option<Duration>,
     /// No colour (also: NO_COLOR)
     #[arg(long, global = true)]
@@ -154,7 +159,7 @@ pub(crate) struct TextSource {
     /// The text, at most 1 MiB; - reads it from standard input
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
-    /// Read the text from this file
+    /// Read the text from this file; - is standard input
     #[arg(long, value_name = "PATH")]
     pub(crate) text_file: Option<PathBuf>,
 }
@@ -183,7 +188,8 @@ pub(crate) struct AttachArgs {
     #[command(flatten)]
     pub(crate) session: SessionArgs,
     /// How many of the last entries to show first
-    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = count,
+        allow_negative_numbers = true)]
     pub(crate) last: u32,
 }
 
@@ -196,7 +202,8 @@ pub(crate) struct EntriesArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) since: Option<String>,
     /// At most so many entries [default: all]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = count_from_one,
+        allow_negative_numbers = true)]
     pub(crate) limit: Option<u32>,
 }
 
@@ -255,25 +262,6 @@ pub(crate) struct CapabilitiesArgs {
     pub(crate) agent: Option<AgentName>,
 }
 
-/// Reads a duration: a number and `ms`, `s`, `m` or `h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "ms" => 1,
-        "" | "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err("write a number and ms, s, m or h, for example 30s".to_owned()),
-    };
-    let millis = number.parse::<u64>().ok();
-    let millis = millis.and_then(|number| number.checked_mul(factor));
-    match millis.filter(|millis| *millis > 0) {
-        Some(millis) => Ok(Duration::from_millis(millis)),
-        None => Err("must be more than nothing".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -299,12 +287,17 @@ mod tests {
     }
 
     #[test]
-    fn a_time_has_a_unit() {
-        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
-        for bad in ["", "s", "0s", "-1s", "1.5s", "5 s", "99999999999999999999h"] {
-            assert!(duration(bad).is_err(), "{bad:?} was accepted");
+    fn a_count_that_makes_no_sense_says_what_would() {
+        for words in [
+            ["attach", "docs", "--last", "-3"],
+            ["attach", "docs", "--last", "many"],
+            ["entries", "docs", "--limit", "-1"],
+            ["entries", "docs", "--limit", "0"],
+            ["state", "docs", "--timeout", "-3s"],
+        ] {
+            let refused = Arguments::try_parse_from(["sessionctl"].iter().chain(&words));
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains("invalid value"), "{words:?}: {refused}");
         }
     }
 

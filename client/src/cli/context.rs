@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use sessionplane_core::contract::CallOptions;
 use sessionplane_core::domain::error::CallError;
-use sessionplane_core::domain::ids::{RequestId, SessionRef};
+use sessionplane_core::domain::ids::RequestId;
 
 use super::args::Globals;
 use super::credentials;
 use super::exit::Stop;
-use super::hint::{self, Effect};
+use super::hint::{self, About, Effect};
 use super::interrupt::Interrupts;
 use super::screen::Screen;
 use crate::clock::mint_request_id;
@@ -25,6 +25,10 @@ pub(crate) struct Context {
     pub(crate) globals: Globals,
     /// Names the one logical call of this command.
     pub(crate) request_id: RequestId,
+    /// Where the token came from, or was looked for, in words.
+    pub(crate) token: String,
+    /// Longest wait for an answer.
+    pub(crate) patience: Duration,
 }
 
 impl Context {
@@ -33,13 +37,17 @@ impl Context {
     /// # Errors
     /// When the token or the address cannot be used.
     pub(crate) fn new(globals: Globals) -> Result<Self, Stop> {
-        let options = credentials::options(&globals)?;
-        let client = Client::connect(options).map_err(|error| credentials::refusal(&error))?;
+        let found = credentials::find(&globals)?;
+        let patience = found.options.deadline;
+        let client =
+            Client::connect(found.options).map_err(|error| credentials::refusal(&error))?;
         let request_id = globals.request_id.clone().unwrap_or_else(mint_request_id);
         Ok(Self {
             client,
             globals,
             request_id,
+            token: found.token,
+            patience,
         })
     }
 
@@ -52,13 +60,13 @@ impl Context {
     }
 
     /// What a call that got no answer means for a person.
-    pub(crate) fn stop(
+    pub(crate) fn stop<'a>(
         &self,
         error: CallError,
-        about: Option<&SessionRef>,
+        about: impl Into<About<'a>>,
         effect: Effect,
     ) -> Stop {
-        hint::refusal(error, about, effect, self)
+        hint::refusal(error, about.into(), effect, self)
     }
 
     /// Waits for a call, telling a person when it takes long, and until Ctrl-C.
@@ -79,7 +87,7 @@ impl Context {
                     waited += IMPATIENCE;
                     let seconds = waited.as_secs();
                     let target = self.client.target();
-                    screen.status(&format!("waiting for {target}, {seconds} s"))?;
+                    screen.status(&format!("waiting for {target}… {seconds} s"))?;
                 }
             }
         }

@@ -1,45 +1,108 @@
-//! Finding the token: where it is looked for, and what of it may be sent where.
+//! Finding the server and the token: where they are looked for, and what may be sent where.
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::args::Globals;
 use super::exit::{Exit, Stop};
-use crate::options::{ClientOptions, ConnectError, TOKEN_VARIABLE, token_from_env};
-use crate::token::Token;
+use crate::options::{
+    ClientOptions, ConnectError, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, target_from_env,
+    token_from_env,
+};
+use crate::target::{DEFAULT_ADDRESS, Target};
+use crate::token::{Token, TokenError};
 
 /// The owner's token in a server's data directory.
 const OWNER_TOKEN: &str = "owner.token";
 
-/// The connection's options as the command line gives them.
-///
-/// # Errors
-/// When a token that was named cannot be read.
-pub(crate) fn options(globals: &Globals) -> Result<ClientOptions, Stop> {
-    let mut options = ClientOptions::new(globals.address.clone());
-    options.insecure_send_token_in_plaintext = globals.insecure_send_token;
-    if let Some(timeout) = globals.timeout {
-        options.deadline = timeout;
-    }
-    options.token = token(globals)?;
-    Ok(options)
+/// Longest wait for an answer, unless the command line says otherwise: a person is waiting.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How to connect, and where the token came from, in words.
+pub(crate) struct Found {
+    pub(crate) options: ClientOptions,
+    pub(crate) token: String,
 }
 
-fn token(globals: &Globals) -> Result<Option<Token>, Stop> {
-    let named = match &globals.token_file {
-        Some(path) => Token::from_file(path).map(Some),
-        None => token_from_env(),
-    };
-    let named = named.map_err(|error| Stop::usage(error.to_string()))?;
-    if named.is_some() || !globals.address.is_local() {
-        // The owner's token of this machine is no business of another one.
-        return Ok(named);
+/// The connection's options as the command line, the environment and this machine give them.
+///
+/// # Errors
+/// When the address makes no sense, or a token that was named cannot be read.
+pub(crate) fn find(globals: &Globals) -> Result<Found, Stop> {
+    let target = target(globals)?;
+    let (token, words) = token(globals, &target)?;
+    let mut options = ClientOptions::new(target);
+    options.insecure_send_token_in_plaintext = globals.insecure_send_token;
+    options.deadline = globals.timeout.unwrap_or(PATIENCE);
+    options.token = token;
+    Ok(Found {
+        options,
+        token: words,
+    })
+}
+
+/// The flag wins; the variable is not even read then.
+fn target(globals: &Globals) -> Result<Target, Stop> {
+    if let Some(target) = &globals.address {
+        return Ok(target.clone());
     }
-    Ok(owner_token_file(globals).and_then(|path| Token::from_file(&path).ok()))
+    let target = match target_from_env() {
+        Ok(Some(target)) => return Ok(target),
+        Ok(None) => DEFAULT_ADDRESS.parse().map_err(ConnectError::Target),
+        Err(error) => Err(error),
+    };
+    target.map_err(|error| refusal(&error))
+}
+
+/// The token, if there is one, and where it came from.
+fn token(globals: &Globals, target: &Target) -> Result<(Option<Token>, String), Stop> {
+    let (named, source) = match &globals.token_file {
+        Some(path) => {
+            let source = format!("--token-file {}", path.display());
+            (Token::from_file(path).map(Some), source)
+        }
+        None => (token_from_env(), source_in_env()),
+    };
+    let named = named.map_err(|error| match error {
+        TokenError::Malformed => Stop::usage(format!("{source}: {error}")),
+        TokenError::TooLong { .. } | TokenError::Unreadable { .. } => {
+            Stop::usage(error.to_string())
+        }
+    })?;
+    if named.is_some() {
+        return Ok((named, came_from(&source)));
+    }
+    let mut places = vec!["--token-file".to_owned(), TOKEN_VARIABLE.to_owned()];
+    // The owner's token of this machine is no business of another one.
+    if let Some(path) = owner_token_file(globals).filter(|_| target.is_local()) {
+        let place = path.display().to_string();
+        if let Ok(token) = Token::from_file(&path) {
+            return Ok((Some(token), came_from(&place)));
+        }
+        places.push(place);
+    }
+    let places = places.join(", ");
+    Ok((None, format!("no token was found in {places}")))
+}
+
+fn came_from(source: &str) -> String {
+    format!("the token came from {source}")
+}
+
+/// Which variable a token of the environment comes from.
+fn source_in_env() -> String {
+    match env::var_os(TOKEN_FILE_VARIABLE).filter(|_| env::var_os(TOKEN_VARIABLE).is_none()) {
+        Some(path) => {
+            let path = PathBuf::from(path);
+            format!("{} ({TOKEN_FILE_VARIABLE})", path.display())
+        }
+        None => TOKEN_VARIABLE.to_owned(),
+    }
 }
 
 /// Where the owner's token would be.
-pub(crate) fn owner_token_file(globals: &Globals) -> Option<PathBuf> {
+fn owner_token_file(globals: &Globals) -> Option<PathBuf> {
     let environment = |name: &str| env::var_os(name).map(PathBuf::from);
     let directory = globals.data_dir.clone().or_else(|| {
         default_data_dir(
@@ -71,16 +134,6 @@ pub(crate) fn refusal(error: &ConnectError) -> Stop {
         other => other.to_string(),
     };
     Stop::failed(Exit::Usage, words)
-}
-
-/// Where a token was looked for, for a caller that the server does not know.
-pub(crate) fn searched(globals: &Globals) -> String {
-    let mut places = vec!["--token-file".to_owned(), TOKEN_VARIABLE.to_owned()];
-    match owner_token_file(globals) {
-        Some(path) if globals.address.is_local() => places.push(path.display().to_string()),
-        _ => {}
-    }
-    places.join(", ")
 }
 
 #[cfg(test)]

@@ -31,6 +31,9 @@ pub fn main() -> ExitCode {
         return ended(printed.map(|()| Exit::Done), &mut screen, false).into();
     };
     let json = arguments.globals.json;
+    if matches!(verb, Verb::Version) {
+        return ended(verbs::version(json, &mut screen), &mut screen, json).into();
+    }
     let end = started(verb, arguments.globals, &mut screen);
     ended(end, &mut screen, json).into()
 }
@@ -67,7 +70,10 @@ async fn timed(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit
     if let Ok(end) = tokio::time::timeout(timeout, run).await {
         return end;
     }
-    let mut words = format!("no outcome within {timeout:?}");
+    let mut words = format!(
+        "no outcome from {} within {timeout:?}",
+        context.client.target()
+    );
     if writes {
         words.push_str("\n  find out: the same command with --request-id ");
         words.push_str(context.request_id.as_str());

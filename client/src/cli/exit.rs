@@ -33,7 +33,9 @@ impl Exit {
     /// The code of a call that got no answer of its own.
     pub(crate) fn of(error: &CallError) -> Self {
         match (error.outcome, error.reason) {
-            (Outcome::Unknown | Outcome::StreamEnded, _) => Self::Unknown,
+            // A refused call of the transport's: no connection was made, no server refused it.
+            (Outcome::Unknown | Outcome::StreamEnded, _)
+            | (Outcome::Refused, Reason::Transport) => Self::Unknown,
             (Outcome::Refused, Reason::NoSuchSession | Reason::NoSuchRun | Reason::NoSuchAgent) => {
                 Self::NotFound
             }
@@ -92,6 +94,7 @@ mod tests {
         assert_eq!(refused(Reason::NoSuchSession), Exit::NotFound);
         assert_eq!(refused(Reason::NoSuchRun), Exit::NotFound);
         assert_eq!(refused(Reason::PermissionDenied), Exit::Failed);
+        assert_eq!(refused(Reason::Transport), Exit::Unknown);
         let unknown = CallError::unknown(Reason::NoSuchSession, "");
         assert_eq!(Exit::of(&unknown), Exit::Unknown);
         let ended = CallError::stream_ended(Reason::Transport, "");

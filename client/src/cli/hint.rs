@@ -1,13 +1,15 @@
 //! Refusals in words that teach: what happened, then what to do next. Words only.
 
-use sessionplane_core::domain::command::{Rejection, RejectionCode};
+use std::time::Duration;
+
+use sessionplane_core::domain::command::{CommandKind, Rejection, RejectionCode};
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
-use sessionplane_core::domain::ids::SessionRef;
+use sessionplane_core::domain::ids::{RunId, SessionRef};
 
 use super::context::Context;
-use super::credentials;
 use super::exit::{Exit, Stop};
 use super::session::shell_word;
+use crate::outcome::NOT_OURS;
 
 /// Whether the call that failed could have changed something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,24 +20,49 @@ pub(crate) enum Effect {
     Writes,
 }
 
+/// What a call was about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum About<'a> {
+    /// Neither a session nor a run.
+    Nothing,
+    /// A session.
+    Session(&'a SessionRef),
+    /// A run.
+    Run(RunId),
+}
+
+impl<'a> From<Option<&'a SessionRef>> for About<'a> {
+    fn from(session: Option<&'a SessionRef>) -> Self {
+        session.map_or(Self::Nothing, Self::Session)
+    }
+}
+
+impl From<RunId> for About<'_> {
+    fn from(run: RunId) -> Self {
+        Self::Run(run)
+    }
+}
+
 /// What is known of the place a call went to.
 struct Setting<'a> {
     address: String,
-    searched: String,
+    token: &'a str,
     request_id: &'a str,
+    patience: Duration,
 }
 
 /// A call that got no answer of its own.
 pub(crate) fn refusal(
     error: CallError,
-    about: Option<&SessionRef>,
+    about: About<'_>,
     effect: Effect,
     context: &Context,
 ) -> Stop {
     let setting = Setting {
         address: context.client.target().to_string(),
-        searched: credentials::searched(&context.globals),
+        token: &context.token,
         request_id: context.request_id.as_str(),
+        patience: context.patience,
     };
     Stop::Failed {
         exit: Exit::of(&error),
@@ -44,12 +71,7 @@ pub(crate) fn refusal(
     }
 }
 
-fn words(
-    error: &CallError,
-    about: Option<&SessionRef>,
-    effect: Effect,
-    setting: &Setting<'_>,
-) -> String {
+fn words(error: &CallError, about: About<'_>, effect: Effect, setting: &Setting<'_>) -> String {
     let mut lines = vec![first_line(error, about, setting)];
     lines.extend(fields(error));
     lines.extend(next_steps(error, about, setting));
@@ -59,13 +81,24 @@ fn words(
     lines.join("\n  ")
 }
 
-fn first_line(error: &CallError, about: Option<&SessionRef>, setting: &Setting<'_>) -> String {
-    let Setting { address, .. } = setting;
+fn first_line(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> String {
+    let Setting {
+        address, patience, ..
+    } = setting;
     match (error.reason, about) {
-        (Reason::NoSuchSession, Some(session)) => {
+        (Reason::NoSuchSession, About::Session(session)) => {
             format!("there is no session {}", quoted(session))
         }
+        (Reason::NoSuchRun, About::Run(run)) => format!("there is no run {run}"),
+        (Reason::Transport, _) if error.message.starts_with(NOT_OURS) => {
+            format!("{address}: {}", error.message)
+        }
+        (Reason::Transport, _) if error.outcome == Outcome::Refused => format!(
+            "cannot connect to {address}: {}; nothing was sent",
+            error.message
+        ),
         (Reason::Transport, _) => format!("no answer from {address}: {}", error.message),
+        (Reason::DeadlineExceeded, _) => format!("no answer from {address} within {patience:?}"),
         (Reason::Unauthenticated, _) => {
             format!("{address} does not know this caller: {}", error.message)
         }
@@ -85,19 +118,28 @@ fn fields(error: &CallError) -> impl Iterator<Item = String> {
         .map(|violation| format!("{}: {}", violation.field, violation.description))
 }
 
-fn next_steps(error: &CallError, about: Option<&SessionRef>, setting: &Setting<'_>) -> Vec<String> {
+fn next_steps(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Vec<String> {
+    let elsewhere = "another address: --address or SESSIONPLANE_ADDRESS".to_owned();
     match (error.reason, about) {
-        (Reason::NoSuchSession, Some(session)) if !matches!(session, SessionRef::Id(_)) => {
+        (Reason::NoSuchSession, About::Session(session))
+            if !matches!(session, SessionRef::Id(_)) =>
+        {
             let word = word(session);
             vec![format!("create it: sessionctl invoke --new {word} \"...\"")]
         }
+        (Reason::NoSuchRun, About::Run(_)) => vec![
+            "the last run of a session:  sessionctl state SESSION".to_owned(),
+            "the run of each entry:      sessionctl --json entries SESSION".to_owned(),
+        ],
+        (Reason::Transport, _) if error.message.starts_with(NOT_OURS) => vec![elsewhere],
         (Reason::Transport, _) => vec![
             "start a server:  sessiond (in the source tree: make run)".to_owned(),
-            "another address: --address or SESSIONPLANE_ADDRESS".to_owned(),
+            elsewhere,
         ],
-        (Reason::Unauthenticated, _) => {
-            vec![format!("the token was looked for in {}", setting.searched)]
+        (Reason::DeadlineExceeded, _) => {
+            vec!["wait longer:     --timeout 60s".to_owned(), elsewhere]
         }
+        (Reason::Unauthenticated, _) => vec![setting.token.to_owned()],
         (Reason::Overloaded | Reason::ServerDraining | Reason::PositionNotReached, _) => {
             let after = error.retry_after;
             let when = after.map_or_else(String::new, |after| format!(" in {after:?}"));
@@ -123,15 +165,24 @@ pub(crate) fn busy(session: &SessionRef, details: &str) -> String {
     )
 }
 
-/// A command that was rejected.
-pub(crate) fn rejected(session: &SessionRef, rejection: &Rejection) -> String {
+/// A command that was rejected. Each way on is told once, also where the server's words hold it.
+pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Rejection) -> String {
     let Rejection { code, message, .. } = rejection;
     let word = word(session);
+    let over = matches!(
+        code,
+        RejectionCode::NoActiveRun | RejectionCode::RunCommandFailed
+    );
+    let message = match message.split_once(';') {
+        Some((what, _)) if over => what,
+        _ => message,
+    };
+    if over && kind == CommandKind::Abort {
+        return format!("nothing to abort, {}: {message}", code.as_str());
+    }
     let first = format!("rejected, {}: {message}", code.as_str());
     let next = match code {
-        RejectionCode::NoActiveRun | RejectionCode::RunCommandFailed => {
-            format!("start a run: sessionctl invoke {word} \"...\"")
-        }
+        _ if over => format!("start a run: sessionctl invoke {word} \"...\""),
         RejectionCode::UnsupportedCapability => {
             format!("what it can do: sessionctl capabilities {word}")
         }
@@ -152,6 +203,16 @@ pub(crate) fn lost_run(session: &SessionRef, cancel: bool, request_id: &str) -> 
     format!(
         "{fate}\n  \
          watch it:  sessionctl attach {word}\n  \
+         rejoin it: the same command with --request-id {request_id}"
+    )
+}
+
+/// A run whose server cannot be reached: what becomes of it cannot be known from here.
+pub(crate) fn unreachable_run(run: RunId, context: &Context) -> String {
+    let (target, request_id) = (context.client.target(), &context.request_id);
+    format!(
+        "what becomes of run {run} is not known while {target} cannot be reached\n  \
+         find out:  sessionctl run {run}\n  \
          rejoin it: the same command with --request-id {request_id}"
     )
 }
@@ -184,8 +245,6 @@ pub(crate) fn word(session: &SessionRef) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use sessionplane_core::domain::ids::SessionName;
 
     use super::*;
@@ -197,10 +256,16 @@ mod tests {
     fn said(error: &CallError, effect: Effect) -> String {
         let setting = Setting {
             address: "http://127.0.0.1:50051".to_owned(),
-            searched: "--token-file, SESSIONPLANE_TOKEN, /state/owner.token".to_owned(),
+            token: "the token came from SESSIONPLANE_TOKEN",
             request_id: "01K0000000000000000000000A",
+            patience: Duration::from_secs(15),
         };
-        words(error, Some(&docs()), effect, &setting)
+        let session = docs();
+        let about = match error.reason {
+            Reason::NoSuchRun => About::Run("01K0000000000000000000000B".parse().unwrap()),
+            _ => About::Session(&session),
+        };
+        words(error, about, effect, &setting)
     }
 
     #[test]
@@ -209,9 +274,18 @@ mod tests {
         let errors = [
             (CallError::no_such_session(), Effect::Reads),
             (
-                CallError::unknown(Reason::Transport, "Connection refused"),
+                CallError::unknown(Reason::Transport, "connection reset"),
                 Effect::Reads,
             ),
+            (
+                refused(Reason::Transport, "Connection refused"),
+                Effect::Writes,
+            ),
+            (
+                CallError::unknown(Reason::Transport, format!("{NOT_OURS}: HTTP 404")),
+                Effect::Reads,
+            ),
+            (refused(Reason::NoSuchRun, "no such run"), Effect::Reads),
             (
                 CallError::unknown(Reason::DeadlineExceeded, "no answer within 30s"),
                 Effect::Writes,
@@ -251,19 +325,19 @@ mod tests {
 
     #[test]
     fn a_rejection_shows_its_code_and_the_way_on() {
-        let rejection = |code, retryable| Rejection {
+        let rejection = |code| Rejection {
             code,
-            message: "no run is active".to_owned(),
-            retryable,
+            message: "nothing is running; start a run with invoke".to_owned(),
+            retryable: false,
         };
         let said = [
-            rejected(&docs(), &rejection(RejectionCode::NoActiveRun, true)),
-            rejected(
-                &docs(),
-                &rejection(RejectionCode::UnsupportedCapability, false),
-            ),
-            rejected(&docs(), &rejection(RejectionCode::InvalidCommand, false)),
+            (CommandKind::Steer, RejectionCode::NoActiveRun),
+            (CommandKind::Abort, RejectionCode::NoActiveRun),
+            (CommandKind::Abort, RejectionCode::RunCommandFailed),
+            (CommandKind::FollowUp, RejectionCode::UnsupportedCapability),
+            (CommandKind::Steer, RejectionCode::InvalidCommand),
         ];
+        let said = said.map(|(kind, code)| rejected(&docs(), kind, &rejection(code)));
         insta::assert_snapshot!(said.join("\n"));
     }
 }

@@ -10,6 +10,6 @@ mod state;
 
 pub(crate) use answer::{capabilities, dispatched, error, version};
 pub(crate) use entry::entry;
-pub(crate) use event::{invoked, rejoined, rejoining, watched};
+pub(crate) use event::{invoked, missed, missed_text, rejoined, rejoining, watched};
 pub(crate) use run::run;
 pub(crate) use state::state;

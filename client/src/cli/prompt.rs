@@ -18,7 +18,7 @@ pub(crate) fn read(source: TextSource, stdin: impl Read) -> Result<String, Stop>
         TextSource {
             text_file: Some(path),
             ..
-        } => from_file(&path),
+        } if path.as_os_str() != "-" => from_file(&path),
         TextSource {
             text: Some(text), ..
         } if text != "-" => checked("the text", text.into_bytes()),
@@ -102,6 +102,15 @@ mod tests {
             text_file: None,
         };
         assert_eq!(read(argument, io::empty()).unwrap(), "go on");
+    }
+
+    #[test]
+    fn a_dash_is_standard_input_in_both_places() {
+        let source = TextSource {
+            text: None,
+            text_file: Some("-".into()),
+        };
+        assert_eq!(read(source, b"piped".as_slice()).unwrap(), "piped");
     }
 
     #[test]

@@ -3,14 +3,15 @@
 mod entry;
 mod event;
 mod flow;
+mod live;
 mod run;
 mod state;
 mod time;
 
-pub(crate) use entry::{entry_block, entry_lines};
-pub(crate) use event::event_line;
+pub(crate) use entry::entry_lines;
+pub(crate) use event::{Log, connection_line};
 pub(crate) use flow::Flow;
-pub(crate) use run::{run_lines, settled_line};
+pub(crate) use run::{run_lines, settled_lines};
 pub(crate) use state::{capability_lines, state_lines, summary};
 pub(crate) use time::rfc3339;
 

@@ -15,6 +15,8 @@ mod state;
 mod steer;
 mod version;
 
+pub(crate) use version::run as version;
+
 use super::args::Verb;
 use super::context::Context;
 use super::exit::{Exit, Stop};
@@ -33,6 +35,6 @@ pub(crate) async fn run(verb: Verb, context: &Context, screen: &mut Screen) -> R
         Verb::FollowUp(args) => follow_up::run(args, context, screen).await,
         Verb::Abort(args) => abort::run(args, context, screen).await,
         Verb::Capabilities(args) => capabilities::run(args, context, screen).await,
-        Verb::Version => version::run(context, screen),
+        Verb::Version => version::run(context.globals.json, screen),
     }
 }

@@ -44,7 +44,9 @@ fn body(payload: Payload) -> Result<Option<EventBody>, Malformed> {
         Payload::MessageDelta(delta) => return Ok(message_delta(delta)),
         Payload::EntryAppended(appended) => {
             let entry = entry::read(required("entry", appended.entry)?)?;
-            return Ok(entry.map(|entry| EventBody::EntryAppended { entry }));
+            return Ok(entry.map(|entry| EventBody::EntryAppended {
+                entry: Box::new(entry),
+            }));
         }
         Payload::QueueChanged(changed) => return queue_changed(changed),
         Payload::RunStarted(started) => run_started(started)?,
@@ -145,7 +147,7 @@ pub(crate) fn finished_tool(tool: v1::ToolFinished) -> (String, bool, BoundedTex
 fn queue_changed(changed: v1::QueueChanged) -> Result<Option<EventBody>, Malformed> {
     let depth = changed.depth;
     let change = match changed.change {
-        Some(Change::Added(input)) => QueueChange::Added(pending::read(input)?),
+        Some(Change::Added(input)) => QueueChange::Added(Box::new(pending::read(input)?)),
         Some(Change::Handed(input)) => QueueChange::Handed(id("queue_changed.handed", &input)?),
         Some(Change::Removed(input)) => QueueChange::Removed(id("queue_changed.removed", &input)?),
         None => return Ok(None),

@@ -79,5 +79,7 @@ fn undelivered(input: &v1::UndeliveredInput) -> Result<UndeliveredInput, Malform
         kind: pending::kind(input.kind()),
         cause: pending::cause(input.cause()),
         id: id("run.undelivered.input_id", &input.input_id)?,
+        text: Some(input.text.as_str().into())
+            .filter(|text: &std::sync::Arc<str>| !text.is_empty()),
     })
 }

@@ -20,6 +20,8 @@ pub(super) struct Seen {
     retries: Count,
     /// The replay lacks its beginning.
     cut: Cut,
+    /// The present stream has told anything of what the run did.
+    told: bool,
 }
 
 /// How much of one channel of a message was yielded.
@@ -72,10 +74,18 @@ impl Seen {
     /// From now on everything is told again from the start.
     pub(super) fn replay(&mut self) {
         self.cut = Cut::None;
+        self.told = false;
         self.retries.told = 0;
         for message in &mut self.messages {
             message.bytes.told = 0;
         }
+    }
+
+    /// Whether a stream that joined a run has not told again all that was told before, or has
+    /// told nothing at all, without having said that it leaves events out.
+    pub(super) fn lacks_its_replay(&self) -> bool {
+        let mut counts = self.messages.iter().map(|message| message.bytes);
+        self.cut == Cut::None && (!self.told || counts.any(|count| count.told < count.seen))
     }
 
     /// How many bytes of a message's text were yielded.
@@ -87,6 +97,7 @@ impl Seen {
 
     /// What of an event is new.
     pub(super) fn admit(&mut self, event: InvokeEvent) -> Option<InvokeEvent> {
+        self.told |= !matches!(event, InvokeEvent::Accepted { .. });
         match event {
             InvokeEvent::Delta {
                 message,
@@ -246,6 +257,18 @@ mod tests {
         assert_eq!(text_of(&mut seen, again), "~wo ee");
         assert_eq!(seen.text("b"), None);
         assert_eq!(seen.text("c"), Some(5));
+    }
+
+    #[test]
+    fn a_replay_that_stops_before_what_was_seen_is_no_replay() {
+        let mut seen = Seen::default();
+        text_of(&mut seen, [delta("a", "one "), delta("b", "two")]);
+        seen.replay();
+        assert!(seen.lacks_its_replay(), "nothing was told again");
+        text_of(&mut seen, [delta("a", "one ")]);
+        assert!(seen.lacks_its_replay(), "half was told again");
+        text_of(&mut seen, [delta("b", "two")]);
+        assert!(!seen.lacks_its_replay());
     }
 
     #[test]

@@ -301,7 +301,13 @@ mod tests {
             [
                 subscribed(3, false, false),
                 page(1..=4, false),
-                event(3, 7, EventBody::EntryAppended { entry: entry(5) }),
+                event(
+                    3,
+                    7,
+                    EventBody::EntryAppended {
+                        entry: Box::new(entry(5)),
+                    },
+                ),
             ],
         );
         let name = SessionRef::Id(session());

@@ -4,7 +4,7 @@ use std::process::{Output, Stdio};
 use std::sync::Arc;
 
 use sessionplane::v1;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tonic::Code;
@@ -12,7 +12,7 @@ use tonic::Code;
 use super::fake::{Fake, Script, Stage, Step, soon};
 use super::wire;
 
-fn sessionctl(fake: &Fake, arguments: &[&str]) -> Command {
+pub(crate) fn sessionctl(fake: &Fake, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sessionctl"));
     command
         .args(arguments)
@@ -26,18 +26,18 @@ fn sessionctl(fake: &Fake, arguments: &[&str]) -> Command {
     command
 }
 
-async fn ran(fake: &Fake, arguments: &[&str]) -> (i32, String, String) {
+pub(crate) async fn ran(fake: &Fake, arguments: &[&str]) -> (i32, String, String) {
     let output = soon(sessionctl(fake, arguments).output()).await.unwrap();
     told(output)
 }
 
-fn told(output: Output) -> (i32, String, String) {
+pub(crate) fn told(output: Output) -> (i32, String, String) {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let code = output.status.code().expect("ended by a signal");
     (code, text(output.stdout), text(output.stderr))
 }
 
-fn sends<T>(messages: impl IntoIterator<Item = T>) -> Vec<Step<T>> {
+pub(crate) fn sends<T>(messages: impl IntoIterator<Item = T>) -> Vec<Step<T>> {
     messages.into_iter().map(Step::Send).collect()
 }
 
@@ -163,13 +163,25 @@ async fn c02_an_unknown_outcome_names_the_request_id_to_repeat() {
 #[tokio::test]
 async fn a_rejected_command_fails_and_an_accepted_one_names_its_input() {
     let fake = Fake::start(Stage {
-        dispatches: [Ok(wire::dispatch_rejected()), Ok(wire::dispatch_accepted())].into(),
+        dispatches: [
+            Ok(wire::dispatch_rejected()),
+            Ok(wire::dispatch_rejected()),
+            Ok(wire::dispatch_accepted()),
+        ]
+        .into(),
         ..Stage::default()
     })
     .await;
     let (code, _, err) = ran(&fake, &["follow-up", "docs", "and then"]).await;
     assert_eq!(code, 1);
     assert!(err.contains("no_active_run"), "{err}");
+    assert_eq!(err.matches("invoke").count(), 1, "one hint, once: {err}");
+    let (code, _, err) = ran(&fake, &["abort", "docs"]).await;
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("nothing to abort") && !err.contains("invoke"),
+        "{err}"
+    );
     let (code, out, _) = ran(&fake, &["steer", "docs", "go"]).await;
     assert_eq!(
         (code, out),
@@ -236,8 +248,13 @@ async fn the_single_reads_print_facts() {
 }
 
 /// Reads a child's standard output until it holds `text`.
-async fn reads(child: &mut Child, text: &str) -> String {
+pub(crate) async fn reads(child: &mut Child, text: &str) -> String {
     let out = child.stdout.as_mut().unwrap();
+    reads_from(out, text).await
+}
+
+/// Reads until it has seen `text`.
+pub(crate) async fn reads_from(out: &mut (impl AsyncRead + Unpin), text: &str) -> String {
     let (mut seen, mut buffer) = (String::new(), [0; 4096]);
     while !seen.contains(text) {
         let read = soon(out.read(&mut buffer)).await.unwrap();
@@ -247,7 +264,7 @@ async fn reads(child: &mut Child, text: &str) -> String {
     seen
 }
 
-async fn interrupt(child: &Child) {
+pub(crate) async fn interrupt(child: &Child) {
     let id = child.id().unwrap().to_string();
     let killed = Command::new("kill").args(["-INT", &id]).status();
     assert!(soon(killed).await.unwrap().success());

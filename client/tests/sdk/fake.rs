@@ -50,6 +50,8 @@ pub(crate) struct Stage {
     pub(crate) dispatched: Vec<v1::DispatchRequest>,
     pub(crate) listed: Vec<v1::ListEntriesRequest>,
     pub(crate) metadata: Vec<MetadataMap>,
+    /// What `GetRun` answers; a completed run without one.
+    pub(crate) run: Option<v1::RunRecord>,
     /// Told at every dispatch.
     pub(crate) on_dispatch: Option<Arc<Notify>>,
     /// Dispatches are never answered.
@@ -180,7 +182,9 @@ impl Invoke for Service {
         &self,
         _: Request<v1::GetRunRequest>,
     ) -> Result<Response<v1::GetRunResponse>, Status> {
-        let run = Some(super::wire::settled(v1::RunOutcome::Completed, ""));
+        let completed = || super::wire::settled(v1::RunOutcome::Completed, "");
+        let run = self.0.lock().unwrap().run.clone();
+        let run = Some(run.unwrap_or_else(completed));
         Ok(Response::new(v1::GetRunResponse { run }))
     }
 }

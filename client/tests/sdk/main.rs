@@ -8,10 +8,13 @@
 )]
 
 mod cli;
+mod coming_late;
 mod fake;
 mod observing;
 mod outcomes;
+mod reaching;
 mod rejoining;
 mod relay;
+mod rendering;
 mod request_ids;
 mod wire;

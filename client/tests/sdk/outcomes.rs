@@ -186,7 +186,7 @@ async fn c02_a_deadline_without_an_answer_is_unknown() {
 }
 
 #[tokio::test]
-async fn c02_nobody_listening_is_unknown_and_names_the_cause() {
+async fn c02_where_nobody_listens_nothing_was_sent_and_the_cause_is_named() {
     // A socket that nobody serves, unlike a port, cannot be taken by a neighbouring test.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gone.sock");
@@ -197,7 +197,7 @@ async fn c02_nobody_listening_is_unknown_and_names_the_cause() {
         .unwrap_err();
     assert_eq!(
         (error.outcome, error.reason),
-        (Outcome::Unknown, Reason::Transport)
+        (Outcome::Refused, Reason::Transport)
     );
     assert!(error.message.contains("refused"), "{}", error.message);
 }

@@ -111,6 +111,48 @@ async fn c12_a_run_whose_connection_was_cut_is_rejoined() {
 }
 
 #[tokio::test]
+async fn c12_a_run_that_settled_meanwhile_tells_that_its_events_were_missed() {
+    let settled = [wire::accepted(true), wire::completed()].map(Step::Send);
+    let fake = Fake::start(Stage {
+        invokes: [Ok(first_half()), Ok(settled.into())].into(),
+        ..Stage::default()
+    })
+    .await;
+    let mut run = follow(&fake.client());
+    let mut missed = None;
+    while let Some(item) = soon(run.next()).await {
+        let item = item.unwrap();
+        if let RunItem::Event(event) = &item
+            && event.is_terminal()
+        {
+            assert_eq!(missed, Some(RunItem::Missed { skipped: None }));
+            return;
+        }
+        missed = Some(item);
+    }
+    panic!("no terminal");
+}
+
+#[tokio::test]
+async fn events_that_the_server_skips_are_missed_and_a_full_replay_misses_nothing() {
+    let mut steps = first_half();
+    let resumed = v1::invoke_event::Event::Resumed(v1::InvokeResumed { skipped: 7 });
+    steps.push(Step::Send(wire::invoked(resumed)));
+    let fake = Fake::start(Stage {
+        invokes: [Ok(steps), Ok(whole())].into(),
+        ..Stage::default()
+    })
+    .await;
+    let (mut run, mut missed) = (follow(&fake.client()), Vec::new());
+    while let Some(item) = soon(run.next()).await {
+        if let RunItem::Missed { skipped } = item.unwrap() {
+            missed.push(skipped);
+        }
+    }
+    assert_eq!(missed, [Some(7)]);
+}
+
+#[tokio::test]
 async fn c13_the_sdk_asks_for_a_run_that_outlives_its_caller() {
     let fake = Fake::start(Stage {
         invokes: [Ok(whole())].into(),

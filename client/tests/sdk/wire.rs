@@ -24,7 +24,7 @@ pub(crate) fn ours(code: Code, reason: &str, outcome: &str) -> Status {
     Status::with_error_details(code, format!("because of {reason}"), details)
 }
 
-fn time(seconds: i64) -> prost_types::Timestamp {
+pub(crate) fn time(seconds: i64) -> prost_types::Timestamp {
     prost_types::Timestamp { seconds, nanos: 0 }
 }
 
@@ -70,6 +70,58 @@ pub(crate) fn settled(outcome: v1::RunOutcome, code: &str) -> v1::RunRecord {
         model: "m1".to_owned(),
         thinking_level: "high".to_owned(),
         agent: "demo".to_owned(),
+    }
+}
+
+/// A run that a crash cut, with an input that never reached the model.
+pub(crate) fn interrupted() -> v1::RunRecord {
+    v1::RunRecord {
+        details: "the server stopped".to_owned(),
+        undelivered: vec![v1::UndeliveredInput {
+            input_id: format!("{RUN}-i1"),
+            kind: v1::InputKind::Steer.into(),
+            cause: v1::DiscardCause::Interrupted.into(),
+            text: "use tabs\nnot spaces".to_owned(),
+        }],
+        ..settled(v1::RunOutcome::Failed, "interrupted")
+    }
+}
+
+pub(crate) fn message_started(seq: u64, message: &str) -> v1::EventsResponse {
+    let message_id = message.to_owned();
+    let started = v1::MessageStarted { message_id };
+    event(seq, session_event::Payload::MessageStarted(started))
+}
+
+pub(crate) fn delta(seq: u64, message: &str, text: &str) -> v1::EventsResponse {
+    let delta = v1::MessageDelta {
+        message_id: message.to_owned(),
+        channel: v1::DeltaChannel::Text.into(),
+        text: text.to_owned(),
+    };
+    event(seq, session_event::Payload::MessageDelta(delta))
+}
+
+pub(crate) fn progress(seq: u64, output: &str) -> v1::EventsResponse {
+    let progress = v1::ToolProgress {
+        tool_call_id: "t-1".to_owned(),
+        text: output.to_owned(),
+        omitted_bytes: 0,
+    };
+    event(seq, session_event::Payload::ToolProgress(progress))
+}
+
+pub(crate) fn tool_entry(seq: u64, output: &str) -> v1::Entry {
+    v1::Entry {
+        kind: "tool".to_owned(),
+        body: Some(entry::Body::Tool(v1::ToolEntry {
+            tool_call_id: "t-1".to_owned(),
+            name: "sh".to_owned(),
+            input_json: "{}".to_owned(),
+            output: output.to_owned(),
+            ..v1::ToolEntry::default()
+        })),
+        ..user_entry(seq, "")
     }
 }
 
@@ -165,9 +217,13 @@ pub(crate) fn snapshot(seq: u64, running: bool) -> v1::EventsResponse {
         position: Some(position(seq)),
         ..state(running)
     };
+    snapshot_of(state)
+}
+
+pub(crate) fn snapshot_of(state: v1::SessionState) -> v1::EventsResponse {
     item(Item::Snapshot(v1::Snapshot {
         leaf_entry_id: state.leaf_entry_id.clone(),
-        position: Some(position(seq)),
+        position: state.position,
         state: Some(state),
     }))
 }
@@ -206,7 +262,7 @@ pub(crate) fn appended(seq: u64, entry: v1::Entry) -> v1::EventsResponse {
     event(seq, session_event::Payload::EntryAppended(appended))
 }
 
-fn invoked(event: invoke_event::Event) -> v1::InvokeResponse {
+pub(crate) fn invoked(event: invoke_event::Event) -> v1::InvokeResponse {
     v1::InvokeResponse {
         event: Some(v1::InvokeEvent { event: Some(event) }),
     }
@@ -291,7 +347,7 @@ pub(crate) fn dispatch_accepted() -> v1::DispatchResponse {
 pub(crate) fn dispatch_rejected() -> v1::DispatchResponse {
     let rejected = v1::DispatchRejected {
         code: v1::RejectionCode::NoActiveRun.into(),
-        message: "no run is active".to_owned(),
+        message: "no run is active; start a run with invoke".to_owned(),
         retryable: true,
     };
     v1::DispatchResponse {

@@ -64,6 +64,27 @@ pub enum OwnerTokenError {
         /// Its permission bits.
         mode: u32,
     },
+    /// It was made by somebody else, who knows it.
+    #[error(
+        "the owner token {} belongs to user {user}, not to this server's user; start the server \
+         as that user, or delete the file, so that the next start mints a new one",
+        .path.display()
+    )]
+    Foreign {
+        /// The token's file.
+        path: PathBuf,
+        /// Its owner.
+        user: u32,
+    },
+    /// Something that is no file is in its place.
+    #[error(
+        "the owner token {} is not a regular file; remove it, so that the next start mints one",
+        .path.display()
+    )]
+    NotAFile {
+        /// What is in the way.
+        path: PathBuf,
+    },
     /// The file holds something else.
     #[error(
         "the owner token {} is malformed; delete it, so that the next start mints a new one",
@@ -145,10 +166,11 @@ fn read(path: &Path) -> Result<Option<String>, OwnerTokenError> {
         what: "read",
         error,
     };
-    let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
+    // Opening a pipe must not wait for whoever would write into it.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match OpenOptions::new()
         .read(true)
-        .custom_flags(no_follow)
+        .custom_flags(flags.bits().cast_signed())
         .open(path)
     {
         Ok(file) => file,
@@ -156,22 +178,26 @@ fn read(path: &Path) -> Result<Option<String>, OwnerTokenError> {
         Err(error) => return Err(failed(error)),
     };
     let metadata = file.metadata().map_err(failed)?;
-    let mode = metadata.permissions().mode() & 0o7777;
-    if mode & 0o077 != 0 || metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(OwnerTokenError::Exposed {
-            path: path.to_owned(),
-            mode,
-        });
+    let path = path.to_owned();
+    if !metadata.is_file() {
+        return Err(OwnerTokenError::NotAFile { path });
     }
-    let mut text = String::new();
+    let user = metadata.uid();
+    if user != rustix::process::geteuid().as_raw() {
+        return Err(OwnerTokenError::Foreign { path, user });
+    }
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(OwnerTokenError::Exposed { path, mode });
+    }
+    let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES)
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(failed)?;
+    let text = String::from_utf8(bytes).unwrap_or_default();
     let token = text.trim_end();
     if !is_token(token) {
-        return Err(OwnerTokenError::Malformed {
-            path: path.to_owned(),
-        });
+        return Err(OwnerTokenError::Malformed { path });
     }
     Ok(Some(token.to_owned()))
 }
@@ -351,6 +377,33 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
         let error = OwnerToken::open(directory.path()).unwrap_err();
         assert!(matches!(error, OwnerTokenError::Io { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_pipe_and_a_directory_in_the_tokens_place_stop_the_start_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE_NAME);
+        for make in ["mkfifo", "mkdir"] {
+            let made = std::process::Command::new(make).arg(&path).status();
+            assert!(made.unwrap().success());
+            let error = OwnerToken::open(directory.path()).unwrap_err();
+            assert!(matches!(error, OwnerTokenError::NotAFile { .. }), "{error}");
+            let renamed = directory.path().join(make);
+            fs::rename(&path, renamed).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_no_text_is_malformed_and_the_error_names_the_way_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = OwnerToken::open(directory.path()).unwrap().path;
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        let error = OwnerToken::open(directory.path()).unwrap_err();
+        assert!(
+            matches!(error, OwnerTokenError::Malformed { .. }),
+            "{error}"
+        );
+        assert!(error.to_string().contains("delete it"), "{error}");
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //!   `write`: a commit as keys and values. `sweep`: forgetting old bindings. `device`: how a round
 //!   reaches the disk.
 //! - `inflight`: what keeps readers from seeing a round before it is synced. `reader`: all reads.
-//! - `open`: opening. `boot`: what must be in order then. `witness`: noticing that sled lost its end. `store`: the ports over all of it.
+//!   `lookup`: the thread that looks request ids up.
+//! - `open`: opening. `directory`: whose it is, and what a cut start left there. `boot`: what must
+//!   be in order then. `witness`: noticing that sled lost its end. `store`: the ports over all of it.
 //!
 //! How sled is used, and why: one tree; `flush` reaches the operating system only, so the database
 //! file is synced through a descriptor of our own; no `flush_async` (it deadlocks), no sled
@@ -17,9 +19,11 @@ mod boot;
 mod committer;
 mod convert;
 mod device;
+mod directory;
 mod frame;
 mod inflight;
 mod keys;
+mod lookup;
 mod open;
 mod reader;
 mod round;

@@ -4,6 +4,7 @@
 //! that is older than an event it has seen. A publisher never waits for an observer.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope};
@@ -25,6 +26,7 @@ pub struct Channel {
     epoch: u64,
     ring_events: usize,
     ring_bytes: usize,
+    budget: Arc<Budget>,
     inner: Mutex<Inner>,
     wake: watch::Sender<u64>,
 }
@@ -54,8 +56,8 @@ pub(crate) struct RunSoFar {
 
 /// What a cursor finds after a place in the ring.
 pub(crate) enum Read {
-    /// The next events, at least one.
-    Events(Vec<Arc<Published>>),
+    /// So many events were taken, at least one.
+    Events(u64),
     /// Nothing newer.
     CaughtUp,
     /// The place has left the ring.
@@ -65,7 +67,13 @@ pub(crate) enum Read {
 }
 
 impl Channel {
-    fn new(record: &SessionRecord, epoch: u64, view: SessionView, config: &AppConfig) -> Self {
+    fn new(
+        record: &SessionRecord,
+        epoch: u64,
+        view: SessionView,
+        config: &AppConfig,
+        budget: Arc<Budget>,
+    ) -> Self {
         let inner = Inner {
             seq: 0,
             ring: VecDeque::new(),
@@ -80,6 +88,7 @@ impl Channel {
             epoch,
             ring_events: config.ring_events.max(1),
             ring_bytes: config.ring_bytes,
+            budget,
             inner: Mutex::new(inner),
             wake: watch::Sender::new(0),
         }
@@ -108,7 +117,9 @@ impl Channel {
                 (EventBody::RunSettled { .. }, _) => inner.run_started = None,
                 _ => {}
             }
-            inner.bytes += size(&event);
+            let added = size(&event);
+            inner.bytes += added;
+            self.budget.add(added);
             let envelope = EventEnvelope {
                 session: self.session,
                 epoch: self.epoch,
@@ -116,18 +127,35 @@ impl Channel {
                 event,
             };
             inner.ring.push_back(Arc::new(Published::new(envelope)));
-            while inner.ring.len() > self.ring_events
-                || (inner.bytes > self.ring_bytes && inner.ring.len() > 1)
-            {
-                if let Some(oldest) = inner.ring.pop_front() {
-                    inner.bytes -= size(&oldest.envelope().event);
-                }
-            }
+            self.trim(&mut inner, self.budget.allows(self.ring_bytes));
         }
         let seq = inner.seq;
         drop(inner);
         if seq != before {
             self.wake.send_replace(seq);
+        }
+    }
+
+    /// Drops the oldest events until the ring is within its bounds; the newest always stays.
+    fn trim(&self, inner: &mut Inner, bytes: usize) {
+        while inner.ring.len() > self.ring_events || (inner.bytes > bytes && inner.ring.len() > 1) {
+            let Some(oldest) = inner.ring.pop_front() else {
+                return;
+            };
+            let freed = size(&oldest.envelope().event);
+            inner.bytes -= freed;
+            self.budget.free(freed);
+        }
+    }
+
+    /// The session has no task any more: its ring keeps little, whatever it had to keep while the
+    /// session was hot.
+    pub(crate) fn rest(&self, bytes: usize) {
+        let mut inner = self.lock();
+        // Who reads on is not cut for that; the budget of all rings bounds those as well.
+        if self.wake.receiver_count() == 0 {
+            self.trim(&mut inner, bytes);
+            inner.ring.shrink_to_fit();
         }
     }
 
@@ -176,8 +204,13 @@ impl Channel {
         self.session
     }
 
-    /// Up to `max` events after `seq`.
-    pub(crate) fn read_after(&self, seq: u64, max: usize) -> Read {
+    /// Takes up to `max` events after `seq`.
+    pub(crate) fn read_after(
+        &self,
+        seq: u64,
+        max: usize,
+        taken: &mut VecDeque<Arc<Published>>,
+    ) -> Read {
         let inner = self.lock();
         if seq >= inner.seq {
             return if inner.closed {
@@ -191,7 +224,9 @@ impl Channel {
             return Read::Lapped;
         }
         let skip = usize::try_from(seq + 1 - first).unwrap_or(usize::MAX);
-        Read::Events(inner.ring.iter().skip(skip).take(max).cloned().collect())
+        let before = taken.len();
+        taken.extend(inner.ring.range(skip..).take(max).cloned());
+        Read::Events((taken.len() - before) as u64)
     }
 
     /// The state together with every retained event after `seq`, in one step; nothing if the place
@@ -244,24 +279,68 @@ impl Channel {
     }
 }
 
-/// Roughly the bytes that an event keeps alive.
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.budget.free(self.lock().bytes);
+    }
+}
+
+/// What all rings together keep alive.
+pub(crate) struct Budget {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self {
+            limit,
+            used: AtomicUsize::new(0),
+        })
+    }
+
+    fn add(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn free(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// What one ring may keep now, of what it may keep while there is room.
+    fn allows(&self, own: usize) -> usize {
+        if self.used.load(Ordering::Relaxed) > self.limit {
+            own / 16
+        } else {
+            own
+        }
+    }
+}
+
+/// Roughly the bytes that an event keeps alive: itself, and its encoding once a face asks for it.
 fn size(event: &Event) -> usize {
     const BASE: usize = 512;
-    BASE + match &event.body {
+    let text = match &event.body {
         EventBody::MessageDelta { text, .. } => text.len(),
         EventBody::ToolStarted {
             input_json: text, ..
         }
         | EventBody::ToolProgress { output: text, .. }
         | EventBody::ToolFinished { output: text, .. } => text.text.len(),
-        EventBody::EntryAppended { .. } => 4096,
+        EventBody::EntryAppended { entry } => entry.weight(),
+        EventBody::RunSettled { run } => run.undelivered.len() * 64,
+        EventBody::RetryScheduled { reason, .. } | EventBody::ServingError { reason } => {
+            reason.len()
+        }
         _ => 0,
-    }
+    };
+    2 * (BASE + text)
 }
 
 /// The channels that are in memory.
 pub(crate) struct Channels {
     config: AppConfig,
+    budget: Arc<Budget>,
     table: Mutex<Table>,
 }
 
@@ -275,6 +354,7 @@ struct Table {
 impl Channels {
     pub(crate) fn new(config: AppConfig) -> Self {
         Self {
+            budget: Budget::new(config.all_rings_bytes),
             config,
             table: Mutex::default(),
         }
@@ -309,6 +389,7 @@ impl Channels {
                 epoch,
                 SessionView::dormant(&stored),
                 &self.config,
+                self.budget.clone(),
             );
             let mut table = self.lock();
             if table.evictions == evictions {
@@ -324,6 +405,7 @@ impl Channels {
             epoch,
             SessionView::unborn(record.identity()),
             &self.config,
+            self.budget.clone(),
         );
         self.insert(&mut self.lock(), made)
     }
@@ -354,5 +436,92 @@ impl Channels {
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::ids::AgentName;
+    use sessionplane_core::domain::time::Timestamp;
+
+    use super::*;
+
+    fn record(number: u128) -> SessionRecord {
+        SessionRecord {
+            id: SessionId::mint(Timestamp::from_millis(1), number),
+            tenant: TenantId::parse("t").unwrap(),
+            name: None,
+            external_key: None,
+            agent: AgentName::parse("a").unwrap(),
+            created_at: Timestamp::from_millis(1),
+        }
+    }
+
+    fn fill(channel: &Channel, events: u32) {
+        for turn in 0..events {
+            let body = EventBody::TurnStarted { turn };
+            channel.publish([Event {
+                at: Timestamp::from_millis(2),
+                run: None,
+                body,
+            }]);
+        }
+    }
+
+    fn retained(channel: &Channel) -> usize {
+        channel.lock().ring.len()
+    }
+
+    #[test]
+    fn c35_all_rings_together_keep_a_bounded_number_of_bytes() {
+        let config = AppConfig {
+            ring_bytes: 64 * 1024,
+            all_rings_bytes: 256 * 1024,
+            ..AppConfig::default()
+        };
+        let channels = Channels::new(config);
+        let made: Vec<_> = (1..=64)
+            .map(|number| channels.unborn(&record(number), 1))
+            .collect();
+        for channel in &made {
+            fill(channel, 200);
+        }
+        let alive: usize = made.iter().map(|channel| channel.lock().bytes).sum();
+        assert_eq!(channels.budget.used.load(Ordering::Relaxed), alive);
+        // Four rings fill the budget; each later one keeps a sixteenth of its own.
+        assert!(
+            alive <= 256 * 1024 + 64 * (64 * 1024 / 16 + 2048),
+            "{alive} bytes"
+        );
+        assert!(
+            made.iter().all(|channel| retained(channel) > 0),
+            "each keeps its newest"
+        );
+    }
+
+    #[test]
+    fn c35_a_session_without_a_task_keeps_little_and_still_knows_its_place() {
+        let channels = Channels::new(AppConfig::default());
+        let channel = channels.unborn(&record(1), 1);
+        fill(&channel, 1000);
+        channel.rest(8 * 1024);
+        assert!(retained(&channel) <= 8, "{} events", retained(&channel));
+        let (missed, _, position) = channel
+            .resume_after(1000)
+            .expect("who was up to date resumes");
+        assert_eq!((missed.len(), position.seq), (0, 1000));
+        assert!(
+            channel.resume_after(10).is_none(),
+            "who was not is told a gap"
+        );
+        let used = channels.budget.used.load(Ordering::Relaxed);
+        drop(channels.forget(channel.session()));
+        drop(channel);
+        assert!(used > 0);
+        assert_eq!(
+            channels.budget.used.load(Ordering::Relaxed),
+            0,
+            "a dropped ring gives all back"
+        );
     }
 }

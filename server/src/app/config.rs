@@ -11,8 +11,12 @@ pub struct AppConfig {
     pub limits: Limits,
     /// Events that a session's ring retains at most.
     pub ring_events: usize,
-    /// Bytes of event text that a session's ring retains at most.
+    /// Bytes that a session's ring keeps alive at most, encodings included.
     pub ring_bytes: usize,
+    /// Bytes that all rings together keep alive before each may keep only a sixteenth of its own.
+    pub all_rings_bytes: usize,
+    /// Bytes that the ring of a session without a task keeps: enough for who was away a moment.
+    pub idle_ring_bytes: usize,
     /// Event channels of dormant sessions that stay in memory.
     pub idle_channels: usize,
     /// How long a session's task stays after its last activity.
@@ -32,7 +36,9 @@ impl Default for AppConfig {
         Self {
             limits: Limits::default(),
             ring_events: 16 * 1024,
-            ring_bytes: 16 * 1024 * 1024,
+            ring_bytes: 32 * 1024 * 1024,
+            all_rings_bytes: 512 * 1024 * 1024,
+            idle_ring_bytes: 32 * 1024,
             idle_channels: 4096,
             idle_ttl: Duration::from_secs(60),
             heartbeat: Duration::from_secs(15),

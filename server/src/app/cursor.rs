@@ -83,11 +83,8 @@ impl Stream for Cursor {
             if this.ended {
                 return Poll::Ready(None);
             }
-            match this.channel.read_after(this.seq, BURST) {
-                Read::Events(events) => {
-                    this.seq += events.len() as u64;
-                    this.taken.extend(events);
-                }
+            match this.channel.read_after(this.seq, BURST, &mut this.taken) {
+                Read::Events(count) => this.seq += count,
                 Read::Lapped => {
                     this.ended = true;
                     return Poll::Ready(Some(Err(Cut::Lapped)));
@@ -115,7 +112,6 @@ mod tests {
     use sessionplane_core::domain::ids::{AgentName, SessionId, TenantId};
     use sessionplane_core::domain::session::SessionRecord;
     use sessionplane_core::domain::time::Timestamp;
-    use sessionplane_core::domain::view::SessionView;
 
     use super::*;
     use crate::app::channel::Channels;

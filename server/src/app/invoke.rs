@@ -315,12 +315,38 @@ impl AppCaller {
             .await?
             .ok_or_else(unknown)?;
         match self.authorize_session(session, Action::Observe).await {
-            Ok(_) => Ok(record),
+            Ok(_) => self.with_texts(record).await,
             Err(error) if error.reason == Reason::NoSuchSession => Err(unknown()),
             Err(error) => Err(error),
         }
     }
+
+    /// Adds what the run's undelivered inputs said: it is durable, and nowhere else to be read.
+    async fn with_texts(&self, mut record: RunRecord) -> Result<RunRecord, CallError> {
+        let mut room = UNDELIVERED_TEXTS;
+        for input in &mut record.undelivered {
+            let stored = self
+                .context
+                .ports
+                .repository
+                .input(input.id)
+                .await
+                .map_err(store)?;
+            let Some(text) = stored.map(|stored| stored.text) else {
+                continue;
+            };
+            if text.len() > room {
+                break;
+            }
+            room -= text.len();
+            input.text = Some(text);
+        }
+        Ok(record)
+    }
 }
+
+/// The texts of undelivered inputs that one record tells at most, in bytes.
+const UNDELIVERED_TEXTS: usize = 1024 * 1024;
 
 /// C7: one event, a typed answer. Observers see nothing.
 fn busy(run: RunId) -> ResultStream<InvokeEvent> {

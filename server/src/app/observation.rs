@@ -38,16 +38,14 @@ impl Published {
 }
 
 /// One item of an observer's stream.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "the small variant is the common one; the others are a handful per stream"
-)]
 #[derive(Debug, Clone)]
 pub enum Observed {
     /// A live event, shared.
     Event(Arc<Published>),
     /// Everything else of the stream. Never [`EventItem::Event`].
-    Other(EventItem),
+    ///
+    /// Boxed, because items are moved often and events are what there are many of.
+    Other(Box<EventItem>),
 }
 
 /// An observer's stream. It ends with an error, never with silence: a stream never lies about loss.

@@ -67,11 +67,11 @@ impl Observer {
             resumed: resumed.is_some(),
             gap: resumed.is_none() && request.resume.is_some(),
         };
-        let mut ready = VecDeque::from([Observed::Other(subscribed)]);
+        let mut ready = VecDeque::from([Observed::Other(Box::new(subscribed))]);
         let phase = if let Some((missed, view, position)) = resumed {
             ready.extend(missed.into_iter().map(Observed::Event));
             let state = Box::new(SessionState { view, position });
-            ready.push_back(Observed::Other(EventItem::Snapshot(state)));
+            ready.push_back(Observed::Other(Box::new(EventItem::Snapshot(state))));
             Phase::Live(Cursor::after(channel.clone(), position.seq))
         } else {
             let newest = channel.with_view(|view| view.entries);
@@ -107,7 +107,9 @@ impl Observer {
     ) -> Poll<Option<Result<Observed, CallError>>> {
         std::task::ready!(self.heartbeat.as_mut().poll(cx));
         self.rest();
-        Poll::Ready(Some(Ok(Observed::Other(EventItem::Heartbeat(position)))))
+        Poll::Ready(Some(Ok(Observed::Other(Box::new(EventItem::Heartbeat(
+            position,
+        ))))))
     }
 
     fn rest(&mut self) {
@@ -216,9 +218,8 @@ async fn backfill(
     if end < view.entries {
         return Ok((items, Next::Page(end, full_backfill)));
     }
-    items.push(Observed::Other(EventItem::Snapshot(Box::new(
-        SessionState { view, position },
-    ))));
+    let state = Box::new(SessionState { view, position });
+    items.push(Observed::Other(Box::new(EventItem::Snapshot(state))));
     Ok((items, Next::Live(position.seq)))
 }
 
@@ -245,16 +246,16 @@ async fn page(
 }
 
 fn batch(entries: Vec<sessionplane_core::domain::entry::Entry>, full_backfill: bool) -> Observed {
-    Observed::Other(EventItem::Entries {
+    Observed::Other(Box::new(EventItem::Entries {
         entries,
         full_backfill,
-    })
+    }))
 }
 
 /// The item as an in-process caller sees it.
 pub(crate) fn to_item(observed: Observed) -> EventItem {
     match observed {
         Observed::Event(event) => EventItem::Event(event.envelope().clone()),
-        Observed::Other(item) => item,
+        Observed::Other(item) => *item,
     }
 }

@@ -286,12 +286,13 @@ impl SessionTask {
             Report::Event(event) => Input::Engine { tag, event },
             Report::Gone(reason) => Input::EngineGone { tag, reason },
         });
-        self.offer(inputs.collect::<Vec<_>>());
+        self.offer(inputs);
     }
 
     /// Steps what may be stepped now; the rest waits in order.
     fn offer(&mut self, inputs: impl IntoIterator<Item = Input>) {
-        let mut effects = Vec::new();
+        let inputs = inputs.into_iter();
+        let mut effects = Vec::with_capacity(inputs.size_hint().0);
         for input in inputs {
             if self.in_flight.is_some() && self.must_wait(&input) {
                 self.engine_waiting += usize::from(input.is_engine());
@@ -324,11 +325,14 @@ impl SessionTask {
             after_commit,
         } = lifecycle::step(&mut self.session, input, self.context.ports.clock.now());
         effects.extend(live);
-        self.round.join(Step {
-            live: Vec::new(),
-            commit,
-            after_commit,
-        });
+        // Most steps of a run make nothing durable.
+        if commit.is_some() || !after_commit.is_empty() {
+            self.round.join(Step {
+                live: Vec::new(),
+                commit,
+                after_commit,
+            });
+        }
     }
 
     fn start_round(&mut self) {
@@ -411,13 +415,14 @@ impl SessionTask {
         if let Some(engine) = self.engine.take() {
             engine.close().await;
         }
-        let (context, id) = (self.context.clone(), self.session.id());
+        let (context, channel) = (self.context.clone(), self.channel.clone());
+        let id = channel.session();
         // With the mailbox goes what nobody will read; who sends from here on waits for the next
         // task.
         drop(self);
         match end {
             // `retire` took it out of the table already.
-            End::Idle => {}
+            End::Idle => channel.rest(context.config.idle_ring_bytes),
             End::Failed => lose(&context, id).await,
             End::Unborn => {
                 context.channels.forget(id);

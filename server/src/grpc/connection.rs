@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 
+use super::admission::Traffic;
 use super::routes::Routes;
 use super::server::Config;
 use crate::app::face::Faces;
@@ -32,6 +34,9 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// All headers of a request together.
 const HEADER_LIST_BYTES: u32 = 16 * 1024;
+
+/// How long a connection without an open call may take to say goodbye.
+const IDLE_CLOSES_WITHIN: Duration = Duration::from_millis(100);
 
 /// The steps by which connections close.
 #[derive(Clone)]
@@ -69,7 +74,7 @@ pub(crate) struct Shared<F: Faces> {
 }
 
 /// Serves a connection until its end. Dropping the future drops the connection and ends its calls.
-pub(crate) async fn serve<F, S>(shared: Arc<Shared<F>>, stream: S)
+pub(crate) async fn serve<F, S>(shared: Arc<Shared<F>>, traffic: Arc<Traffic>, stream: S)
 where
     F: Faces,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -78,6 +83,7 @@ where
     let service = Calls {
         shared: shared.clone(),
         closing: closing.clone(),
+        traffic: traffic.clone(),
     };
     let connection = builder(&shared).serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
@@ -86,12 +92,24 @@ where
     tokio::select! {
         ended = connection.as_mut() => return log(ended),
         () = closing.draining.cancelled() => {}
-        () = age(&shared.config) => {
+        () = outlived(&shared.config, &traffic) => {
             aged = true;
             closing.draining.cancel();
         }
     }
+    let idle = traffic.is_idle();
     connection.as_mut().graceful_shutdown();
+    if idle {
+        // A peer that is there closes now. One that is silent must delay nothing, but a call that
+        // it sent before it heard of the end is still answered.
+        tokio::select! {
+            ended = connection.as_mut() => return log(ended),
+            () = sleep(IDLE_CLOSES_WITHIN) => {}
+        }
+        if traffic.is_idle() {
+            return tracing::debug!("an idle connection was dropped");
+        }
+    }
     tokio::select! {
         ended = connection.as_mut() => return log(ended),
         () = closing.closing.cancelled() => {}
@@ -107,6 +125,7 @@ where
 struct Calls<F: Faces> {
     shared: Arc<Shared<F>>,
     closing: Closing,
+    traffic: Arc<Traffic>,
 }
 
 impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
@@ -116,7 +135,17 @@ impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (shared, closing) = (self.shared.clone(), self.closing.clone());
-        Box::pin(async move { Ok(shared.routes.respond(request, &closing).await) })
+        let open = self.traffic.opened();
+        Box::pin(async move {
+            let response = shared.routes.respond(request, &closing).await;
+            Ok(response.map(|body| {
+                Body::new(body.map_frame(move |frame| {
+                    // The call is open for as long as its body is there.
+                    let _open = &open;
+                    frame
+                }))
+            }))
+        })
     }
 }
 
@@ -134,6 +163,21 @@ fn builder<F: Faces>(shared: &Shared<F>) -> http2::Builder<Owned> {
         .max_send_buf_size(SEND_BUFFER_BYTES)
         .auto_date_header(false);
     builder
+}
+
+/// Completes when the connection is to close: it is old, or it was opened and never used.
+async fn outlived(config: &Config, traffic: &Traffic) {
+    let unused = async {
+        sleep(config.first_request_within).await;
+        if traffic.has_called() {
+            std::future::pending::<()>().await;
+        }
+        tracing::debug!("a connection without a call is closed");
+    };
+    tokio::select! {
+        () = age(config) => {}
+        () = unused => {}
+    }
 }
 
 /// Completes when the connection is old. Ages differ by a tenth, so that clients that came

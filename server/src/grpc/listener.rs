@@ -38,7 +38,7 @@ pub enum BindError {
     )]
     NotLoopback(SocketAddr),
     /// Another server listens there.
-    #[error("another server listens on {0}; stop it, or choose another path")]
+    #[error("another server listens on {0}; stop it, or choose another address with --listen")]
     InUse(Address),
     /// Something that is not a socket is in the way; it is not ours to remove.
     #[error("{} is there and is not a socket; choose another path", .0.display())]

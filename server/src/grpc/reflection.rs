@@ -2,8 +2,8 @@
 //!
 //! What must never enter: a private package.
 
+use super::reading::TimelyBody;
 use http::{Request, Response};
-use hyper::body::Incoming;
 use sessionplane::FILE_DESCRIPTOR_SET;
 use std::convert::Infallible;
 use tonic::body::Body;
@@ -11,7 +11,7 @@ use tonic_reflection::server::{Builder, Error};
 use tower::util::BoxCloneSyncService;
 
 /// A service of which only its calls are known.
-type Service = BoxCloneSyncService<Request<Incoming>, Response<Body>, Infallible>;
+type Service = BoxCloneSyncService<Request<TimelyBody>, Response<Body>, Infallible>;
 
 /// Both versions.
 #[derive(Clone)]

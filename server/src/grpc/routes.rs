@@ -23,7 +23,9 @@ use super::ending::EndingBody;
 use super::events::Metrics;
 use super::health::Health;
 use super::invoke::InvokeService;
+use super::reading::{TimelyBody, not_grpc};
 use super::reflection::Reflection;
+use super::server::Config;
 use super::session_control::SessionControlService;
 use super::status::{complete, refuse, unimplemented};
 use super::{MAX_REQUEST_BYTES, authn};
@@ -37,6 +39,7 @@ pub(crate) struct Routes<F: Faces> {
     health: health_server::HealthServer<tonic_health::server::HealthService>,
     reflection: Reflection,
     open_reflection: bool,
+    message_within: Duration,
 }
 
 /// What a path is about.
@@ -57,7 +60,7 @@ impl<F: Faces> Routes<F> {
         metrics: Arc<Metrics>,
         health: &Health,
         reflection: Reflection,
-        open_reflection: bool,
+        config: &Config,
     ) -> Self {
         let invoke = InvokeService::new(faces.clone());
         let invoke = wire::invoke_server::InvokeServer::new(invoke)
@@ -70,7 +73,8 @@ impl<F: Faces> Routes<F> {
             control: SessionControlService::new(faces, metrics),
             health: health.service(),
             reflection,
-            open_reflection,
+            open_reflection: config.open_reflection,
+            message_within: config.message_within,
         }
     }
 
@@ -80,6 +84,11 @@ impl<F: Faces> Routes<F> {
         request: Request<Incoming>,
         connection: &Closing,
     ) -> Response<Body> {
+        if let Some(code) = not_grpc(request.method(), request.headers()) {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = code;
+            return response;
+        }
         match self.admit(request, connection).await {
             Ok(response) => response,
             Err(error) => refuse(error),
@@ -102,6 +111,8 @@ impl<F: Faces> Routes<F> {
         if let Some(caller) = caller {
             request.extensions_mut().insert(Call { caller, deadline });
         }
+        let message_within = (!route.asks_on()).then_some(self.message_within);
+        let request = request.map(|body| TimelyBody::new(body, message_within));
         let response = within(deadline, self.serve(&route, request)).await?;
         if !streams || response.headers().contains_key("grpc-status") {
             return Ok(response);
@@ -135,7 +146,7 @@ impl<F: Faces> Routes<F> {
         }
     }
 
-    async fn serve(&self, route: &Route, request: Request<Incoming>) -> Response<Body> {
+    async fn serve(&self, route: &Route, request: Request<TimelyBody>) -> Response<Body> {
         let answered = match route {
             Route::Control => return complete(self.control.respond(request).await),
             Route::Unknown => return refuse(unimplemented(request.uri().path())),
@@ -159,6 +170,11 @@ impl Route {
             Some("grpc.reflection.v1alpha.ServerReflection") => Self::ReflectionAlpha,
             _ => Self::Unknown,
         }
+    }
+
+    /// Whether the request may go on for long: a conversation, not one message.
+    fn asks_on(&self) -> bool {
+        matches!(self, Self::Reflection | Self::ReflectionAlpha)
     }
 
     /// Whether the response may go on for long.

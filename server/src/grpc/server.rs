@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
+use super::admission::{self, Connections, Traffic};
 use super::connection::{self, Closing, KEEPALIVE, Shared};
 use super::events::Metrics;
 use super::health::Health;
@@ -25,11 +26,19 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long calls may take to notice that their connection is gone.
 const CALLS_END_WITHIN: Duration = Duration::from_secs(1);
 
+/// What the store, the agents' processes and the log may open beside the connections.
+const RESERVED_DESCRIPTORS: u64 = 256;
+
 /// How the face behaves.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// Most connections at a time; further ones wait in the system's queue.
+    /// Most connections at a time. A further one takes the place of the oldest that never called,
+    /// or is closed at once.
     pub max_connections: usize,
+    /// A connection on which no request has arrived by then is closed.
+    pub first_request_within: Duration,
+    /// A request message that has not arrived whole by then is given up.
+    pub message_within: Duration,
     /// Most calls at a time on one connection.
     pub max_streams_per_connection: u32,
     /// How often a silent peer is asked whether it is there.
@@ -55,6 +64,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             max_connections: 1024,
+            first_request_within: Duration::from_secs(10),
+            message_within: Duration::from_secs(30),
             max_streams_per_connection: 1024,
             keepalive_interval: KEEPALIVE.0,
             keepalive_timeout: KEEPALIVE.1,
@@ -65,6 +76,17 @@ impl Default for Config {
             stream_grace: Duration::ZERO,
             stop_within: Duration::from_secs(5),
         }
+    }
+}
+
+impl Config {
+    /// Takes no more connections than `descriptors` allow, with some left for everything else.
+    #[must_use]
+    pub fn within_descriptors(mut self, descriptors: u64) -> Self {
+        let reserve = RESERVED_DESCRIPTORS.min(descriptors / 2);
+        let room = usize::try_from(descriptors - reserve).unwrap_or(usize::MAX);
+        self.max_connections = self.max_connections.min(room).max(1);
+        self
     }
 }
 
@@ -114,7 +136,7 @@ impl<F: Faces> Server<F> {
             self.metrics,
             &health,
             Reflection::new()?,
-            config.open_reflection,
+            &config,
         );
         let calls = TaskTracker::new();
         let shared = Arc::new(Shared {
@@ -123,46 +145,57 @@ impl<F: Faces> Server<F> {
             closing,
             calls,
         });
-        let mut connections = JoinSet::new();
+        let mut connections = Connections::new(shared.config.max_connections);
 
         accept_until(&shared, &listener, &mut connections, shutdown).await;
         health.stopping().await;
         let lame_duck = sleep(shared.config.lame_duck);
         accept_until(&shared, &listener, &mut connections, lame_duck).await;
         drop(listener);
-        Ok(stop(&shared, connections).await)
+        Ok(stop(&shared, connections.tasks).await)
     }
 }
 
 async fn accept_until<F: Faces>(
     shared: &Arc<Shared<F>>,
     listener: &Listener,
-    connections: &mut JoinSet<()>,
+    connections: &mut Connections,
     end: impl Future<Output = ()>,
 ) {
     let mut end = std::pin::pin!(end);
     loop {
-        let room = connections.len() < shared.config.max_connections;
         tokio::select! {
             biased;
             () = &mut end => return,
-            Some(ended) = connections.join_next() => {
-                if let Err(error) = ended {
-                    tracing::error!(%error, "a connection's task failed");
-                }
-            }
-            accepted = listener.accept(), if room => match accepted {
-                Ok(Accepted::Tcp(stream)) => {
-                    connections.spawn(connection::serve(shared.clone(), stream));
-                }
-                Ok(Accepted::Unix(stream)) => {
-                    connections.spawn(connection::serve(shared.clone(), stream));
-                }
+            Some(ended) = connections.tasks.join_next() => admission::failed(ended),
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => admit(shared, connections, accepted).await,
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
+        }
+    }
+}
+
+/// Serves a connection, or drops it where there is no room.
+async fn admit<F: Faces>(
+    shared: &Arc<Shared<F>>,
+    connections: &mut Connections,
+    accepted: Accepted,
+) {
+    if !connections.make_room().await {
+        return;
+    }
+    let (shared, traffic) = (shared.clone(), Arc::new(Traffic::default()));
+    let known = traffic.clone();
+    match accepted {
+        Accepted::Tcp(stream) => {
+            connections.serve(known, connection::serve(shared, traffic, stream));
+        }
+        Accepted::Unix(stream) => {
+            connections.serve(known, connection::serve(shared, traffic, stream));
         }
     }
 }

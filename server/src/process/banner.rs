@@ -56,7 +56,7 @@ fn text(
     let _ = writeln!(out, "  data     {}", data_dir.display());
     let _ = writeln!(
         out,
-        "  token    {} (owner; texts count as relayed: no sandbox is enforced)",
+        "  token    {} (lets its reader do everything; keep it private)",
         token.display()
     );
     for (at, agent) in agents.iter().enumerate() {

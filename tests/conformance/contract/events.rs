@@ -272,7 +272,7 @@ pub(crate) async fn c34_an_entry_is_told_once_it_can_be_listed(worlds: &dyn Worl
                 last = entry.id;
                 let before = format!("{}-{}", last.session, last.seq - 1);
                 let page = desk.page(Some(before), 1).await.expect("a page");
-                assert_eq!(page.entries, [entry]);
+                assert_eq!(page.entries, [*entry]);
             }
             EventBody::RunSettled { .. } => break,
             _ => {}

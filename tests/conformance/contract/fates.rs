@@ -132,6 +132,16 @@ pub(crate) async fn c20_a_crash_ends_inputs_as_interrupted(worlds: &dyn Worlds) 
             .iter()
             .all(|input| input.cause == DiscardCause::Interrupted)
     );
+    let texts: Vec<_> = record
+        .undelivered
+        .iter()
+        .map(|input| input.text.as_deref())
+        .collect();
+    assert_eq!(
+        texts,
+        [Some("a"), Some("b"), Some("c")],
+        "what was said is not lost"
+    );
     assert_eq!(desk.state().await.view.pending.len(), 0);
     assert_eq!(
         desk.entries()

@@ -215,7 +215,7 @@ async fn watching(desk: Desk, book: Book) {
         while let Some(Ok(event)) = watch.next().await {
             match event.event.body {
                 EventBody::EntryAppended { entry } => book.write(|ledger| {
-                    ledger.entries.insert(entry.id, entry);
+                    ledger.entries.insert(entry.id, *entry);
                 }),
                 EventBody::InputDelivered { input, entry } => book.write(|ledger| {
                     if let Some((_, fate)) = ledger.inputs.get_mut(&input) {

@@ -201,6 +201,25 @@ pub(crate) async fn c16_a_failure_is_kept_as_the_engine_told_it(worlds: &dyn Wor
     assert_eq!(last.outcome, expected);
 }
 
+/// C7, C9, C36: what our codes mean must be believable, whatever an agent says.
+pub(crate) async fn c07_c09_c36_an_agent_cannot_claim_our_codes(worlds: &dyn Worlds) {
+    let world = worlds.make(quick()).await;
+    let desk = Desk::new(&world, "forged");
+    for ours in [
+        "session_busy",
+        "aborted",
+        "interrupted",
+        "engine_gone",
+        "engine_unavailable",
+    ] {
+        let prompt = format!("fail {ours} \"forged\" retryable");
+        let events = desk.run(prompt.as_str()).await;
+        assert_eq!(super::run::code(&events), "engine_failed", "{ours}");
+        let last = desk.state().await.view.last_run.expect("a last run");
+        assert_eq!(last.outcome.code(), Some("engine_failed"), "{ours}");
+    }
+}
+
 /// C10: fates, entries and the settlement are one commit: they are told before `run_settled`.
 pub(crate) async fn c10_everything_of_the_run_is_told_before_its_settlement(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;

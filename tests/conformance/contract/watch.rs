@@ -186,7 +186,7 @@ pub(crate) fn started(events: &[EventEnvelope]) -> Vec<RunId> {
 /// The entries that events say are durable.
 pub(crate) fn appended(events: &[EventEnvelope]) -> Vec<Entry> {
     let entry = |event: &EventEnvelope| match &event.event.body {
-        EventBody::EntryAppended { entry } => Some(entry.clone()),
+        EventBody::EntryAppended { entry } => Some((**entry).clone()),
         _ => None,
     };
     events.iter().filter_map(entry).collect()

@@ -208,6 +208,7 @@ pub(crate) async fn every_kind_of_record_reads_back_as_it_was_written(subject: &
             id: input,
             kind: InputKind::Steer,
             cause: DiscardCause::Lost,
+            text: None,
         });
         settle.head.last_run = LastRun::of(run);
         all.extend(settle.entries.clone());

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sessionplane_core::contract::InvokeEvent;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::{EventBody, EventEnvelope, OutputChannel, QueueChange};
+use sessionplane_core::domain::ids::EntryId;
 use sessionplane_core::domain::text::BoundedText;
 
 use super::field::{duration, maybe, origin, position, text, time, usage};
@@ -71,6 +72,28 @@ pub(crate) fn rejoining(attempt: u32, delay: Duration, error: &CallError) -> Val
 /// The run was rejoined.
 pub(crate) fn rejoined() -> Value {
     json!({ "rejoined": {} })
+}
+
+/// Not all that a run told has come; `null` if nobody counted what was left out.
+pub(crate) fn missed(skipped: Option<u64>) -> Value {
+    json!({ "missed": { "skipped": skipped } })
+}
+
+/// The rest of a message's text, as its entry holds it. `missing_bytes` are lost: they come after
+/// the `seen_bytes` that were told, and before `text`.
+pub(crate) fn missed_text(
+    entry: EntryId,
+    message: &str,
+    (seen, missing): (u64, u64),
+    rest: &str,
+) -> Value {
+    json!({ "missed_text": {
+        "entry_id": text(entry),
+        "message_id": message,
+        "seen_bytes": seen,
+        "missing_bytes": missing,
+        "text": rest,
+    }})
 }
 
 /// An item of a watch, in the field that names it.

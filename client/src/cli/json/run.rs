@@ -40,5 +40,6 @@ fn undelivered(input: &UndeliveredInput) -> Value {
         "input_id": text(input.id),
         "kind": input.kind.as_str(),
         "cause": input.cause.as_str(),
+        "text": input.text.as_deref(),
     })
 }

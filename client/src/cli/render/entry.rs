@@ -48,7 +48,9 @@ fn body_lines(body: &EntryBody) -> Vec<String> {
             if !thinking.text.is_empty() {
                 lines.push("(thinking)".to_owned());
                 bounded(thinking, &mut lines);
-                lines.push("(answer)".to_owned());
+                if !text.text.is_empty() {
+                    lines.push("(answer)".to_owned());
+                }
             }
             bounded(text, &mut lines);
             if *partial {
@@ -105,7 +107,7 @@ pub(crate) fn entry_block(entry: &Entry) -> Vec<Piece> {
                 pieces.push(Piece::Answer(format!("{}\n", text.text.trim_end())));
             }
             if *partial {
-                pieces.push(Piece::Aside("(cut off)\n".to_owned()));
+                pieces.push(cut_off());
             }
         }
         EntryBody::Tool {
@@ -123,6 +125,11 @@ pub(crate) fn entry_block(entry: &Entry) -> Vec<Piece> {
         }
     }
     pieces
+}
+
+/// The mark of a message that has no end.
+pub(super) fn cut_off() -> Piece {
+    Piece::Aside("(cut off)\n".to_owned())
 }
 
 /// A tool that begins, on one line.

@@ -1,48 +1,135 @@
-//! Items of a watch, one line each.
+//! Items of a watch as lines: what is live, and the contents of entries that were not told live.
 
-use sessionplane_core::domain::event::{EventBody, EventEnvelope, OutputChannel, QueueChange};
+use sessionplane_core::domain::entry::EntryBody;
+use sessionplane_core::domain::event::{Event, EventBody, OutputChannel, QueueChange};
 
 use super::WIDTH;
-use super::run::{settled_line, usage_words};
+use super::entry::entry_lines;
+use super::live::{Live, Telling, Told};
+use super::run::{settled_line, settled_lines, usage_words};
 use super::state::summary;
 use super::time::age;
 use crate::cli::visible;
 use crate::watch::WatchItem;
 
-/// A watch's item on one line; none for what a person need not see.
-pub(crate) fn event_line(item: &WatchItem) -> Option<String> {
+/// What is said where a message is joined in the middle.
+pub(super) const JOINED_MESSAGE: &str = "… joined in the middle of a message";
+
+/// What is said where a tool call is joined in the middle: its name is not known yet.
+pub(super) fn joined_tool(call: &str, output: &str) -> String {
+    let line = match last_line(output) {
+        line if line.is_empty() => format!("… joined in the middle of tool call {call}"),
+        line => format!("… joined in the middle of tool call {call}: {line}"),
+    };
+    visible::clipped(&line, WIDTH)
+}
+
+/// A loss of the connection, or its end, on one line; none for any other item.
+pub(crate) fn connection_line(item: &WatchItem) -> Option<String> {
     let line = match item {
-        WatchItem::Subscribed { session, epoch } => {
-            format!("subscribed to {session}, epoch {epoch}")
-        }
         WatchItem::Reconnecting { error, .. } => {
             format!("connection lost ({error}), reconnecting")
         }
         WatchItem::Reconnected { resumed: true } => "reconnected, nothing was missed".to_owned(),
         WatchItem::Reconnected { resumed: false } => "reconnected".to_owned(),
-        WatchItem::EpochChanged { from, to } => format!("served anew: epoch {from}, now {to}"),
         WatchItem::Gap => "live events were missed; no entry was".to_owned(),
-        WatchItem::Entries { entries, .. } => {
-            let ids = entries.first().zip(entries.last());
-            let range = ids.map(|(first, last)| format!(", {} to {}", first.id, last.id.seq));
-            format!("{} entries{}", entries.len(), range.unwrap_or_default())
-        }
-        WatchItem::Snapshot(state) => format!("snapshot, {}", summary(&state.view)),
-        WatchItem::Event(envelope) => event(envelope),
-        WatchItem::Unknown {
-            event_type,
-            position,
-        } => format!("{}:{} {event_type} (unknown)", position.epoch, position.seq),
-        WatchItem::Heartbeat(_) => return None,
+        _ => return None,
     };
     Some(visible::clipped(&line, WIDTH))
 }
 
-fn event(envelope: &EventEnvelope) -> String {
-    let EventEnvelope { epoch, seq, .. } = envelope;
-    let body = &envelope.event.body;
-    let line = format!("{epoch}:{seq} {} {}", body.event_type(), words(body));
-    line.trim_end().to_owned()
+/// A session's events as lines, in the order in which they come.
+#[derive(Debug, Default)]
+pub(crate) struct Log(Live);
+
+impl Log {
+    /// A watch's item: a line, after it the contents of entries that were not told by events.
+    pub(crate) fn lines(&mut self, item: &WatchItem) -> Vec<String> {
+        let mut contents = Vec::new();
+        let line = match item {
+            WatchItem::Subscribed { session, .. } => format!("subscribed to {session}"),
+            WatchItem::EpochChanged { .. } => {
+                "the server was started anew; events are numbered from 1 again".to_owned()
+            }
+            WatchItem::Entries { entries, .. } => {
+                for entry in entries {
+                    self.0.entry(entry);
+                    contents.extend(entry_lines(entry));
+                }
+                let ids = entries.first().zip(entries.last());
+                match (ids, entries.len()) {
+                    (Some((first, _)), 1) => format!("1 entry, {}", first.id),
+                    (Some((first, last)), count) => {
+                        format!("{count} entries, {} to {}", first.id, last.id.seq)
+                    }
+                    (None, _) => "no entries".to_owned(),
+                }
+            }
+            WatchItem::Snapshot(state) => format!("snapshot, {}", summary(&state.view)),
+            WatchItem::Event(envelope) => {
+                let Some(words) = self.event(&envelope.event, &mut contents) else {
+                    return Vec::new();
+                };
+                let event_type = envelope.event.body.event_type();
+                format!("{} {event_type} {words}", envelope.seq)
+            }
+            WatchItem::Unknown {
+                event_type,
+                position,
+            } => format!("{} {event_type} (unknown)", position.seq),
+            WatchItem::Reconnecting { .. } | WatchItem::Reconnected { .. } | WatchItem::Gap => {
+                if matches!(item, WatchItem::Gap) {
+                    self.0.forget();
+                }
+                return connection_line(item).into_iter().collect();
+            }
+            WatchItem::Heartbeat(_) => return Vec::new(),
+        };
+        let mut lines = vec![visible::clipped(line.trim_end(), WIDTH)];
+        lines.append(&mut contents);
+        lines
+    }
+
+    /// An event in words; none if its entry will tell it whole.
+    fn event(&mut self, event: &Event, contents: &mut Vec<String>) -> Option<String> {
+        let run = event.run;
+        let joined = |telling, remark: String| match telling {
+            Telling::Goes => Some(words(&event.body)),
+            Telling::Joined => Some(remark),
+            Telling::Waits => None,
+        };
+        match &event.body {
+            EventBody::MessageStarted { message } => self.0.begin(run, message, None),
+            EventBody::MessageFinished { message } => {
+                self.0.end(run, message);
+            }
+            EventBody::ToolStarted { call, name, .. } => self.0.begin(run, call, Some(name)),
+            EventBody::MessageDelta { message, .. } => {
+                return joined(self.0.piece(run, message), JOINED_MESSAGE.to_owned());
+            }
+            EventBody::ToolProgress { call, output } => {
+                let remark = joined_tool(call, &output.text);
+                return joined(self.0.piece(run, call), remark);
+            }
+            EventBody::ToolFinished { call, .. } if !self.0.end(run, call) => {
+                return Some(call.clone());
+            }
+            EventBody::EntryAppended { entry } => {
+                let is_tool = matches!(entry.body, EntryBody::Tool { .. });
+                match self.0.entry(entry) {
+                    Told::All => {}
+                    Told::Beginning if !is_tool => {}
+                    Told::Beginning | Told::Nothing => contents.extend(entry_lines(entry)),
+                }
+            }
+            EventBody::RunSettled { run: record } => {
+                self.0.settle(run);
+                contents.extend(settled_lines(record).into_iter().skip(1));
+            }
+            _ => {}
+        }
+        Some(words(&event.body))
+    }
 }
 
 fn words(body: &EventBody) -> String {

@@ -4,23 +4,25 @@ use std::time::Duration;
 
 use sessionplane_core::contract::InvokeEvent;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
-use sessionplane_core::domain::event::{EventBody, OutputChannel};
+use sessionplane_core::domain::event::{Event, EventBody, OutputChannel};
+use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::text::BoundedText;
 
-use super::entry::{entry_block, tool_line, tool_output};
+use super::entry::{cut_off, entry_block, tool_line, tool_output};
+use super::event::{JOINED_MESSAGE, joined_tool};
+use super::live::{Live, Telling, Told};
 use super::run::settled_line;
 use super::time::age;
 use crate::cli::screen::Piece;
-
-/// Most messages and tool calls that are remembered as shown.
-const REMEMBERED: usize = 1024;
 
 /// What is being told at the moment.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     /// The message and channel whose text is running.
     speaking: Option<(String, OutputChannel)>,
-    /// Messages and tool calls that were shown from their beginning, newest last.
-    shown: Vec<String>,
+    /// The tool call whose line was the last one to be told.
+    heading: Option<String>,
+    live: Live,
 }
 
 impl Flow {
@@ -33,10 +35,17 @@ impl Flow {
                 text,
             } => self.delta(message, *channel, text),
             InvokeEvent::ToolStarted {
-                name, input_json, ..
-            } => self.beside(tool_line(name, &input_json.text)),
-            InvokeEvent::ToolEnded { failed, output, .. } => {
-                self.beside(tool_output(&output.text, *failed))
+                call,
+                name,
+                input_json,
+            } => self.tool_started(None, call, (name, &input_json.text)),
+            InvokeEvent::ToolEnded {
+                call,
+                failed,
+                output,
+            } => {
+                self.live.end(None, call);
+                self.result(None, call, (*failed, output))
             }
             InvokeEvent::Retrying {
                 attempt,
@@ -44,36 +53,50 @@ impl Flow {
                 delay,
                 reason,
             } => self.beside(retry(*attempt, *max_attempts, *delay, reason)),
-            InvokeEvent::Resumed { skipped } => self.beside(skipped_line(*skipped)),
-            InvokeEvent::Accepted { .. }
-            | InvokeEvent::Completed { .. }
-            | InvokeEvent::Failed { .. } => self.pause(),
+            InvokeEvent::Resumed { skipped } => {
+                self.live = Live::default();
+                self.beside(skipped_line(*skipped))
+            }
+            InvokeEvent::Completed { .. } | InvokeEvent::Failed { .. } => self.settled(None),
+            InvokeEvent::Accepted { .. } => self.pause(),
         }
     }
 
     /// What an observed event adds to the screen.
-    pub(crate) fn observed(&mut self, body: &EventBody) -> Vec<Piece> {
-        match body {
+    pub(crate) fn observed(&mut self, event: &Event) -> Vec<Piece> {
+        let run = event.run;
+        match &event.body {
             EventBody::MessageDelta {
                 message,
                 channel,
                 text,
-            } => self.delta(message, *channel, text),
+            } => match self.live.piece(run, message) {
+                Telling::Goes => self.delta(message, *channel, text),
+                Telling::Joined => self.aside(JOINED_MESSAGE),
+                Telling::Waits => Vec::new(),
+            },
             EventBody::MessageStarted { message } => {
-                self.remember(message);
+                self.live.begin(run, message, None);
+                Vec::new()
+            }
+            EventBody::MessageFinished { message } => {
+                self.live.end(run, message);
                 Vec::new()
             }
             EventBody::ToolStarted {
                 call,
                 name,
                 input_json,
-            } => {
-                self.remember(call);
-                self.beside(tool_line(name, &input_json.text))
-            }
-            EventBody::ToolFinished { failed, output, .. } => {
-                self.beside(tool_output(&output.text, *failed))
-            }
+            } => self.tool_started(run, call, (name, &input_json.text)),
+            EventBody::ToolProgress { call, output } => match self.live.piece(run, call) {
+                Telling::Joined => self.aside(&joined_tool(call, &output.text)),
+                Telling::Goes | Telling::Waits => Vec::new(),
+            },
+            EventBody::ToolFinished {
+                call,
+                failed,
+                output,
+            } if self.live.end(run, call) => self.result(run, call, (*failed, output)),
             EventBody::RetryScheduled {
                 attempt,
                 max_attempts,
@@ -81,8 +104,11 @@ impl Flow {
                 reason,
             } => self.beside(retry(*attempt, *max_attempts, *delay, reason)),
             EventBody::EntryAppended { entry } => self.appended(entry),
-            EventBody::RunSettled { run } => {
-                self.beside(Piece::Aside(format!("-- {} --\n", settled_line(run))))
+            EventBody::RunSettled { run: record } => {
+                let mut pieces = self.settled(run);
+                let line = format!("-- {} --\n", settled_line(record));
+                pieces.push(Piece::Aside(line));
+                pieces
             }
             EventBody::InputDiscarded { input, cause } => self.beside(Piece::Aside(format!(
                 "! input {input} was not shown to the model: {}\n",
@@ -94,8 +120,7 @@ impl Flow {
             EventBody::RunStarted { .. }
             | EventBody::TurnStarted { .. }
             | EventBody::TurnFinished { .. }
-            | EventBody::MessageFinished { .. }
-            | EventBody::ToolProgress { .. }
+            | EventBody::ToolFinished { .. }
             | EventBody::QueueChanged { .. }
             | EventBody::InputDelivered { .. }
             | EventBody::UsageUpdated { .. } => Vec::new(),
@@ -104,8 +129,13 @@ impl Flow {
 
     /// Events were missed: what was shown may not be whole, so that its entry is worth showing.
     pub(crate) fn forget(&mut self) -> Vec<Piece> {
-        self.shown.clear();
+        self.live.forget();
         self.pause()
+    }
+
+    /// A run settled, which no event told.
+    pub(crate) fn missed_end(&mut self, run: RunId) -> Vec<Piece> {
+        self.settled(Some(run))
     }
 
     /// Ends a running text.
@@ -116,11 +146,20 @@ impl Flow {
         }
     }
 
+    /// A line of the connection's: it does not end the answer's text, which may go on after it.
+    pub(crate) fn interjected(&mut self, line: &str) -> Vec<Piece> {
+        let text_runs = matches!(self.speaking, Some((_, OutputChannel::Text)));
+        let mut pieces = if text_runs { Vec::new() } else { self.pause() };
+        pieces.push(Piece::Aside(format!("{line}\n")));
+        pieces
+    }
+
     fn delta(&mut self, message: &str, channel: OutputChannel, text: &str) -> Vec<Piece> {
         let goes_on = self
             .speaking
             .as_ref()
             .is_some_and(|(id, on)| id == message && *on == channel);
+        self.heading = None;
         let mut pieces = Vec::new();
         if !goes_on {
             pieces.extend(self.pause());
@@ -135,36 +174,77 @@ impl Flow {
 
     /// A line beside the text.
     fn beside(&mut self, line: Piece) -> Vec<Piece> {
+        self.heading = None;
         let mut pieces = self.pause();
         pieces.push(line);
         pieces
     }
 
-    /// An entry is shown unless it was shown while it came to be.
-    fn appended(&mut self, entry: &Entry) -> Vec<Piece> {
-        let live = match &entry.body {
-            EntryBody::Assistant { message, .. } => Some(message),
-            EntryBody::Tool { call_id, .. } => Some(call_id),
-            EntryBody::User { .. } | EntryBody::Notice { .. } => None,
-        };
-        if live.is_some_and(|id| self.shown.contains(id)) {
-            return Vec::new();
-        }
-        let mut pieces = self.pause();
-        pieces.extend(entry_block(entry));
+    /// A dimmed line beside the text.
+    fn aside(&mut self, line: &str) -> Vec<Piece> {
+        self.beside(Piece::Aside(format!("{line}\n")))
+    }
+
+    fn tool_started(
+        &mut self,
+        run: Option<RunId>,
+        call: &str,
+        (name, input_json): (&str, &str),
+    ) -> Vec<Piece> {
+        self.live.begin(run, call, Some(name));
+        let pieces = self.beside(tool_line(name, input_json));
+        self.heading = Some(call.to_owned());
         pieces
     }
 
-    fn remember(&mut self, id: &str) {
-        if self.shown.last().is_some_and(|last| last == id) {
-            return;
+    /// What a tool gave back, under its line: told again if something else was told since.
+    fn result(
+        &mut self,
+        run: Option<RunId>,
+        call: &str,
+        (failed, output): (bool, &BoundedText),
+    ) -> Vec<Piece> {
+        let mut pieces = self.pause();
+        if self.heading.take().is_none_or(|last| last != call) {
+            let line = match self.live.tool(run, call) {
+                Some(name) => format!("* {name}\n"),
+                None => format!("{}\n", joined_tool(call, "")),
+            };
+            pieces.push(Piece::Aside(line));
         }
-        if !self.shown.iter().any(|shown| shown == id) {
-            if self.shown.len() == REMEMBERED {
-                self.shown.remove(0);
-            }
-            self.shown.push(id.to_owned());
-        }
+        pieces.push(tool_output(&output.text, failed));
+        pieces
+    }
+
+    /// A run settled: what never came to its end is marked.
+    fn settled(&mut self, run: Option<RunId>) -> Vec<Piece> {
+        let mut pieces = self.pause();
+        let tools = self.live.settle(run).into_iter();
+        pieces.extend(tools.map(|name| Piece::Aside(format!("* {name} (not finished)\n"))));
+        pieces
+    }
+
+    /// An entry adds what was not shown while it came to be.
+    pub(crate) fn appended(&mut self, entry: &Entry) -> Vec<Piece> {
+        let told = self.live.entry(entry);
+        let mut rest = match (told, &entry.body) {
+            (Told::Nothing, _) => entry_block(entry),
+            (
+                Told::Beginning,
+                EntryBody::Tool {
+                    call_id,
+                    output,
+                    failed,
+                    ..
+                },
+            ) => return self.result(Some(entry.run), call_id, (*failed, output)),
+            (_, EntryBody::Assistant { partial: true, .. }) => vec![cut_off()],
+            _ => return Vec::new(),
+        };
+        let mut pieces = self.pause();
+        self.heading = None;
+        pieces.append(&mut rest);
+        pieces
     }
 }
 
@@ -184,108 +264,9 @@ fn skipped_line(skipped: u64) -> Piece {
         skipped => format!("{skipped} events"),
     };
     Piece::Aside(format!(
-        "! {how_many} of the run were missed; its entries hold all texts\n"
+        "! {how_many} of the run were missed; its entries hold what is kept\n"
     ))
 }
 
 #[cfg(test)]
-mod tests {
-    use sessionplane_core::domain::text::BoundedText;
-
-    use super::*;
-
-    fn delta(channel: OutputChannel, text: &str) -> InvokeEvent {
-        InvokeEvent::Delta {
-            message: "m1".to_owned(),
-            channel,
-            text: text.to_owned(),
-        }
-    }
-
-    #[test]
-    fn thinking_is_never_part_of_the_answer() {
-        let mut flow = Flow::default();
-        let events = [
-            delta(OutputChannel::Thinking, "hm"),
-            delta(OutputChannel::Text, "yes"),
-        ];
-        let pieces: Vec<_> = events
-            .iter()
-            .flat_map(|event| flow.invoked(event))
-            .collect();
-        assert_eq!(
-            pieces,
-            [
-                Piece::Aside("hm".to_owned()),
-                Piece::Break,
-                Piece::Answer("yes".to_owned()),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_tool_interrupts_the_text_and_shows_its_end() {
-        let mut flow = Flow::default();
-        let output = (1..=8).map(|n| format!("line {n}")).collect::<Vec<_>>();
-        let events = [
-            delta(OutputChannel::Text, "let me look"),
-            InvokeEvent::ToolStarted {
-                call: "t1".to_owned(),
-                name: "sh".to_owned(),
-                input_json: BoundedText::new(&format!("{{\"cmd\":\"{}\"}}", "x".repeat(90)), 4096),
-            },
-            InvokeEvent::ToolEnded {
-                call: "t1".to_owned(),
-                failed: true,
-                output: BoundedText::new(&output.join("\n"), 4096),
-            },
-        ];
-        let pieces = events.iter().flat_map(|event| flow.invoked(event));
-        let said: String = pieces
-            .map(|piece| match piece {
-                Piece::Answer(text) | Piece::Aside(text) => text,
-                Piece::Break => "\n".to_owned(),
-            })
-            .collect();
-        insta::assert_snapshot!(said);
-    }
-
-    #[test]
-    fn an_entry_is_shown_unless_it_was_seen_from_its_beginning() {
-        let entry = Entry {
-            id: "01K00000000000000000000001-1".parse().unwrap(),
-            parent: None,
-            run: "01K00000000000000000000002".parse().unwrap(),
-            at: sessionplane_core::domain::time::Timestamp::default(),
-            body: EntryBody::Assistant {
-                message: "m1".to_owned(),
-                model: None,
-                text: BoundedText::new("the whole", 100),
-                thinking: BoundedText::default(),
-                partial: false,
-                usage: sessionplane_core::domain::usage::Usage::default(),
-            },
-        };
-        let start = EventBody::MessageStarted {
-            message: "m1".to_owned(),
-        };
-        let piece = EventBody::MessageDelta {
-            message: "m1".to_owned(),
-            channel: OutputChannel::Text,
-            text: "whole".into(),
-        };
-        let appended = EventBody::EntryAppended { entry };
-        let mut late = Flow::default();
-        late.observed(&piece);
-        assert!(
-            !late.observed(&appended).is_empty(),
-            "only its end was seen"
-        );
-        let mut flow = Flow::default();
-        flow.observed(&start);
-        flow.observed(&piece);
-        assert_eq!(flow.observed(&appended), []);
-        flow.forget();
-        assert!(!flow.observed(&appended).is_empty(), "events were missed");
-    }
-}
+mod tests;

@@ -1,8 +1,10 @@
 //! Run records.
 
+use sessionplane_core::domain::input::UndeliveredInput;
 use sessionplane_core::domain::run::{RunOutcome, RunRecord, Settlement};
 use sessionplane_core::domain::usage::Usage;
 
+use super::WIDTH;
 use super::time::{age, rfc3339};
 use crate::cli::visible;
 
@@ -34,10 +36,27 @@ pub(crate) fn run_lines(run: &RunRecord) -> Vec<String> {
         lines.push(format!("usage      {usage}"));
     }
     for input in &run.undelivered {
-        let (kind, cause) = (input.kind.as_str(), input.cause.as_str());
-        lines.push(format!("not shown  {kind} {}: {cause}", input.id));
+        lines.push(format!("not shown  {}", undelivered(input)));
+        let text = input.text.as_deref().unwrap_or_default();
+        lines.extend(text.lines().map(|line| format!("           {line}")));
     }
     lines
+}
+
+/// How a run ended, then each input that was never shown to the model.
+pub(crate) fn settled_lines(run: &RunRecord) -> Vec<String> {
+    let mut lines = vec![settled_line(run)];
+    for input in &run.undelivered {
+        lines.push(format!("  not shown: {}", undelivered(input)));
+        let text = input.text.as_deref().map(|text| format!("    {text}"));
+        lines.extend(text.map(|text| visible::clipped(&text, WIDTH)));
+    }
+    lines
+}
+
+fn undelivered(input: &UndeliveredInput) -> String {
+    let (kind, cause) = (input.kind.as_str(), input.cause.as_str());
+    format!("{kind} {}, {cause}", input.id)
 }
 
 /// How a run ended, in one line.
@@ -48,9 +67,10 @@ pub(crate) fn settled_line(run: &RunRecord) -> String {
     let took = age(at.since(run.started_at));
     let mut words = vec![format!("{}: run {}", outcome(how), run.id), took];
     words.extend(usage_words(&run.usage));
-    let undelivered = run.undelivered.len();
-    if undelivered > 0 {
-        words.push(format!("{undelivered} inputs not shown"));
+    match run.undelivered.len() {
+        0 => {}
+        1 => words.push("1 input was not shown".to_owned()),
+        more => words.push(format!("{more} inputs were not shown")),
     }
     words.join(", ")
 }
@@ -72,15 +92,18 @@ fn outcome(outcome: &RunOutcome) -> String {
 
 fn settings(run: &RunRecord) -> String {
     let settings = &run.settings;
+    let model = settings.model.as_deref();
+    let level = settings.thinking_level.as_ref();
+    let level = level.map(|level| format!("thinking {level}"));
     let words = [
-        settings.model.as_deref(),
-        settings.thinking_level.as_deref(),
+        model.filter(|model| *model != run.agent.as_str()),
+        level.as_deref(),
     ];
     let words: Vec<_> = words.into_iter().flatten().collect();
     if words.is_empty() {
         return String::new();
     }
-    format!(" ({})", visible::line(&words.join(", thinking ")))
+    format!(" ({})", visible::line(&words.join(", ")))
 }
 
 /// Consumption in words; none if nothing is known of it.

@@ -33,7 +33,9 @@ pub(crate) fn state_lines(state: &SessionState) -> Vec<String> {
     lines.extend(view.pending.values().map(pending));
     if let Some(last) = &view.last_run {
         let (how, at) = (last.outcome.as_str(), rfc3339(last.settled_at));
-        lines.push(format!("last run  {how}, {}", last.run));
+        let code = last.outcome.code().filter(|code| *code != how);
+        let code = code.map_or_else(String::new, |code| format!(": {}", visible::line(code)));
+        lines.push(format!("last run  {how}{code}, {}", last.run));
         lines.push(format!("          {at}"));
     }
     if let Some(usage) = usage_words(&view.usage) {
@@ -43,8 +45,7 @@ pub(crate) fn state_lines(state: &SessionState) -> Vec<String> {
     if let Some(leaf) = view.leaf {
         lines.push(format!("leaf      {leaf}"));
     }
-    let position = state.position;
-    lines.push(format!("position  {}:{}", position.epoch, position.seq));
+    lines.push(format!("seq       {}", state.position.seq));
     lines
 }
 
@@ -60,7 +61,8 @@ pub(crate) fn summary(view: &SessionView) -> String {
         format!("{name}: {}", view.status().as_str()),
         format!("agent {}", record.agent),
     ];
-    words.extend(model(view));
+    // An agent is often named after its only model.
+    words.extend(model(view).filter(|model| *model != record.agent.as_str()));
     if !view.pending.is_empty() {
         words.push(format!("{} waiting", view.pending.len()));
     }

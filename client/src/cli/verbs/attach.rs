@@ -1,19 +1,24 @@
 //! `sessionctl attach`: be there, see what happens, steer by typing, leave without disturbing.
 
+mod lines;
+mod typing;
+
 use std::future::Future;
+use std::io::{self, IsTerminal as _};
 use std::pin::Pin;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use sessionplane_core::contract::{
-    CallOptions, DispatchRequest, SessionControl as _, SessionState,
+    Agent as _, CallOptions, DispatchRequest, SessionControl as _, SessionState,
 };
-use sessionplane_core::domain::command::{Command, DispatchAnswer};
-use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::command::{Command, CommandKind, DispatchAnswer};
+use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::event::EventBody;
-use sessionplane_core::domain::ids::{EntryId, SessionRef};
-use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
+use sessionplane_core::domain::ids::{EntryId, RunId, SessionRef};
+use sessionplane_core::domain::run::RunRecord;
 use tokio::io::Stdin;
-use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
+use tokio_util::codec::FramedRead;
 
 use super::dispatch::accepted_line;
 use crate::cli::args::AttachArgs;
@@ -22,9 +27,16 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::interrupt::Interrupts;
 use crate::cli::json;
-use crate::cli::render::{Flow, entry_block, event_line, summary};
+use crate::cli::outage::Outage;
+use crate::cli::render::{Flow, connection_line, settled_lines, summary};
 use crate::cli::screen::Screen;
+use crate::clock::instant;
 use crate::watch::{Watch, WatchItem, WatchOptions};
+use lines::{Line, Lines};
+use typing::{Typing, parse};
+
+/// How often a person is told that the server is gone.
+const TICK: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(
     args: AttachArgs,
@@ -39,6 +51,7 @@ pub(super) async fn run(
     let state = state.map_err(|error| context.stop(error, Some(&session), Effect::Reads))?;
     let options = WatchOptions {
         entries_since: before_the_last(&state, args.last),
+        open_deadline: context.patience,
         ..WatchOptions::default()
     };
     screen.merge();
@@ -47,9 +60,12 @@ pub(super) async fn run(
         screen,
         flow: Flow::default(),
         answer: None,
-        running: state.view.active_run.is_some(),
+        record: None,
+        running: state.view.active_run,
+        outage: Outage::default(),
         introduced: false,
         closing: false,
+        refused: false,
         session: session.clone(),
     };
     attached.stay(context.client.watch(session, options)).await
@@ -62,8 +78,12 @@ fn before_the_last(state: &SessionState, count: u32) -> Option<EntryId> {
     (seq > 0).then_some(EntryId { session, seq })
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<DispatchAnswer, CallError>> + Send>>;
-type Typed = Option<Result<String, LinesCodecError>>;
+/// An answer that is waited for, with what was asked.
+type Asked<K, T> = (
+    K,
+    Pin<Box<dyn Future<Output = Result<T, CallError>> + Send>>,
+);
+type Typed = Option<io::Result<Line>>;
 
 /// Somebody is there.
 struct Attached<'a> {
@@ -72,23 +92,29 @@ struct Attached<'a> {
     session: SessionRef,
     flow: Flow,
     /// The command that was typed last, while it is not answered; meanwhile no other is read.
-    answer: Option<Answer>,
-    running: bool,
+    answer: Option<Asked<CommandKind, DispatchAnswer>>,
+    /// The record of a run whose end was missed, while it is asked for.
+    record: Option<Asked<RunId, RunRecord>>,
+    running: Option<RunId>,
+    outage: Outage,
     /// The last entries and the state were shown.
     introduced: bool,
     /// Nothing more will be typed.
     closing: bool,
+    /// Something that was typed was not done.
+    refused: bool,
 }
 
 impl Attached<'_> {
     async fn stay(&mut self, mut watch: Watch) -> Result<Exit, Stop> {
         let mut interrupts = Interrupts::new();
-        let codec = LinesCodec::new_with_max_length(MAX_TEXT_BYTES);
-        let mut lines = FramedRead::new(tokio::io::stdin(), codec);
+        let mut lines = FramedRead::new(tokio::io::stdin(), Lines::default());
+        let mut ticks = tokio::time::interval(TICK);
         loop {
-            if self.closing && self.introduced && self.answer.is_none() {
+            let answered = self.answer.is_none() && self.record.is_none();
+            if self.closing && self.introduced && answered {
                 self.screen.aside(&self.farewell())?;
-                return Ok(Exit::Done);
+                return Ok(self.left());
             }
             let listens = self.introduced && !self.closing && self.answer.is_none();
             tokio::select! {
@@ -100,10 +126,15 @@ impl Attached<'_> {
                     None => return Ok(Exit::Done),
                 },
                 typed = typed(&mut lines), if listens => self.typed(typed)?,
-                answer = answered(self.answer.as_mut()) => {
+                (kind, answer) = arrived(self.answer.as_mut()) => {
                     self.answer = None;
-                    self.answered(answer)?;
+                    self.answered(kind, answer)?;
                 }
+                (run, record) = arrived(self.record.as_mut()) => {
+                    self.record = None;
+                    self.recorded(run, record)?;
+                }
+                _ = ticks.tick() => self.still_waiting()?,
                 () = interrupts.pressed() => {
                     self.screen.aside(&self.farewell())?;
                     return Ok(Exit::Interrupted);
@@ -112,27 +143,83 @@ impl Attached<'_> {
         }
     }
 
+    /// How it ends when nothing more is typed. A person has seen what was refused; a script that
+    /// writes into a pipe sees the exit code.
+    fn left(&self) -> Exit {
+        if self.refused && !io::stdin().is_terminal() {
+            return Exit::Failed;
+        }
+        Exit::Done
+    }
+
     fn farewell(&self) -> String {
-        let what = if self.running {
-            "still working"
-        } else {
-            "detached"
+        let what = match self.running {
+            _ if self.outage.is_on() => "detached while the server cannot be reached",
+            Some(_) => "still working",
+            None => "detached",
         };
         let word = hint::word(&self.session);
         format!("{what}; re-attach with: sessionctl attach {word}")
     }
 
-    fn show(&mut self, item: &WatchItem) -> Result<(), Stop> {
-        if let WatchItem::Snapshot(state) = item {
-            self.running = state.view.active_run.is_some();
+    /// Tells a person for how long the server has been gone.
+    fn still_waiting(&mut self) -> Result<(), Stop> {
+        let words = self.outage.words(self.context.client.target(), instant());
+        match words.filter(|_| !self.context.globals.json) {
+            Some(words) => Ok(self.screen.status(&words)?),
+            None => Ok(()),
         }
-        if let WatchItem::Event(envelope) = item {
-            match envelope.event.body {
-                EventBody::RunStarted { .. } => self.running = true,
-                EventBody::RunSettled { .. } => self.running = false,
-                _ => {}
+    }
+
+    /// Keeps in mind what an item tells of the connection and of the run.
+    fn note(&mut self, item: &WatchItem) {
+        match item {
+            WatchItem::Reconnecting { .. } => return self.outage.begin(instant()),
+            WatchItem::Snapshot(state) => {
+                let active = state.view.active_run;
+                let before = std::mem::replace(&mut self.running, active);
+                if let Some(run) = before.filter(|run| self.introduced && active != Some(*run)) {
+                    self.ask_for(run);
+                }
             }
+            WatchItem::Event(envelope) => match envelope.event.body {
+                EventBody::RunStarted { .. } => self.running = envelope.event.run,
+                EventBody::RunSettled { .. } => self.running = None,
+                _ => {}
+            },
+            _ => {}
         }
+        self.outage.end();
+    }
+
+    /// A run has settled while nobody was told: its record tells how.
+    fn ask_for(&mut self, run: RunId) {
+        if self.context.globals.json {
+            return;
+        }
+        let client = self.context.client.clone();
+        let record = async move { client.get_run(run, CallOptions::default()).await };
+        self.record = Some((run, Box::pin(record)));
+    }
+
+    fn recorded(&mut self, run: RunId, record: Result<RunRecord, CallError>) -> Result<(), Stop> {
+        let pieces = self.flow.missed_end(run);
+        self.screen.put_all(pieces)?;
+        match record {
+            Ok(record) => {
+                for line in settled_lines(&record) {
+                    self.screen.aside(&line)?;
+                }
+            }
+            Err(error) => self
+                .screen
+                .aside(&format!("run {run} has settled; how is unknown: {error}"))?,
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, item: &WatchItem) -> Result<(), Stop> {
+        self.note(item);
         if self.context.globals.json {
             self.introduced |= matches!(item, WatchItem::Snapshot(_));
             return Ok(self.screen.json(&json::watched(item))?);
@@ -140,7 +227,8 @@ impl Attached<'_> {
         match item {
             WatchItem::Entries { entries, .. } => {
                 for entry in entries {
-                    self.screen.put_all(entry_block(entry))?;
+                    let pieces = self.flow.appended(entry);
+                    self.screen.put_all(pieces)?;
                 }
             }
             WatchItem::Snapshot(state) if !self.introduced => {
@@ -148,7 +236,7 @@ impl Attached<'_> {
                 self.introduce(state)?;
             }
             WatchItem::Event(envelope) => {
-                let pieces = self.flow.observed(&envelope.event.body);
+                let pieces = self.flow.observed(&envelope.event);
                 self.screen.put_all(pieces)?;
             }
             WatchItem::Reconnecting { attempt: 1, .. }
@@ -159,7 +247,7 @@ impl Attached<'_> {
                     _ => self.flow.pause(),
                 };
                 self.screen.put_all(pieces)?;
-                if let Some(line) = event_line(item) {
+                if let Some(line) = connection_line(item) {
                     self.screen.aside(&line)?;
                 }
             }
@@ -185,16 +273,11 @@ impl Attached<'_> {
 
     fn typed(&mut self, typed: Typed) -> Result<(), Stop> {
         let line = match typed {
-            Some(Ok(line)) => line,
-            Some(Err(LinesCodecError::MaxLineLengthExceeded)) => {
-                self.screen
-                    .error("that line is longer than 1 MiB, the limit of one text")?;
-                return Ok(());
-            }
-            Some(Err(LinesCodecError::Io(error))) => {
+            Some(Ok(Ok(line))) => line,
+            Some(Ok(Err(bad))) => return self.not_done(&bad.to_string()),
+            Some(Err(error)) => {
                 self.closing = true;
-                self.screen.error(&format!("standard input: {error}"))?;
-                return Ok(());
+                return self.not_done(&format!("standard input: {error}"));
             }
             None => {
                 self.closing = true;
@@ -203,7 +286,7 @@ impl Attached<'_> {
         };
         match parse(&line) {
             Typing::Nothing => {}
-            Typing::Unknown => self.screen.error(
+            Typing::Unknown => self.not_done(
                 "no such command; there are /abort and /follow TEXT\n  \
                  a text that begins with / is typed with two: //...",
             )?,
@@ -212,20 +295,31 @@ impl Attached<'_> {
         Ok(())
     }
 
+    /// Something that was typed was not done: that is told, and the next line is read.
+    fn not_done(&mut self, words: &str) -> Result<(), Stop> {
+        self.refused = true;
+        Ok(self.screen.error(words)?)
+    }
+
     fn dispatch(&mut self, command: Command) {
         let client = self.context.client.clone();
+        let kind = command.kind();
         let request = DispatchRequest {
             session: self.session.clone(),
             command,
             expected_run: None,
         };
-        self.answer = Some(Box::pin(async move {
-            client.dispatch(request, CallOptions::default()).await
-        }));
+        let answer = async move { client.dispatch(request, CallOptions::default()).await };
+        self.answer = Some((kind, Box::pin(answer)));
     }
 
-    fn answered(&mut self, answer: Result<DispatchAnswer, CallError>) -> Result<(), Stop> {
+    fn answered(
+        &mut self,
+        kind: CommandKind,
+        answer: Result<DispatchAnswer, CallError>,
+    ) -> Result<(), Stop> {
         let json = self.context.globals.json;
+        self.refused |= !matches!(answer, Ok(DispatchAnswer::Accepted(_)));
         match answer {
             Ok(answer) if json => self.screen.json(&json::dispatched(&answer))?,
             Ok(DispatchAnswer::Accepted(accepted)) => {
@@ -233,10 +327,13 @@ impl Attached<'_> {
             }
             Ok(DispatchAnswer::Rejected(rejection)) => {
                 self.screen
-                    .error(&hint::rejected(&self.session, &rejection))?;
+                    .error(&hint::rejected(&self.session, kind, &rejection))?;
             }
             Err(error) => {
-                let words = error.to_string();
+                let words = match error.outcome {
+                    Outcome::Refused => format!("not done: {error}"),
+                    _ => format!("whether it was done is unknown: {error}"),
+                };
                 if json {
                     self.screen.json(&json::error(&words, Some(&error)))?;
                 }
@@ -247,68 +344,14 @@ impl Attached<'_> {
     }
 }
 
-/// What a line means.
-#[derive(Debug, PartialEq, Eq)]
-enum Typing {
-    Nothing,
-    Unknown,
-    Command(Command),
-}
-
-fn parse(line: &str) -> Typing {
-    let line = line.trim_end();
-    if line.trim_start().is_empty() {
-        return Typing::Nothing;
-    }
-    let Some(command) = line.strip_prefix('/') else {
-        return Typing::Command(Command::Steer { text: line.into() });
-    };
-    if command.starts_with('/') {
-        return Typing::Command(Command::Steer {
-            text: command.into(),
-        });
-    }
-    match command.split_once(' ').unwrap_or((command, "")) {
-        ("abort", "") => Typing::Command(Command::Abort),
-        ("follow", text) if !text.trim().is_empty() => Typing::Command(Command::FollowUp {
-            text: text.trim().into(),
-        }),
-        _ => Typing::Unknown,
-    }
-}
-
-async fn typed(lines: &mut FramedRead<Stdin, LinesCodec>) -> Typed {
+async fn typed(lines: &mut FramedRead<Stdin, Lines>) -> Typed {
     lines.next().await
 }
 
-/// The answer to the typed command, once there is one.
-async fn answered(answer: Option<&mut Answer>) -> Result<DispatchAnswer, CallError> {
-    match answer {
-        Some(answer) => answer.await,
+/// What was asked for and the answer, once there is one.
+async fn arrived<K: Copy, T>(asked: Option<&mut Asked<K, T>>) -> (K, Result<T, CallError>) {
+    match asked {
+        Some((what, answer)) => (*what, answer.await),
         None => std::future::pending().await,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn steer(text: &str) -> Typing {
-        Typing::Command(Command::Steer { text: text.into() })
-    }
-
-    #[test]
-    fn a_line_steers_unless_it_is_a_command() {
-        assert_eq!(parse("use tabs \r"), steer("use tabs"));
-        assert_eq!(parse("//etc/hosts is wrong"), steer("/etc/hosts is wrong"));
-        assert_eq!(parse("/abort"), Typing::Command(Command::Abort));
-        let follow = Typing::Command(Command::FollowUp {
-            text: "then docs".into(),
-        });
-        assert_eq!(parse("/follow then docs"), follow);
-        assert_eq!(parse("  "), Typing::Nothing);
-        for typo in ["/aborted", "/abort now", "/follow", "/follow  ", "/"] {
-            assert_eq!(parse(typo), Typing::Unknown, "{typo:?}");
-        }
     }
 }

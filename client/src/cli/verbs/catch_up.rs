@@ -1,27 +1,29 @@
 //! What a rejoined stream could not tell of a run's answer, read from its entries.
 
+use std::io;
+
 use sessionplane_core::contract::{CallOptions, ListEntriesRequest, SessionControl as _};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
-use sessionplane_core::domain::ids::SessionRef;
+use sessionplane_core::domain::ids::{EntryId, SessionRef};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::text::BoundedText;
 
 use crate::cli::context::Context;
 use crate::cli::exit::Stop;
 use crate::cli::hint::Effect;
+use crate::cli::json;
 use crate::cli::screen::{Piece, Screen};
 use crate::rejoin::RunStream;
 
-/// Shows the texts of a run that its stream did not yield.
+/// Shows the texts of a run that its stream did not yield, as far as its entries hold them; how
+/// many bytes they hold no more.
 pub(super) async fn missed_text(
     run: &RunRecord,
     stream: &RunStream,
     context: &Context,
     screen: &mut Screen,
-) -> Result<(), Stop> {
-    if context.globals.json {
-        return Ok(());
-    }
+) -> Result<u64, Stop> {
+    let mut missing = 0;
     let session = SessionRef::Id(run.session);
     let mut since = run.first_entry.to_string();
     loop {
@@ -34,33 +36,83 @@ pub(super) async fn missed_text(
         let page = context.patiently(screen, Effect::Reads, call).await?;
         let page = page.map_err(|error| context.stop(error, Some(&session), Effect::Reads))?;
         for entry in page.entries.iter().filter(|entry| entry.run == run.id) {
-            screen.put_all(missed(entry, stream))?;
+            if let Some(missed) = Missed::of(entry, |message| stream.seen_text(message)) {
+                missing += missed.missing;
+                missed.show(context.globals.json, screen)?;
+            }
         }
         match page.entries.last() {
             Some(last) if page.has_more && last.id.seq < run.final_entry.seq => {
                 since = last.id.to_string();
             }
-            _ => return Ok(()),
+            _ => return Ok(missing),
         }
     }
 }
 
-fn missed(entry: &Entry, stream: &RunStream) -> Vec<Piece> {
-    let EntryBody::Assistant { message, text, .. } = &entry.body else {
-        return Vec::new();
-    };
-    match stream.seen_text(message) {
-        None => vec![Piece::Break, Piece::Answer(text.text.clone())],
-        Some(seen) => vec![Piece::Answer(rest(text, seen).to_owned())],
+/// The end of a message's text that its stream did not yield.
+struct Missed<'a> {
+    entry: EntryId,
+    message: &'a str,
+    /// How many bytes were shown; none if that is not known, or nothing was.
+    seen: Option<u64>,
+    /// How many bytes after these are lost.
+    missing: u64,
+    /// What the entry holds of what was not shown.
+    rest: &'a str,
+    /// How many bytes the entry holds in all.
+    kept: usize,
+}
+
+impl<'a> Missed<'a> {
+    /// None if nothing was missed.
+    fn of(entry: &'a Entry, seen: impl FnOnce(&str) -> Option<u64>) -> Option<Self> {
+        let EntryBody::Assistant { message, text, .. } = &entry.body else {
+            return None;
+        };
+        let seen = seen(message);
+        let shown = seen.unwrap_or(0);
+        let missed = Self {
+            entry: entry.id,
+            message,
+            seen,
+            missing: text.omitted_bytes.saturating_sub(shown),
+            rest: rest(text, shown),
+            kept: text.text.len(),
+        };
+        (missed.missing > 0 || !missed.rest.is_empty()).then_some(missed)
+    }
+
+    fn show(&self, json: bool, screen: &mut Screen) -> io::Result<()> {
+        if json {
+            let counts = (self.seen.unwrap_or(0), self.missing);
+            let told = json::missed_text(self.entry, self.message, counts, self.rest);
+            return screen.json(&told);
+        }
+        if self.seen.is_none() || self.missing > 0 {
+            screen.put(&Piece::Break)?;
+        }
+        if self.missing > 0 {
+            let (missing, entry, kept) = (self.missing, self.entry, self.kept);
+            // In the answer too: who reads only that must not take it for whole.
+            let hole = format!("[... {missing} bytes are not shown ...]\n");
+            screen.put(&Piece::Answer(hole))?;
+            screen.aside(&format!(
+                "({missing} bytes are not shown; the entry {entry} keeps the last {kept})"
+            ))?;
+        }
+        screen.put(&Piece::Answer(self.rest.to_owned()))
     }
 }
 
-/// A text after its first `seen` bytes.
+/// What is kept of a text after its first `seen` bytes.
 fn rest(text: &BoundedText, seen: u64) -> &str {
-    let from = usize::try_from(seen.saturating_sub(text.omitted_bytes));
-    from.ok()
-        .and_then(|from| text.text.get(from..))
-        .unwrap_or_default()
+    let from = usize::try_from(seen.saturating_sub(text.omitted_bytes)).unwrap_or(usize::MAX);
+    if from >= text.text.len() {
+        return "";
+    }
+    // Within a character: this is another text than the one that was seen, better repeated.
+    text.text.get(from..).unwrap_or(&text.text)
 }
 
 #[cfg(test)]

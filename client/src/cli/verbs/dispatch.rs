@@ -17,6 +17,7 @@ pub(super) async fn give(
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
     let session = request.session.clone();
+    let kind = request.command.kind();
     let call = context.client.dispatch(request, context.call());
     let answer = context.patiently(screen, Effect::Writes, call).await?;
     let answer = answer.map_err(|error| context.stop(error, Some(&session), Effect::Writes))?;
@@ -31,7 +32,7 @@ pub(super) async fn give(
             Ok(Exit::Done)
         }
         DispatchAnswer::Rejected(rejection) => {
-            screen.error(&hint::rejected(&session, &rejection))?;
+            screen.error(&hint::rejected(&session, kind, &rejection))?;
             Ok(Exit::Failed)
         }
     }

@@ -10,7 +10,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::interrupt::Interrupts;
 use crate::cli::json;
-use crate::cli::render::event_line;
+use crate::cli::render::Log;
 use crate::cli::screen::Screen;
 use crate::watch::{WatchItem, WatchOptions};
 
@@ -21,21 +21,21 @@ pub(super) async fn run(
 ) -> Result<Exit, Stop> {
     let session = args.session.session;
     let stop = |error| context.stop(error, Some(&session), Effect::Reads);
+    // Asked for in any case: a session or a server that is not there is told at once.
+    let newest = newest_entry(&session, context);
+    let newest = context.patiently(screen, Effect::Reads, newest).await?;
+    let newest = newest.map_err(stop)?;
     let entries_since = match (args.since, args.all) {
         (Some(entry), _) => Some(entry),
         (None, true) => None,
-        (None, false) => {
-            let leaf = newest_entry(&session, context);
-            context
-                .patiently(screen, Effect::Reads, leaf)
-                .await?
-                .map_err(stop)?
-        }
+        (None, false) => newest,
     };
     let options = WatchOptions {
         entries_since,
+        open_deadline: context.patience,
         ..WatchOptions::default()
     };
+    let mut log = Log::default();
     let mut interrupts = Interrupts::new();
     let mut watch = context.client.watch(session.clone(), options);
     loop {
@@ -44,7 +44,7 @@ pub(super) async fn run(
             () = interrupts.pressed() => return Err(hint::interrupted(Effect::Reads, context)),
         };
         match item {
-            Some(Ok(item)) => show(&item, context, screen)?,
+            Some(Ok(item)) => show(&item, &mut log, context, screen)?,
             Some(Err(error)) => return Err(stop(error)),
             None => return Ok(Exit::Done),
         }
@@ -66,14 +66,21 @@ async fn newest_entry(
     }))
 }
 
-fn show(item: &WatchItem, context: &Context, screen: &mut Screen) -> Result<(), Stop> {
+fn show(
+    item: &WatchItem,
+    log: &mut Log,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<(), Stop> {
     let about_connection = matches!(
         item,
         WatchItem::Reconnecting { .. } | WatchItem::Reconnected { .. }
     );
     if context.globals.json {
         screen.json(&json::watched(item))?;
-    } else if let Some(line) = event_line(item) {
+        return Ok(());
+    }
+    for line in log.lines(item) {
         if about_connection {
             screen.aside(&line)?;
         } else {

@@ -1,31 +1,35 @@
 //! `sessionctl invoke`: the answer streams to standard output, all else beside it.
 
+mod leaving;
+
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 
-use sessionplane_core::contract::{
-    CallOptions, DispatchRequest, InvokeEvent, InvokeRequest, OnDisconnect, SessionControl as _,
-};
-use sessionplane_core::domain::command::{Command, DispatchAnswer};
-use sessionplane_core::domain::error::{CallError, Outcome};
+use sessionplane_core::contract::{InvokeEvent, InvokeRequest, OnDisconnect};
+use sessionplane_core::domain::command::DispatchAnswer;
+use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::{RunId, SessionRef};
 use sessionplane_core::domain::run::{RunRecord, code};
+
+use tokio::time::Instant;
 
 use super::catch_up;
 use crate::cli::args::InvokeArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
-use crate::cli::hint::{self, Effect};
+use crate::cli::hint;
 use crate::cli::interrupt::Interrupts;
-use crate::cli::render::{Flow, settled_line};
+use crate::cli::outage::Outage;
+use crate::cli::render::{Flow, settled_lines};
 use crate::cli::screen::Screen;
 use crate::cli::{json, prompt};
-use crate::rejoin::{RunItem, RunStream};
+use crate::clock::instant;
+use crate::rejoin::{REJOIN_LIMIT, RunItem, RunStream};
 
-/// After so long without an event a person is told that the run still works.
-const QUIET: Duration = Duration::from_secs(2);
+/// How often a person is told what is being waited for.
+const TICK: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(
     args: InvokeArgs,
@@ -55,8 +59,9 @@ pub(super) async fn run(
         run: None,
         abort: None,
         pressed: 0,
-        rejoined: false,
-        quiet: Duration::ZERO,
+        missed: false,
+        last: instant(),
+        outage: Outage::default(),
     };
     following.follow(stream).await
 }
@@ -74,18 +79,22 @@ struct Following<'a> {
     /// The abort that Ctrl-C asked for, while it is not answered.
     abort: Option<Answer>,
     pressed: u32,
-    rejoined: bool,
-    quiet: Duration,
+    /// Not all that the run told has come.
+    missed: bool,
+    /// When the last item came.
+    last: Instant,
+    outage: Outage,
 }
 
 impl Following<'_> {
     async fn follow(&mut self, mut stream: RunStream) -> Result<Exit, Stop> {
         let mut interrupts = Interrupts::new();
+        let mut ticks = tokio::time::interval(TICK);
         loop {
             let abort = self.abort.as_mut();
             tokio::select! {
                 item = stream.next() => {
-                    self.quiet = Duration::ZERO;
+                    self.last = instant();
                     match item {
                         Some(Ok(item)) => {
                             if let Some(terminal) = self.item(item)? {
@@ -101,14 +110,16 @@ impl Following<'_> {
                     self.abort_answered(answer)?;
                 }
                 () = interrupts.pressed() => self.interrupted()?,
-                () = tokio::time::sleep(QUIET) => self.still_working()?,
+                _ = ticks.tick() => self.still_waiting()?,
             }
         }
     }
 
     /// Shows an item; gives back the terminal.
     fn item(&mut self, item: RunItem) -> Result<Option<InvokeEvent>, Stop> {
-        if self.context.globals.json {
+        let terminal = matches!(&item, RunItem::Event(event) if event.is_terminal());
+        // A terminal is the last line; what was missed is told before it.
+        if self.context.globals.json && !terminal {
             self.screen.json(&match &item {
                 RunItem::Event(event) => json::invoked(event),
                 RunItem::Rejoining {
@@ -117,38 +128,52 @@ impl Following<'_> {
                     error,
                 } => json::rejoining(*attempt, *delay, error),
                 RunItem::Rejoined => json::rejoined(),
+                RunItem::Missed { skipped } => json::missed(*skipped),
             })?;
         }
         let quiet = self.context.globals.json;
+        match &item {
+            RunItem::Rejoining { .. } => self.outage.begin(instant()),
+            RunItem::Event(_) | RunItem::Rejoined | RunItem::Missed { .. } => self.outage.end(),
+        }
         match item {
             RunItem::Event(event) => {
                 if let InvokeEvent::Accepted { run, .. } = &event {
                     self.run = Some(*run);
                 }
-                if !quiet {
+                if !quiet && !terminal {
                     let pieces = self.flow.invoked(&event);
                     self.screen.put_all(pieces)?;
                 }
-                return Ok(event.is_terminal().then_some(event));
+                return Ok(terminal.then_some(event));
             }
             RunItem::Rejoining {
                 attempt: 1, error, ..
             } if !quiet => {
-                self.screen
-                    .aside(&format!("connection lost ({error}), rejoining the run"))?;
+                let (target, limit) = (self.context.client.target(), REJOIN_LIMIT.as_secs());
+                let pieces = self.flow.interjected(&format!(
+                    "connection lost ({error}); for {limit} s the run is tried to be rejoined at \
+                     {target}"
+                ));
+                self.screen.put_all(pieces)?;
             }
             RunItem::Rejoining { .. } => {}
+            RunItem::Missed { .. } => self.missed = true,
+            RunItem::Rejoined if quiet => {}
             RunItem::Rejoined => {
-                self.rejoined = true;
-                if !quiet {
-                    self.screen.aside("rejoined")?;
-                }
+                let pieces = self.flow.interjected("rejoined");
+                self.screen.put_all(pieces)?;
             }
         }
         Ok(None)
     }
 
     async fn terminal(&mut self, event: InvokeEvent, stream: &RunStream) -> Result<Exit, Stop> {
+        let told = self.context.globals.json.then(|| json::invoked(&event));
+        let last = match told {
+            Some(_) => Vec::new(),
+            None => self.flow.invoked(&event),
+        };
         let (record, failure) = match event {
             InvokeEvent::Completed { run } => (Some(run), None),
             InvokeEvent::Failed {
@@ -156,12 +181,21 @@ impl Following<'_> {
             } => (run, Some((code, details))),
             _ => (None, None),
         };
-        if let Some(record) = record.as_deref().filter(|_| self.rejoined) {
-            catch_up::missed_text(record, stream, self.context, self.screen).await?;
+        let missing = match record.as_deref().filter(|_| self.missed) {
+            Some(record) => catch_up::missed_text(record, stream, self.context, self.screen).await,
+            None => Ok(0),
+        };
+        self.screen.put_all(last)?;
+        if let Some(told) = told {
+            self.screen.json(&told)?;
         }
+        let missing = missing?;
         match failure {
             None => {
                 self.settled(record.as_deref())?;
+                if missing > 0 {
+                    return Err(not_whole(missing, &self.session));
+                }
                 Ok(Exit::Done)
             }
             Some((code, details)) => self.failed(&code, &details, record.as_deref()),
@@ -170,7 +204,9 @@ impl Following<'_> {
 
     fn settled(&mut self, record: Option<&RunRecord>) -> Result<(), Stop> {
         if let Some(record) = record.filter(|_| !self.context.globals.json) {
-            self.screen.aside(&settled_line(record))?;
+            for line in settled_lines(record) {
+                self.screen.aside(&line)?;
+            }
         }
         Ok(())
     }
@@ -186,86 +222,25 @@ impl Following<'_> {
             return Ok(Exit::Interrupted);
         }
         let words = match record {
-            Some(record) => settled_line(record),
+            Some(record) => settled_lines(record).join("\n"),
             None if failure == code::SESSION_BUSY => hint::busy(&self.session, details),
             None => format!("{failure}: {details}"),
         };
         self.screen.error(&words)?;
         Ok(Exit::Failed)
     }
+}
 
-    /// The first Ctrl-C stops the run, the second leaves it.
-    fn interrupted(&mut self) -> Result<(), Stop> {
-        self.pressed += 1;
-        let Some(run) = self.run else {
-            return Err(hint::interrupted(Effect::Writes, self.context));
-        };
-        if self.pressed > 1 {
-            let word = hint::word(&self.session);
-            return Err(Stop::failed(
-                Exit::Interrupted,
-                format!("left before run {run} settled\n  watch it: sessionctl attach {word}"),
-            ));
-        }
-        self.screen
-            .aside(&format!("stopping run {run} (Ctrl-C again leaves at once)"))?;
-        let client = self.context.client.clone();
-        let request = DispatchRequest {
-            session: self.session.clone(),
-            command: Command::Abort,
-            expected_run: Some(run),
-        };
-        self.abort = Some(Box::pin(async move {
-            client.dispatch(request, CallOptions::default()).await
-        }));
-        Ok(())
-    }
-
-    /// What becomes of the run is told by its terminal; only a no is worth a line.
-    fn abort_answered(&mut self, answer: Result<DispatchAnswer, CallError>) -> Result<(), Stop> {
-        match answer {
-            Ok(DispatchAnswer::Accepted(_)) => {}
-            Ok(DispatchAnswer::Rejected(rejection)) => {
-                self.screen
-                    .aside(&format!("not stopped: {}", rejection.message))?;
-            }
-            Err(error) => self.screen.aside(&format!("not stopped: {error}"))?,
-        }
-        Ok(())
-    }
-
-    fn still_working(&mut self) -> Result<(), Stop> {
-        self.quiet += QUIET;
-        let seconds = self.quiet.as_secs();
-        if !self.context.globals.json {
-            self.screen.status(&match self.run {
-                Some(run) => format!("run {run} works, nothing new for {seconds} s"),
-                None => format!("waiting for {}, {seconds} s", self.context.client.target()),
-            })?;
-        }
-        Ok(())
-    }
-
-    /// The stream is gone for good.
-    fn lost(&mut self, error: CallError) -> Stop {
-        let ended = error.outcome == Outcome::StreamEnded || self.run.is_some();
-        let stop = self
-            .context
-            .stop(error, Some(&self.session), Effect::Writes);
-        match stop {
-            Stop::Failed { error, words, .. } if ended => {
-                let request_id = self.context.request_id.as_str();
-                let next = hint::lost_run(&self.session, self.cancels, request_id);
-                let first = words.lines().next().unwrap_or_default();
-                Stop::Failed {
-                    exit: Exit::Unknown,
-                    words: format!("{first}\n  {next}"),
-                    error,
-                }
-            }
-            stop => stop,
-        }
-    }
+/// The run completed, and nobody can show all that it answered any more.
+fn not_whole(missing: u64, session: &SessionRef) -> Stop {
+    let word = hint::word(session);
+    Stop::failed(
+        Exit::Unknown,
+        format!(
+            "the run completed, but {missing} bytes of its answer are not shown and not kept\n  \
+             read what is kept: sessionctl --json entries {word}"
+        ),
+    )
 }
 
 /// The answer to the abort, once there is one.

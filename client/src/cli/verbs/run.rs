@@ -15,9 +15,10 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let call = context.client.get_run(args.run, context.call());
+    let run = args.run;
+    let call = context.client.get_run(run, context.call());
     let record = context.patiently(screen, Effect::Reads, call).await?;
-    let record = record.map_err(|error| context.stop(error, None, Effect::Reads))?;
+    let record = record.map_err(|error| context.stop(error, run, Effect::Reads))?;
     if context.globals.json {
         screen.json(&json::run(&record))?;
     } else {

@@ -1,16 +1,15 @@
-//! `sessionctl version`. Asks no server: none tells its version.
+//! `sessionctl version`. Asks no server, and so needs neither an address nor a token.
 
-use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
-use crate::cli::json;
+use crate::cli::json as answer;
 use crate::cli::screen::Screen;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const API: &str = "sessionplane.v1";
 
-pub(super) fn run(context: &Context, screen: &mut Screen) -> Result<Exit, Stop> {
-    if context.globals.json {
-        screen.json(&json::version(VERSION, API))?;
+pub(crate) fn run(json: bool, screen: &mut Screen) -> Result<Exit, Stop> {
+    if json {
+        screen.json(&answer::version(VERSION, API))?;
     } else {
         screen.line(&format!("sessionctl {VERSION}, API {API}"))?;
     }

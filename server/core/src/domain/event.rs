@@ -85,7 +85,7 @@ impl PendingInput {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum QueueChange {
     /// An input was accepted.
-    Added(PendingInput),
+    Added(Box<PendingInput>),
     /// An input was handed to the engine.
     Handed(InputId),
     /// An input left the queue: delivered or discarded, told by an event of its own.
@@ -199,8 +199,9 @@ pub enum EventBody {
     },
     /// An entry is durable.
     EntryAppended {
-        /// The entry, long texts reduced to their tails.
-        entry: Entry,
+        /// The entry, long texts reduced to their tails. Boxed, because most events are deltas and
+        /// every event is as large as the largest.
+        entry: Box<Entry>,
     },
     /// What the run has used so far.
     UsageUpdated {

@@ -81,7 +81,7 @@ pub struct InputRecord {
 }
 
 /// An input that never reached the model, as the run record lists it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UndeliveredInput {
     /// Its id.
     pub id: InputId,
@@ -89,4 +89,6 @@ pub struct UndeliveredInput {
     pub kind: InputKind,
     /// Why it did not.
     pub cause: DiscardCause,
+    /// Its text, where somebody asked for the run's record; not stored twice and not in events.
+    pub text: Option<Arc<str>>,
 }

@@ -20,6 +20,9 @@ pub const MAX_LABEL_BYTES: usize = 256;
 pub const MAX_DETAIL_BYTES: usize = 4096;
 /// Most messages, and most tools, that an engine may have open at once in one run.
 pub const MAX_OPEN_PER_RUN: usize = 64;
+/// Undelivered inputs that `run_settled` names at most, so that it stays an event; each was told by
+/// an `input_discarded` of its own, and the run's record lists them all.
+pub const MAX_TOLD_UNDELIVERED: usize = 256;
 /// At most one conflated event (tool progress, usage) per this time and tool.
 pub const CONFLATION_INTERVAL: Duration = Duration::from_millis(100);
 

@@ -20,6 +20,16 @@ pub mod code {
     pub const ENGINE_GONE: &str = "engine_gone";
     /// The engine could not be started.
     pub const ENGINE_UNAVAILABLE: &str = "engine_unavailable";
+    /// Codes that only the control plane gives; an engine that claims one gets `engine_failed`.
+    pub const RESERVED: [&str; 7] = [
+        SESSION_BUSY,
+        ABORTED,
+        INTERRUPTED,
+        ENGINE_GONE,
+        ENGINE_UNAVAILABLE,
+        "capacity_exhausted",
+        "session_paused",
+    ];
 }
 
 /// A failure as callers see it.

@@ -137,7 +137,7 @@ impl SessionView {
     fn apply_queue(&mut self, change: &QueueChange) {
         match change {
             QueueChange::Added(input) => {
-                self.pending.insert(input.id, input.clone());
+                self.pending.insert(input.id, (**input).clone());
             }
             QueueChange::Handed(id) => {
                 if let Some(input) = self.pending.get_mut(id) {

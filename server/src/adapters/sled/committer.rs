@@ -161,7 +161,10 @@ impl Committer {
         if written.is_ok() {
             self.publish(leases);
         }
-        let written = written.and_then(|()| self.device.step(RoundStep::BeforeAck));
+        let written = written
+            .and_then(|()| self.device.step(RoundStep::BeforeAck))
+            // Synced to files that nobody finds again is not kept.
+            .and_then(|()| self.device.place.check(self.queue.is_closed()));
         for waiter in waiting {
             self.answer(waiter, &written);
         }

@@ -11,6 +11,7 @@ use ::sled::{Batch, Db, IVec};
 use prost::Message as _;
 
 use super::convert::{RoundNumber, Stored as _};
+use super::directory::Place;
 use super::inflight::{InFlight, Replaced};
 use super::round::Writes;
 use super::witness::{Acknowledged, Witness};
@@ -62,6 +63,7 @@ pub(super) struct Device {
     pub(super) db: Db,
     pub(super) file: File,
     pub(super) witness: Witness,
+    pub(super) place: Place,
     pub(super) inflight: Arc<InFlight>,
     pub(super) probe: Option<Arc<dyn RoundProbe>>,
     pub(super) syncs: Arc<AtomicU64>,

@@ -1,7 +1,6 @@
 //! Opening the store: its directory, its lock, its files, and why it may be refused.
 
-use std::fs::{self, File};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use super::boot::{check_running, count_boot, durable, next_boot};
 use super::committer::Counters;
 use super::convert::Meta;
 use super::device::{Device, RoundProbe};
+use super::directory::{DATABASE, Place, lock, tidy};
 use super::inflight::InFlight;
 use super::reader::Reader;
 use super::witness::Witness;
@@ -86,7 +86,7 @@ pub enum OpenError {
         acknowledged: u64,
     },
     /// It is no store, or a damaged one.
-    #[error("the data directory {path} is damaged: {problem}")]
+    #[error("the data directory {path} is damaged: {problem}; restore a copy of it")]
     Damaged {
         /// The data directory.
         path: PathBuf,
@@ -113,15 +113,9 @@ pub(super) struct Opened {
 
 /// Opens, checks, counts the boot and syncs that.
 pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenError> {
-    let io = |error: std::io::Error| OpenError::Io {
-        path: path.to_owned(),
-        problem: error.to_string(),
-    };
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(io)?;
+    let io = |error: std::io::Error| failed_io(path, &error);
+    let lock = lock(path)?;
+    tidy(path, &lock).map_err(io)?;
     let db = guarded(path, || {
         start(path, options.cache_bytes).map_err(|error| sled_said(path, &error))
     })?;
@@ -130,8 +124,9 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
     let file = File::options()
         .read(true)
         .write(true)
-        .open(path.join("db"))
+        .open(path.join(DATABASE))
         .map_err(io)?;
+    let place = Place::of(path, &file, lock).map_err(io)?;
     let (witness, said) = Witness::open(path).map_err(io)?;
     let reader = Reader::new(db.clone(), Arc::clone(&inflight));
     let (device, meta) = guarded(path, || {
@@ -142,6 +137,7 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
             db,
             file,
             witness,
+            place,
             inflight,
             probe: options.probe.clone(),
             syncs: Arc::clone(&counters.syncs),
@@ -183,6 +179,13 @@ pub(super) fn damaged(path: &Path, problem: String) -> OpenError {
     }
 }
 
+pub(super) fn failed_io(path: &Path, error: &std::io::Error) -> OpenError {
+    OpenError::Io {
+        path: path.to_owned(),
+        problem: error.to_string(),
+    }
+}
+
 fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
     match error {
         // sled gives the lock's refusal no kind of its own.
@@ -191,10 +194,18 @@ fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
                 path: path.to_owned(),
             }
         }
-        ::sled::Error::Io(io) => OpenError::Io {
-            path: path.to_owned(),
-            problem: io.to_string(),
-        },
+        ::sled::Error::Io(io) => failed_io(path, io),
+        // Snapshots that are not whole are out of the way by now, so this is the log, or a snapshot
+        // that does not fit it. The log alone may then lack something in its middle: not to be
+        // tried unasked.
+        ::sled::Error::Corruption { .. } => {
+            let problem = format!(
+                "{error}; if there is no copy, move its `snap.*` files away and start: that reads \
+                 the log alone, up to the damage, and may lack what is damaged; keep the files \
+                 until then"
+            );
+            damaged(path, problem)
+        }
         other => damaged(path, other.to_string()),
     }
 }
@@ -213,6 +224,7 @@ fn sync_names(path: &Path) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use prost::Message as _;

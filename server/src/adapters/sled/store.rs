@@ -23,10 +23,14 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::spawn_blocking;
 
 use super::committer::{Committer, Counters, Holders, Request};
+use super::lookup::Lookups;
 use super::open::{OpenError, StoreOptions, open};
 use super::reader::Reader;
 
-const CLOSED: &str = "the store is closed";
+/// What a call to a closed store hears.
+pub(super) const CLOSED: &str = "the store is closed";
+/// What a reader hears when sled panicked on what it read.
+pub(super) const PANICKED: &str = "the storage engine panicked";
 
 /// What a store counted since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +54,7 @@ pub struct SledStore {
     thread: Mutex<Option<JoinHandle<()>>>,
     reader: Arc<RwLock<Option<Reader>>>,
     reads: Arc<Semaphore>,
+    lookups: Lookups,
     store_id: u128,
     boot: u32,
     minted: AtomicU32,
@@ -78,18 +83,22 @@ impl SledStore {
             Arc::clone(&opened.counters),
             fatal_tx,
         );
+        let no_thread = |error: std::io::Error| OpenError::Io {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        };
         let thread = std::thread::Builder::new()
             .name("store-committer".to_owned())
             .spawn(move || committer.run())
-            .map_err(|error| OpenError::Io {
-                path: path.to_owned(),
-                problem: error.to_string(),
-            })?;
+            .map_err(no_thread)?;
+        let reader = Arc::new(RwLock::new(Some(opened.reader)));
+        let lookups = Lookups::start(Arc::clone(&reader), options.queue.max(1));
         Ok(Self {
             queue: Some(queue),
             thread: Mutex::new(Some(thread)),
-            reader: Arc::new(RwLock::new(Some(opened.reader))),
+            reader,
             reads: Arc::new(Semaphore::new(options.reads.max(1))),
+            lookups: lookups.map_err(no_thread)?,
             store_id: opened.meta.store_id,
             boot: opened.meta.boots,
             minted: AtomicU32::new(0),
@@ -183,7 +192,7 @@ impl SledStore {
         // sled panics on some damage; the runtime has caught it.
         reading
             .await
-            .unwrap_or_else(|_| Err(ReadError::Store("the storage engine panicked".to_owned())))
+            .unwrap_or_else(|_| Err(ReadError::Store(PANICKED.to_owned())))
     }
 
     /// Hands a request to the committer and waits for its answer.
@@ -258,8 +267,7 @@ impl Repository for SledStore {
     }
 
     async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError> {
-        let key = key.clone();
-        self.read(move |reader| reader.binding(&key)).await
+        self.lookups.binding(key.clone()).await
     }
 
     async fn sweep_bindings(&self, before: Timestamp, max: usize) -> Result<usize, ReadError> {

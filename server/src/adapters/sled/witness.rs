@@ -60,7 +60,15 @@ impl Witness {
             .create(true)
             .truncate(false)
             .open(&path)?;
-        let said = Acknowledged::from_bytes(&std::fs::read(&path)?);
+        let found = std::fs::read(&path)?;
+        let said = Acknowledged::from_bytes(&found);
+        if said.is_none() && !found.is_empty() {
+            tracing::warn!(
+                path = %path.display(),
+                "what was acknowledged last cannot be read; a loss at the end of the database would \
+                 go unnoticed at this start"
+            );
+        }
         Ok((Self(file), said))
     }
 

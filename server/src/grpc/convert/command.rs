@@ -106,28 +106,6 @@ mod tests {
     }
 
     #[test]
-    fn a_command_without_text_names_the_field_of_its_verb() {
-        let steer = WireCommand::Steer(wire::Steer {
-            text: String::new(),
-        });
-        assert_eq!(
-            command(Some(steer)).unwrap_err().violations[0].field,
-            "steer.text"
-        );
-        let follow_up = WireCommand::FollowUp(wire::FollowUp {
-            text: String::new(),
-        });
-        assert_eq!(
-            command(Some(follow_up)).unwrap_err().violations[0].field,
-            "follow_up.text"
-        );
-        assert_eq!(
-            command(Some(WireCommand::Abort(wire::Abort {}))),
-            Ok(Command::Abort)
-        );
-    }
-
-    #[test]
     fn every_rejection_code_has_the_name_that_the_contract_gives_it() {
         use RejectionCode as Code;
         for rejection in [

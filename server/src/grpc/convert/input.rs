@@ -24,6 +24,7 @@ pub(crate) fn undelivered(input: &UndeliveredInput) -> wire::UndeliveredInput {
         input_id: input.id.to_string(),
         kind: kind(input.kind).into(),
         cause: cause(input.cause).into(),
+        text: input.text.as_deref().unwrap_or_default().to_owned(),
     }
 }
 

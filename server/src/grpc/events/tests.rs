@@ -95,6 +95,7 @@ fn largest_run() -> RunRecord {
         id: input_id(),
         kind: InputKind::FollowUp,
         cause: DiscardCause::Lost,
+        text: None,
     };
     RunRecord {
         id: run(),
@@ -148,24 +149,24 @@ fn largest_entries() -> [EntryBody; 4] {
 }
 
 fn largest_bodies() -> Vec<EventBody> {
-    let added = QueueChange::Added(PendingInput {
+    let added = QueueChange::Added(Box::new(PendingInput {
         id: input_id(),
         kind: InputKind::FollowUp,
         preview: "p".repeat(MAX_PREVIEW_BYTES),
         bytes: u64::MAX,
         origin: origin(),
         handed: true,
-    });
+    }));
     let entries = largest_entries().map(|body| {
         let (id, parent) = (entry_id(), Some(entry_id()));
         EventBody::EntryAppended {
-            entry: Entry {
+            entry: Box::new(Entry {
                 id,
                 parent,
                 run: run(),
                 at: AT,
                 body,
-            },
+            }),
         }
     });
     let mut bodies = vec![
@@ -299,12 +300,12 @@ async fn c29_a_backfill_from_the_start_is_told_to_its_reader() {
             entries: Vec::new(),
             full_backfill: told,
         };
-        let observation = stream::iter([Ok(Observed::Other(page))]);
+        let observation = stream::iter([Ok(Observed::Other(Box::new(page)))]);
         let mut events = EncodedEvents::new(Box::pin(observation), Arc::default());
         let item = events.next().await.unwrap().unwrap();
         match wire::EventsResponse::decode(item).unwrap().item {
             Some(wire::events_response::Item::Entries(page)) => {
-                assert_eq!(page.full_backfill, told)
+                assert_eq!(page.full_backfill, told);
             }
             other => panic!("{other:?}"),
         }

@@ -36,7 +36,7 @@ pub struct Trace {
 impl Trace {
     /// The history of a session that does not exist yet.
     #[must_use]
-    pub fn new(record: SessionRecord) -> Self {
+    pub fn new(record: &SessionRecord) -> Self {
         Self {
             durable: Durable::default(),
             shown: Shown::new(SessionView::unborn(record.identity())),

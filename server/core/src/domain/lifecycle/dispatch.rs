@@ -123,7 +123,7 @@ fn enqueue(
     turn.publish_durable(
         run_id,
         EventBody::QueueChanged {
-            change: QueueChange::Added(pending),
+            change: QueueChange::Added(Box::new(pending)),
             depth,
         },
     );

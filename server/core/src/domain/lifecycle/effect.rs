@@ -78,7 +78,7 @@ pub struct Step {
     /// To do at once.
     pub live: Vec<Effect>,
     /// To make durable, together with whatever else waits for the next round.
-    pub commit: Option<Commit>,
+    pub commit: Option<Box<Commit>>,
     /// To do once the round that this step joined is durable. If there is no round at all, at
     /// once.
     pub after_commit: Vec<Effect>,

@@ -466,7 +466,9 @@ fn bounded(failure: Failure) -> Failure {
         details,
         retryable,
     } = failure;
-    let code = if code.is_empty() {
+    // An engine's word never passes for one of ours: who reads `interrupted` or `session_busy`
+    // must be able to believe it.
+    let code = if code.is_empty() || code::RESERVED.contains(&code.as_str()) {
         code::ENGINE_FAILED.to_owned()
     } else {
         label(&code)

@@ -49,6 +49,7 @@ pub fn interrupt(cut: CutRun, token: LeaseToken, now: Timestamp) -> Commit {
             id: input.id,
             kind: input.kind,
             cause,
+            text: None,
         });
     }
     let id = EntryId {

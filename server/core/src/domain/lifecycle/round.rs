@@ -7,7 +7,7 @@ use crate::domain::lease::LeaseClause;
 /// The round that is being gathered.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Round {
-    commit: Option<Commit>,
+    commit: Option<Box<Commit>>,
     after: Vec<Effect>,
 }
 
@@ -16,7 +16,7 @@ impl Round {
     pub fn join(&mut self, step: Step) {
         if let Some(later) = step.commit {
             match &mut self.commit {
-                Some(commit) => join(commit, later),
+                Some(commit) => join(commit, *later),
                 none => *none = Some(later),
             }
         }
@@ -42,7 +42,7 @@ impl Round {
     /// Hands out the commit and its effects, and starts anew.
     pub fn take(&mut self) -> Option<(Commit, Vec<Effect>)> {
         let commit = self.commit.take()?;
-        Some((commit, std::mem::take(&mut self.after)))
+        Some((*commit, std::mem::take(&mut self.after)))
     }
 }
 

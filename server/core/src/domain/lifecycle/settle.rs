@@ -8,6 +8,7 @@ use crate::domain::audit::AuditAction;
 use crate::domain::event::{EventBody, QueueChange};
 use crate::domain::input::{DiscardCause, InputFate, UndeliveredInput};
 use crate::domain::lease::LeaseClause;
+use crate::domain::limits::MAX_TOLD_UNDELIVERED;
 use crate::domain::run::{RunOutcome, Settlement};
 use crate::domain::session::LastRun;
 
@@ -32,6 +33,7 @@ pub(super) fn discard(
         id: input.record.id,
         kind: input.record.kind,
         cause,
+        text: None,
     });
     run.record.undelivered.extend(lost);
     for mut input in gone {
@@ -87,7 +89,8 @@ pub(super) fn settle(turn: &mut Turn<'_>, outcome: RunOutcome) {
     turn.commit(id, token).lease = LeaseClause::Release(token);
     turn.audit(id, token, AuditAction::Settle, None, word);
     if let Some(run) = turn.session.run.as_ref() {
-        let run = Box::new(run.record.clone());
+        let mut run = Box::new(run.record.clone());
+        run.undelivered.truncate(MAX_TOLD_UNDELIVERED);
         turn.publish_durable(id, EventBody::RunSettled { run });
     }
     // Residency is a cache: what an engine still says after its run belongs to nobody.

@@ -47,19 +47,21 @@ impl<'a> Turn<'a> {
     pub(super) fn commit(&mut self, run: RunId, token: LeaseToken) -> &mut Commit {
         let head = &mut self.session.head;
         let session = self.session.record.id;
-        let commit = self.step.commit.get_or_insert_with(|| Commit {
-            session,
-            lease: LeaseClause::Hold(token),
-            run,
-            expected_entries: head.entries,
-            expected_audits: head.audits,
-            create: None,
-            head: head.clone(),
-            entries: Vec::new(),
-            runs: Vec::new(),
-            inputs: Vec::new(),
-            bindings: Vec::new(),
-            audits: Vec::new(),
+        let commit = self.step.commit.get_or_insert_with(|| {
+            Box::new(Commit {
+                session,
+                lease: LeaseClause::Hold(token),
+                run,
+                expected_entries: head.entries,
+                expected_audits: head.audits,
+                create: None,
+                head: head.clone(),
+                entries: Vec::new(),
+                runs: Vec::new(),
+                inputs: Vec::new(),
+                bindings: Vec::new(),
+                audits: Vec::new(),
+            })
         });
         head.token = token;
         commit
@@ -99,7 +101,7 @@ impl<'a> Turn<'a> {
         self.publish_durable(
             run,
             EventBody::EntryAppended {
-                entry: entry.for_event(),
+                entry: Box::new(entry.for_event()),
             },
         );
         self.commit(run, token).entries.push(entry);

@@ -59,7 +59,7 @@ impl Shell {
             waiting: VecDeque::new(),
             timers: BTreeMap::new(),
             twin: Store::default(),
-            trace: Trace::new(facts::record()),
+            trace: Trace::new(&facts::record()),
             last_token: 0,
         }
     }

@@ -208,6 +208,7 @@ fn runs(seen: &mut String) {
             id: input_id(),
             kind: InputKind::FollowUp,
             cause: DiscardCause::Lost,
+            text: None,
         }],
         settings: RunSettings {
             model: Some("large".to_owned()),

@@ -107,6 +107,7 @@ impl Stored for UndeliveredInput {
             kind: kind(form.kind())?,
             cause: cause(form.cause())?,
             id: part(form.id, "id")?,
+            text: None,
         })
     }
 }

@@ -131,7 +131,7 @@ impl Durable {
         let listed = run
             .undelivered
             .iter()
-            .map(|input| (input.id, *input))
+            .map(|input| (input.id, input.clone()))
             .collect::<BTreeMap<_, _>>();
         let discarded: BTreeMap<_, _> = self
             .discarded_of(run.id)
@@ -222,6 +222,7 @@ impl Durable {
                 id: input.id,
                 kind: input.kind,
                 cause,
+                text: None,
             }),
             InputFate::Pending | InputFate::Delivered(_) => None,
         })

@@ -83,7 +83,7 @@ impl Shown {
                 let stored = durable
                     .entry(next)
                     .map(crate::domain::entry::Entry::for_event);
-                ensure(stored.as_ref() == Some(entry), "T09", || {
+                ensure(stored.as_ref() == Some(&**entry), "T09", || {
                     format!(
                         "{} is told where entry {next} is next, or is not durable",
                         entry.id

@@ -1,0 +1,57 @@
+//! Counts and times as a command line writes them, with words for what is none.
+
+use std::time::Duration;
+
+/// Reads a count.
+pub(super) fn count(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok();
+    count.ok_or_else(|| "must be a whole number, 0 or more".to_owned())
+}
+
+/// Reads a count of at least one.
+pub(super) fn count_from_one(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "must be a whole number, 1 or more".to_owned())
+}
+
+/// Reads a duration: a number and `ms`, `s`, `m` or `h`; a bare number is seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("write a number and ms, s, m or h, for example 30s".to_owned()),
+    };
+    if number.is_empty() {
+        return Err("must begin with a number, for example 30s".to_owned());
+    }
+    // Only digits are left: what cannot be read as a number is too large for one.
+    let number = number.parse::<u64>().ok();
+    match number.and_then(|number| number.checked_mul(factor)) {
+        Some(0) => Err("must be more than nothing".to_owned()),
+        Some(millis) => Ok(Duration::from_millis(millis)),
+        None => Err(format!("is too long; the longest is {}ms", u64::MAX)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        for bad in ["", "s", "0s", "-1s", "1.5s", "5 s", "99999999999999999999h"] {
+            assert!(duration(bad).is_err(), "{bad:?} was accepted");
+        }
+        for long in ["99999999999999999999s", "18446744073709551615h"] {
+            assert!(duration(long).unwrap_err().contains("too long"), "{long}");
+        }
+        assert_eq!(duration("0s").unwrap_err(), "must be more than nothing");
+    }
+}

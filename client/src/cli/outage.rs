@@ -1,0 +1,59 @@
+//! For how long no server has answered, for the words that a person waits with. Values only.
+
+use tokio::time::Instant;
+
+use crate::target::Target;
+
+/// A lost connection, from its loss until somebody answers again.
+#[derive(Debug, Default)]
+pub(crate) struct Outage(Option<Instant>);
+
+impl Outage {
+    /// The connection was lost, or could not be made again.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.0.get_or_insert(now);
+    }
+
+    /// Somebody has answered.
+    pub(crate) fn end(&mut self) {
+        self.0 = None;
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// What is the matter, for how long, and what to do; none while there is a connection.
+    pub(crate) fn words(&self, target: &Target, now: Instant) -> Option<String> {
+        let seconds = now.saturating_duration_since(self.0?).as_secs();
+        // What can be done comes first: a narrow terminal cuts the end off.
+        Some(format!(
+            "unreachable for {seconds} s; start it again, or Ctrl-C to leave: {target}"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::instant;
+
+    #[test]
+    fn an_outage_counts_from_the_first_loss_until_an_answer() {
+        let target: Target = "127.0.0.1:1".parse().unwrap();
+        let (begun, mut outage) = (instant(), Outage::default());
+        let after = |seconds| begun + Duration::from_secs(seconds);
+        assert_eq!(outage.words(&target, begun), None);
+        outage.begin(begun);
+        outage.begin(after(5));
+        let words = outage.words(&target, after(83)).unwrap();
+        assert_eq!(
+            words,
+            "unreachable for 83 s; start it again, or Ctrl-C to leave: http://127.0.0.1:1"
+        );
+        outage.end();
+        assert!(!outage.is_on());
+    }
+}

@@ -1,0 +1,269 @@
+//! What a person sees of a run, whenever they came.
+
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::domain::usage::Usage;
+
+use super::*;
+
+fn delta(channel: OutputChannel, text: &str) -> InvokeEvent {
+    InvokeEvent::Delta {
+        message: "m1".to_owned(),
+        channel,
+        text: text.to_owned(),
+    }
+}
+
+#[test]
+fn thinking_is_never_part_of_the_answer() {
+    let mut flow = Flow::default();
+    let events = [
+        delta(OutputChannel::Thinking, "hm"),
+        delta(OutputChannel::Text, "yes"),
+    ];
+    let pieces: Vec<_> = events
+        .iter()
+        .flat_map(|event| flow.invoked(event))
+        .collect();
+    assert_eq!(
+        pieces,
+        [
+            Piece::Aside("hm".to_owned()),
+            Piece::Break,
+            Piece::Answer("yes".to_owned()),
+        ]
+    );
+}
+
+#[test]
+fn a_tool_interrupts_the_text_and_shows_its_end() {
+    let mut flow = Flow::default();
+    let output = (1..=8).map(|n| format!("line {n}")).collect::<Vec<_>>();
+    let events = [
+        delta(OutputChannel::Text, "let me look"),
+        InvokeEvent::ToolStarted {
+            call: "t1".to_owned(),
+            name: "sh".to_owned(),
+            input_json: BoundedText::new(&format!("{{\"cmd\":\"{}\"}}", "x".repeat(90)), 4096),
+        },
+        InvokeEvent::ToolEnded {
+            call: "t1".to_owned(),
+            failed: true,
+            output: BoundedText::new(&output.join("\n"), 4096),
+        },
+    ];
+    let pieces = events.iter().flat_map(|event| flow.invoked(event));
+    let said: String = pieces
+        .map(|piece| match piece {
+            Piece::Answer(text) | Piece::Aside(text) => text,
+            Piece::Break => "\n".to_owned(),
+        })
+        .collect();
+    insta::assert_snapshot!(said);
+}
+
+fn run() -> RunId {
+    "01K00000000000000000000002".parse().unwrap()
+}
+
+fn event(body: EventBody) -> Event {
+    Event {
+        at: Timestamp::default(),
+        run: Some(run()),
+        body,
+    }
+}
+
+fn appended(seq: u64, body: EntryBody) -> Event {
+    let entry = Entry {
+        id: format!("01K00000000000000000000001-{seq}").parse().unwrap(),
+        parent: None,
+        run: run(),
+        at: Timestamp::default(),
+        body,
+    };
+    event(EventBody::EntryAppended {
+        entry: Box::new(entry),
+    })
+}
+
+fn message_entry(partial: bool) -> Event {
+    let body = EntryBody::Assistant {
+        message: "m1".to_owned(),
+        model: None,
+        text: BoundedText::new("the whole\n", 100),
+        thinking: BoundedText::default(),
+        partial,
+        usage: Usage::default(),
+    };
+    appended(2, body)
+}
+
+fn tool_entry() -> Event {
+    let body = EntryBody::Tool {
+        call_id: "t1".to_owned(),
+        name: "sh".to_owned(),
+        input_json: BoundedText::new("{}", 100),
+        output: BoundedText::new("one\ntwo\n", 100),
+        failed: false,
+    };
+    appended(3, body)
+}
+
+fn piece_of(text: &str) -> Event {
+    event(EventBody::MessageDelta {
+        message: "m1".to_owned(),
+        channel: OutputChannel::Text,
+        text: text.into(),
+    })
+}
+
+fn message(start: bool) -> Event {
+    let message = "m1".to_owned();
+    event(if start {
+        EventBody::MessageStarted { message }
+    } else {
+        EventBody::MessageFinished { message }
+    })
+}
+
+fn tool_started() -> Event {
+    event(EventBody::ToolStarted {
+        call: "t1".to_owned(),
+        name: "sh".to_owned(),
+        input_json: BoundedText::new("{}", 100),
+    })
+}
+
+fn progress(output: &str) -> Event {
+    event(EventBody::ToolProgress {
+        call: "t1".to_owned(),
+        output: BoundedText::new(output, 100),
+    })
+}
+
+fn tool_finished() -> Event {
+    event(EventBody::ToolFinished {
+        call: "t1".to_owned(),
+        failed: false,
+        output: BoundedText::new("one\ntwo\n", 100),
+    })
+}
+
+fn shown(flow: &mut Flow, events: impl IntoIterator<Item = Event>) -> String {
+    let pieces = events.into_iter().flat_map(|event| flow.observed(&event));
+    let said = pieces.map(|piece| match piece {
+        Piece::Answer(text) | Piece::Aside(text) => text,
+        Piece::Break => "|".to_owned(),
+    });
+    said.collect()
+}
+
+#[test]
+fn what_began_before_is_shown_once_and_whole_by_its_entry() {
+    let events = [
+        piece_of("wh"),
+        piece_of("ole\n"),
+        message(false),
+        message_entry(false),
+        progress("one\n"),
+        progress("one\ntwo\n"),
+        tool_finished(),
+        tool_entry(),
+    ];
+    assert_eq!(
+        shown(&mut Flow::default(), events),
+        "… joined in the middle of a message\n|the whole\n\
+         … joined in the middle of tool call t1: one\n|* sh {}\n  one\n  two\n"
+    );
+}
+
+#[test]
+fn what_was_shown_from_its_beginning_is_not_shown_again() {
+    let all = [
+        message(true),
+        piece_of("the whole\n"),
+        message(false),
+        message_entry(false),
+        tool_started(),
+        progress("one\n"),
+        tool_finished(),
+        tool_entry(),
+    ];
+    let mut flow = Flow::default();
+    let once = "the whole\n|* sh {}\n  one\n  two\n";
+    assert_eq!(shown(&mut flow, all), once);
+    flow.forget();
+    let again = [message_entry(false), tool_entry()];
+    assert_eq!(shown(&mut flow, again), "", "it had ended before the loss");
+}
+
+#[test]
+fn a_tools_result_is_shown_once_whichever_tells_it_first() {
+    let events = [tool_started(), tool_entry(), tool_finished()];
+    assert_eq!(
+        shown(&mut Flow::default(), events),
+        "* sh {}\n  one\n  two\n"
+    );
+}
+
+#[test]
+fn a_message_that_was_lost_in_the_middle_is_shown_whole() {
+    let mut flow = Flow::default();
+    shown(&mut flow, [message(true), piece_of("the ")]);
+    flow.forget();
+    let rest = shown(&mut flow, [piece_of("hole\n"), message_entry(false)]);
+    assert_eq!(rest, "… joined in the middle of a message\n|the whole\n");
+}
+
+#[test]
+fn a_message_that_was_cut_off_says_so() {
+    let events = [message(true), piece_of("the wh"), message_entry(true)];
+    assert_eq!(shown(&mut Flow::default(), events), "the wh|(cut off)\n");
+}
+
+#[test]
+fn a_tool_that_never_came_back_is_marked_when_the_run_settles() {
+    let mut flow = Flow::default();
+    let started = InvokeEvent::ToolStarted {
+        call: "t1".to_owned(),
+        name: "sh".to_owned(),
+        input_json: BoundedText::new("{}", 100),
+    };
+    let aborted = InvokeEvent::Failed {
+        code: "aborted".to_owned(),
+        details: String::new(),
+        retryable: false,
+        run: None,
+    };
+    flow.invoked(&started);
+    let mark = Piece::Aside("* sh (not finished)\n".to_owned());
+    assert_eq!(flow.invoked(&aborted), [mark]);
+    assert_eq!(flow.invoked(&aborted), [], "once");
+}
+
+#[test]
+fn a_result_that_does_not_follow_its_tools_line_has_one_of_its_own() {
+    let other = event(EventBody::ToolStarted {
+        call: "t2".to_owned(),
+        name: "read".to_owned(),
+        input_json: BoundedText::new("{}", 100),
+    });
+    let events = [tool_started(), other, tool_finished()];
+    assert_eq!(
+        shown(&mut Flow::default(), events),
+        "* sh {}\n* read {}\n* sh\n  one\n  two\n"
+    );
+}
+
+#[test]
+fn a_tool_whose_end_was_missed_is_told_by_its_entry_or_marked() {
+    let mut flow = Flow::default();
+    shown(&mut flow, [tool_started()]);
+    flow.forget();
+    assert_eq!(shown(&mut flow, [tool_entry()]), "  one\n  two\n");
+    let mut flow = Flow::default();
+    shown(&mut flow, [tool_started()]);
+    flow.forget();
+    let mark = Piece::Aside("* sh (not finished)\n".to_owned());
+    assert_eq!(flow.missed_end(run()), [mark]);
+}

@@ -1,0 +1,223 @@
+//! `sessionctl` that comes in the middle, or misses an end: everything is shown once, and whole.
+
+use std::process::Stdio;
+
+use sessionplane::v1;
+use tokio::io::AsyncWriteExt as _;
+use tonic::Status;
+
+use super::cli::{ran, reads_from, sends, sessionctl, told};
+use super::fake::{Fake, Stage, Step, soon};
+use super::wire;
+
+/// A stream whose observer came in the middle of a message and of a tool call.
+fn joined() -> Vec<Step<v1::EventsResponse>> {
+    let mut steps = sends([
+        wire::subscribed(false, false),
+        wire::entries(vec![wire::user_entry(1, "what is here?")]),
+        wire::snapshot(5, true),
+        wire::delta(6, "m-1", "fi"),
+        wire::delta(7, "m-1", "les.\n"),
+        wire::appended(8, wire::assistant_entry(2, "m-1", "Two files.\n")),
+        wire::progress(9, "one\n"),
+        wire::progress(10, "one\ntwo\n"),
+        wire::appended(11, wire::tool_entry(3, "one\ntwo\n")),
+        wire::message_started(12, "m-2"),
+        wire::delta(13, "m-2", "That is all.\n"),
+        wire::appended(14, wire::assistant_entry(4, "m-2", "That is all.\n")),
+        wire::appended(15, wire::user_entry(5, "thanks")),
+    ]);
+    steps.push(Step::Hang);
+    steps
+}
+
+async fn observed(events: Vec<Vec<Step<v1::EventsResponse>>>) -> Fake {
+    let state = v1::GetStateResponse {
+        state: Some(wire::state(true)),
+    };
+    Fake::start(Stage {
+        states: [Ok(state)].into(),
+        events: events.into_iter().map(Ok).collect(),
+        run: Some(wire::interrupted()),
+        ..Stage::default()
+    })
+    .await
+}
+
+/// What a command shows up to a text.
+async fn shows(fake: &Fake, arguments: &[&str], until: &str) -> String {
+    let mut command = sessionctl(fake, arguments);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let shown = reads_from(child.stdout.as_mut().unwrap(), until).await;
+    child.kill().await.unwrap();
+    shown
+}
+
+#[tokio::test]
+async fn attach_shows_what_it_joined_in_the_middle_once_and_whole() {
+    let fake = observed(vec![joined()]).await;
+    let shown = shows(&fake, &["attach", "docs"], "thanks\n").await;
+    insta::assert_snapshot!(shown);
+}
+
+#[tokio::test]
+async fn events_list_entries_with_their_contents_unless_they_were_told_live() {
+    let fake = observed(vec![joined()]).await;
+    let shown = shows(&fake, &["events", "--all", "docs"], "thanks\n").await;
+    insta::assert_snapshot!(shown);
+}
+
+#[tokio::test]
+async fn attach_tells_how_a_run_ended_whose_server_was_started_anew() {
+    let mut before = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+    before.push(Step::Fail(Status::unavailable("gone")));
+    let mut after = sends([wire::subscribed(false, true), wire::snapshot(1, false)]);
+    after.push(Step::Hang);
+    let fake = observed(vec![before, after]).await;
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let shown = reads_from(child.stdout.as_mut().unwrap(), "use tabs").await;
+    let settled = format!(
+        "failed (interrupted: the server stopped): run {}",
+        wire::RUN
+    );
+    assert!(shown.contains(&settled), "{shown}");
+    assert!(
+        shown.contains("steer") && shown.contains("interrupted"),
+        "{shown}"
+    );
+    drop(child.stdin.take());
+    let (code, rest, _) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!(code, 0);
+    assert!(rest.contains("detached"), "nothing is running: {rest}");
+}
+
+#[tokio::test]
+async fn a_run_tells_what_never_reached_the_model() {
+    let fake = observed(Vec::new()).await;
+    let (code, out, _) = ran(&fake, &["run", wire::RUN]).await;
+    assert_eq!(code, 0);
+    let told = format!(
+        "not shown  steer {}-i1, interrupted\n           use tabs\n           not spaces\n",
+        wire::RUN
+    );
+    assert!(out.ends_with(&told), "{out}");
+    let (_, out, _) = ran(&fake, &["--json", "run", wire::RUN]).await;
+    let run: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(run["undelivered"][0]["text"], "use tabs\nnot spaces");
+}
+
+#[tokio::test]
+async fn an_invoke_names_the_input_that_was_not_shown() {
+    let failed = v1::invoke_event::Event::Failed(v1::InvokeFailed {
+        code: "interrupted".to_owned(),
+        details: "the server stopped".to_owned(),
+        retryable: true,
+        run: Some(wire::interrupted()),
+    });
+    let fake = Fake::start(Stage {
+        invokes: [Ok(sends([wire::accepted(false), wire::invoked(failed)]))].into(),
+        ..Stage::default()
+    })
+    .await;
+    let (code, _, err) = ran(&fake, &["invoke", "docs", "hi"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("1 input was not shown\n"), "{err}");
+    let named = format!("not shown: steer {}-i1, interrupted", wire::RUN);
+    assert!(err.contains(&named), "{err}");
+}
+
+/// An answer of which `first ` was told before the stream was lost; the run settled meanwhile, and
+/// its entry holds the end.
+async fn settled_meanwhile(omitted_bytes: u64, kept: &str) -> Fake {
+    let mut first = sends([wire::accepted(false), wire::text("m-1", "first ")]);
+    first.push(Step::Fail(Status::unavailable("a proxy")));
+    let mut entry = wire::assistant_entry(2, "m-1", kept);
+    if let Some(v1::entry::Body::Assistant(assistant)) = &mut entry.body {
+        assistant.omitted_bytes = omitted_bytes;
+    }
+    let page = v1::ListEntriesResponse {
+        entries: vec![entry],
+        ..v1::ListEntriesResponse::default()
+    };
+    let second = sends([wire::accepted(true), wire::completed()]);
+    Fake::start(Stage {
+        invokes: [Ok(first), Ok(second)].into(),
+        pages: [Ok(page)].into(),
+        ..Stage::default()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn c12_an_answer_whose_rest_is_kept_is_shown_whole() {
+    let fake = settled_meanwhile(4, "t second").await;
+    let (code, out, err) = ran(&fake, &["invoke", "docs", "count"]).await;
+    assert_eq!((code, out.as_str()), (0, "first second\n"), "{err}");
+}
+
+#[tokio::test]
+async fn c12_a_hole_in_an_answer_is_marked_and_never_a_success() {
+    let fake = settled_meanwhile(100, "the end").await;
+    let (code, out, err) = ran(&fake, &["invoke", "docs", "count"]).await;
+    assert_eq!(code, 3, "{err}");
+    assert_eq!(out, "first \n[... 94 bytes are not shown ...]\nthe end\n");
+    let id = wire::entry_id(2);
+    let hole = format!("(94 bytes are not shown; the entry {id} keeps the last 7)\n");
+    assert!(err.contains(&hole), "{err}");
+    assert!(err.contains("sessionctl --json entries docs"), "{err}");
+}
+
+#[tokio::test]
+async fn c12_json_tells_a_hole_and_the_rest_before_the_end() {
+    let fake = settled_meanwhile(100, "the end").await;
+    let (code, out, err) = ran(&fake, &["--json", "invoke", "docs", "count"]).await;
+    assert_eq!(code, 3, "{err}");
+    let lines = out.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<serde_json::Value> = lines.collect();
+    let at = |name| lines.iter().position(|line| line.get(name).is_some());
+    let order = ["rejoined", "missed", "missed_text", "completed"].map(at);
+    assert!(order.is_sorted() && order[0].is_some(), "{out}");
+    assert_eq!(
+        lines[order[2].unwrap()]["missed_text"],
+        serde_json::json!({
+            "entry_id": wire::entry_id(2),
+            "message_id": "m-1",
+            "seen_bytes": 6,
+            "missing_bytes": 94,
+            "text": "the end",
+        })
+    );
+}
+
+#[tokio::test]
+async fn attach_in_a_pipe_goes_on_after_a_bad_line_and_fails_at_the_end() {
+    let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+    steps.push(Step::Hang);
+    let fake = observed(vec![steps]).await;
+    fake.stage.lock().unwrap().dispatches = [Ok(wire::dispatch_accepted())].into();
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"\xff\xfe\nuse tabs\n").await.unwrap();
+    drop(stdin);
+    let (code, _, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("not valid UTF-8"), "{err}");
+    fake.look(|stage| assert_eq!(stage.dispatched.len(), 1, "the next line is sent"));
+}
+
+#[tokio::test]
+async fn attach_in_a_pipe_fails_when_a_steer_was_refused() {
+    let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+    steps.push(Step::Hang);
+    let fake = observed(vec![steps]).await;
+    fake.stage.lock().unwrap().dispatches = [Ok(wire::dispatch_rejected())].into();
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"use tabs\n").await.unwrap();
+    drop(stdin);
+    let (code, _, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!(code, 1, "{err}");
+}

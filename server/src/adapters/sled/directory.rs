@@ -1,0 +1,173 @@
+//! The directory of a store: that one process has it, what a start that was cut left in it, and
+//! whether it is still where it was.
+//!
+//! What sled reads in its files must never enter, but for one thing: whether a snapshot is whole.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::open::{OpenError, failed_io};
+
+/// The database in the directory.
+pub(super) const DATABASE: &str = "db";
+const LOCK: &str = "lock";
+const SNAPSHOT: &str = "snap.";
+/// How sled calls a snapshot in the making.
+const UNFINISHED: &str = ".generating";
+/// Before the name of a snapshot that is not used; no name of sled's begins so.
+const ASIDE: &str = "aside.";
+/// How long a directory that is gone may go unnoticed while rounds are written.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// The lock on a directory, for as long as the value lives.
+pub(super) struct Lock(#[expect(dead_code, reason = "held, never read")] File);
+
+/// Creates the directory if there is none, and takes it. sled's own lock comes too late: another
+/// process that is starting may have files in the making.
+pub(super) fn lock(path: &Path) -> Result<Lock, OpenError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| failed_io(path, &error))?;
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path.join(LOCK))
+        .map_err(|error| failed_io(path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Lock(file)),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse {
+            path: path.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(failed_io(path, &error)),
+    }
+}
+
+/// Puts in order what a cut start left, before sled opens. Needs the lock.
+///
+/// sled takes every `snap.*` for a snapshot, the one in the making too, and refuses to open where
+/// the newest is not whole, although its log has everything. Only snapshots that are not whole are
+/// set aside: with a damaged log, going on without a whole one would skip what is damaged in
+/// silence.
+pub(super) fn tidy(path: &Path, _: &Lock) -> io::Result<()> {
+    let database = path.join(DATABASE);
+    match File::open(&database) {
+        // A snapshot that sled now makes must not outlive the log that it stands for.
+        Ok(file) if file.metadata()?.len() > 0 => file.sync_data()?,
+        // sled writes its settings first. Without a database they may be cut, and say nothing.
+        Ok(_) => remove_if_there(&path.join("conf"))?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            remove_if_there(&path.join("conf"))?;
+        }
+        Err(error) => return Err(error),
+    }
+    let mut snapshots = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with(SNAPSHOT)) else {
+            continue;
+        };
+        if name.ends_with(UNFINISHED) {
+            fs::remove_file(path.join(name))?;
+            tracing::info!(file = name, "removed what a start that was cut left behind");
+        } else {
+            snapshots.push(name.to_owned());
+        }
+    }
+    for name in &snapshots {
+        if !is_whole(&fs::read(path.join(name))?) {
+            return set_aside(path, &snapshots);
+        }
+    }
+    Ok(())
+}
+
+fn remove_if_there(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a snapshot is as sled wrote it: the state, 8 bytes of length, 4 bytes of checksum.
+fn is_whole(snapshot: &[u8]) -> bool {
+    snapshot.split_last_chunk().is_some_and(|(rest, sum)| {
+        let state = rest.len().checked_sub(8).map(|end| &rest[..end]);
+        state.is_some_and(|state| {
+            !state.is_empty() && crc32fast::hash(state) == u32::from_le_bytes(*sum)
+        })
+    })
+}
+
+/// All of them: an older one is from before the damaged one, and the log alone has everything.
+fn set_aside(path: &Path, snapshots: &[String]) -> io::Result<()> {
+    for name in snapshots {
+        let aside = format!("{ASIDE}{name}");
+        fs::rename(path.join(name), path.join(&aside))?;
+        tracing::warn!(
+            path = %path.display(),
+            file = name,
+            aside,
+            "a snapshot of the database is damaged; it is set aside, and the log read alone"
+        );
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how often the disk is looked at, which no stored time depends on"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Watches that the database is still the file that its path names.
+pub(super) struct Place {
+    database: PathBuf,
+    /// Device and inode.
+    opened: (u64, u64),
+    checked: Instant,
+    _lock: Lock,
+}
+
+impl Place {
+    /// `file` is the opened database.
+    pub(super) fn of(path: &Path, file: &File, lock: Lock) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self {
+            database: std::path::absolute(path)?.join(DATABASE),
+            opened: (metadata.dev(), metadata.ino()),
+            checked: now(),
+            _lock: lock,
+        })
+    }
+
+    /// Fails once the directory was removed or replaced: what is written then is lost. Looks at
+    /// the disk once a second, or at once when asked.
+    pub(super) fn check(&mut self, at_once: bool) -> Result<(), String> {
+        if !at_once && self.checked.elapsed() < CHECK_EVERY {
+            return Ok(());
+        }
+        let found = fs::metadata(&self.database).map(|found| (found.dev(), found.ino()));
+        match found {
+            Ok(found) if found == self.opened => {
+                self.checked = now();
+                Ok(())
+            }
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(format!("look at {}: {error}", self.database.display()))
+            }
+            _ => Err(format!(
+                "the data directory was removed or replaced while it was in use: {} is no longer \
+                 the opened database",
+                self.database.display()
+            )),
+        }
+    }
+}
