@@ -134,7 +134,7 @@ pub(crate) async fn c12_a_joiner_is_told_how_much_it_missed(worlds: &dyn Worlds)
     let ask = || Ask::new("say-words 500\nwait-steer").id("one");
     let run = desk.invoke(ask()).await;
     desk.reach(Position {
-        seq: run.position.seq + 503,
+        seq: run.position.seq + 507,
         ..run.position
     })
     .await;
