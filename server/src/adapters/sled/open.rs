@@ -4,6 +4,7 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::sled::{Config, Db};
 
@@ -114,10 +115,12 @@ pub(super) struct Opened {
 /// Opens, checks, counts the boot and syncs that.
 pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenError> {
     let io = |error: std::io::Error| failed_io(path, &error);
-    let lock = lock(path)?;
+    let lock = patiently(|| lock(path))?;
     tidy(path, &lock).map_err(io)?;
-    let db = guarded(path, || {
-        start(path, options.cache_bytes).map_err(|error| sled_said(path, &error))
+    let db = patiently(|| {
+        guarded(path, || {
+            start(path, options.cache_bytes).map_err(|error| sled_said(path, &error))
+        })
     })?;
     let counters = Arc::new(Counters::default());
     let inflight = Arc::new(InFlight::default());
@@ -153,6 +156,22 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
         meta,
         counters,
     })
+}
+
+/// How often, and how long apart, a directory that is in use is tried again: a second in all.
+const LOCK_ATTEMPTS: usize = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// Waits a moment for a holder that is just leaving: a lock lives until the last copy of its
+/// descriptor is closed, and a child that another thread is starting has one until it runs.
+fn patiently<T>(mut attempt: impl FnMut() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    for _ in 0..LOCK_ATTEMPTS {
+        match attempt() {
+            Err(OpenError::InUse { .. }) => std::thread::sleep(LOCK_PAUSE),
+            decided => return decided,
+        }
+    }
+    attempt()
 }
 
 fn start(path: &Path, cache_bytes: u64) -> ::sled::Result<Db> {
@@ -243,7 +262,8 @@ mod tests {
     }
 
     fn overwrite(path: &Path, change: impl FnOnce(&Db)) {
-        let db = start(path, 1 << 20).unwrap();
+        let opened = || start(path, 1 << 20).map_err(|error| sled_said(path, &error));
+        let db = patiently(opened).unwrap();
         change(&db);
         db.flush().unwrap();
     }
