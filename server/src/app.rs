@@ -21,6 +21,7 @@ mod observe;
 mod observer;
 pub mod recovery;
 pub mod residents;
+mod ring_budget;
 mod session_effects;
 pub mod session_mail;
 pub mod session_task;

@@ -4,7 +4,6 @@
 //! that is older than an event it has seen. A publisher never waits for an observer.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope};
@@ -18,6 +17,7 @@ use tokio::sync::watch;
 
 use super::config::AppConfig;
 use super::observation::Published;
+use super::ring_budget::Budget;
 
 /// One session's channel.
 pub struct Channel {
@@ -285,38 +285,6 @@ impl Drop for Channel {
     }
 }
 
-/// What all rings together keep alive.
-pub(crate) struct Budget {
-    limit: usize,
-    used: AtomicUsize,
-}
-
-impl Budget {
-    fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self {
-            limit,
-            used: AtomicUsize::new(0),
-        })
-    }
-
-    fn add(&self, bytes: usize) {
-        self.used.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    fn free(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// What one ring may keep now, of what it may keep while there is room.
-    fn allows(&self, own: usize) -> usize {
-        if self.used.load(Ordering::Relaxed) > self.limit {
-            own / 16
-        } else {
-            own
-        }
-    }
-}
-
 /// Roughly the bytes that an event keeps alive: itself, and its encoding once a face asks for it.
 fn size(event: &Event) -> usize {
     const BASE: usize = 512;
@@ -441,6 +409,8 @@ impl Channels {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use sessionplane_core::domain::ids::AgentName;
     use sessionplane_core::domain::time::Timestamp;
 
