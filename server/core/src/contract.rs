@@ -4,20 +4,26 @@
 //! Methods carry meaning only. A handle is obtained per caller; request id and deadline ride in
 //! [`CallOptions`]; a place in the stream is an opaque [`Position`].
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_core::Stream;
 
+use crate::domain::artifact::ArtifactRef;
 use crate::domain::capabilities::Capabilities;
 use crate::domain::command::{Command, CommandKind, DispatchAnswer};
 use crate::domain::entry::Entry;
 use crate::domain::error::CallError;
-use crate::domain::event::{EventEnvelope, OutputChannel};
-use crate::domain::ids::{AgentName, EntryId, RequestId, RunId, SessionId, SessionRef};
+use crate::domain::event::{EventBody, EventEnvelope, OutputChannel};
+use crate::domain::ids::{
+    AgentName, EntryId, InteractionId, RequestId, RunId, SessionId, SessionRef,
+};
+use crate::domain::interaction::{Interaction, Resolution};
 use crate::domain::position::Position;
 use crate::domain::run::RunRecord;
+use crate::domain::settings::ModelPolicy;
 use crate::domain::text::BoundedText;
 use crate::domain::view::SessionView;
 
@@ -51,10 +57,21 @@ pub struct InvokeRequest {
     pub prompt: String,
     /// The agent, read only when the session is created.
     pub agent: Option<AgentName>,
+    /// The session that a new one branches off, read only when the session is created.
+    pub parent: Option<Parent>,
     /// Refuse a session that does not exist.
     pub must_exist: bool,
     /// What becomes of the run when its callers are gone.
     pub on_disconnect: OnDisconnect,
+}
+
+/// Where a new session's conversation branches off another's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Parent {
+    /// The other session. It must exist, and the caller must be allowed to observe it.
+    pub session: SessionRef,
+    /// The last entry of it that counts as the new session's past; its leaf if none is named.
+    pub entry: Option<EntryId>,
 }
 
 /// What an invoke streams: a projection of the session's events.
@@ -102,6 +119,20 @@ pub enum InvokeEvent {
         failed: bool,
         /// What it gave back: its tail.
         output: BoundedText,
+        /// The whole of it, where it is more than an event carries.
+        artifact: Option<ArtifactRef>,
+    },
+    /// The run is suspended on a question. Answer it with [`Command::Respond`].
+    InteractionRequested {
+        /// The question.
+        interaction: Box<Interaction>,
+    },
+    /// A question is answered, or needs no answer any more.
+    InteractionResolved {
+        /// The question.
+        id: InteractionId,
+        /// How it ended.
+        resolution: Box<Resolution>,
     },
     /// The engine waits before it calls the model again.
     Retrying {
@@ -140,6 +171,26 @@ impl InvokeEvent {
     }
 }
 
+/// A page request over a session's runs, newest first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListRunsRequest {
+    /// The session.
+    pub session: SessionRef,
+    /// Go on after this run: the last one of the page before.
+    pub before: Option<RunId>,
+    /// Most runs in the page; 0 for the default of 50; at most 500.
+    pub page_size: u32,
+}
+
+/// A page of runs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunPage {
+    /// The runs, newest first.
+    pub runs: Vec<RunRecord>,
+    /// There are older ones: the last of `runs` is the next page's `before`.
+    pub has_more: bool,
+}
+
 /// The data plane.
 #[async_trait]
 pub trait Agent: Send + Sync {
@@ -149,6 +200,17 @@ pub trait Agent: Send + Sync {
         request: InvokeRequest,
         options: CallOptions,
     ) -> Result<ResultStream<InvokeEvent>, CallError>;
+    /// A page of a session's runs, newest first.
+    async fn list_runs(
+        &self,
+        request: ListRunsRequest,
+        options: CallOptions,
+    ) -> Result<RunPage, CallError>;
+
+    /// A run's durable record once it has settled. With a deadline that passes first, the error is
+    /// [`crate::domain::error::Reason::DeadlineExceeded`], and the run goes on.
+    async fn wait_run(&self, run: RunId, options: CallOptions) -> Result<RunRecord, CallError>;
+
     /// A run's durable record.
     async fn get_run(&self, run: RunId, options: CallOptions) -> Result<RunRecord, CallError>;
 }
@@ -169,11 +231,33 @@ pub struct CapabilityReport {
     pub capabilities: Capabilities,
     /// The commands that will not be refused for lack of a capability.
     pub commands: Vec<CommandKind>,
+    /// The models that may be chosen, and what is used unless one is.
+    pub models: ModelPolicy,
     /// How long a request id stays bound after its run settled, at least.
     pub binding_retention: Duration,
 }
 
-/// A command on a session's active run.
+/// A name that a composer may offer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OfferedCommand {
+    /// Its name, without a slash.
+    pub name: String,
+    /// What it does, in one line.
+    pub description: String,
+    /// Where it goes.
+    pub target: CommandTarget,
+}
+
+/// Where an offered command goes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CommandTarget {
+    /// It is a command of `Dispatch`.
+    Dispatch(CommandKind),
+    /// It is text of a prompt that the engine gives a meaning to.
+    Prompt,
+}
+
+/// A command on a session: on its active run, or on what it is between runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DispatchRequest {
     /// The session.
@@ -226,6 +310,41 @@ pub struct EventsRequest {
     pub resume: Option<Position>,
     /// The last entry that the reader has; entries after it are sent before the snapshot.
     pub entries_since: Option<String>,
+    /// What live events are wanted. The same for the resumed part.
+    pub filter: EventFilter,
+}
+
+/// What live events an observer wants. Under a filter `seq` may jump; a jump is no loss.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EventFilter {
+    /// The types wanted, by name; empty: all. Unknown names match nothing and are no error, since
+    /// a newer client may know more types.
+    pub types: BTreeSet<String>,
+    /// Leave thinking out.
+    pub no_thinking: bool,
+}
+
+impl EventFilter {
+    /// Whether nothing is left out.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.types.is_empty() && !self.no_thinking
+    }
+
+    /// Whether an event is wanted. What ends a stream always is.
+    #[must_use]
+    pub fn admits(&self, event: &EventBody) -> bool {
+        let thinking = matches!(
+            event,
+            EventBody::MessageDelta {
+                channel: OutputChannel::Thinking,
+                ..
+            }
+        );
+        let last = matches!(event, EventBody::ServingError { .. });
+        let typed = self.types.is_empty() || self.types.contains(event.event_type());
+        last || (typed && !(thinking && self.no_thinking))
+    }
 }
 
 /// What an observer receives.
@@ -276,6 +395,13 @@ pub trait SessionControl: Send + Sync {
         target: CapabilityTarget,
         options: CallOptions,
     ) -> Result<CapabilityReport, CallError>;
+    /// The names that a composer may offer.
+    async fn list_commands(
+        &self,
+        target: CapabilityTarget,
+        options: CallOptions,
+    ) -> Result<Vec<OfferedCommand>, CallError>;
+
     /// The state, at or after `min_position` if one is given.
     async fn get_state(
         &self,

@@ -3,16 +3,19 @@
 //! Nothing here performs I/O, reads a clock or knows a wire or storage format.
 
 pub mod access;
+pub mod artifact;
 pub mod audit;
 pub mod binding;
 pub mod capabilities;
 pub mod command;
 pub mod commit;
+pub mod compaction;
 pub mod entry;
 pub mod error;
 pub mod event;
 pub mod ids;
 pub mod input;
+pub mod interaction;
 pub mod invariants;
 pub mod lease;
 pub mod lifecycle;
@@ -21,6 +24,7 @@ pub mod position;
 pub mod provenance;
 pub mod run;
 pub mod session;
+pub mod settings;
 pub mod text;
 pub mod time;
 pub mod usage;

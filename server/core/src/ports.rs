@@ -1,6 +1,7 @@
 //! What the core needs from outside: few, small traits. Each is also a conformance suite that
 //! every adapter must pass.
 
+pub mod artifact_store;
 pub mod authenticator;
 pub mod authorizer;
 pub mod clock;

@@ -48,8 +48,18 @@ pub enum Action {
     Steer,
     /// Queue a follow-up in a run.
     FollowUp,
-    /// Abort a run.
+    /// Abort a run or a compaction.
     Abort,
+    /// Compact a session's transcript.
+    Compact,
+    /// Choose a session's model.
+    SetModel,
+    /// Choose a session's thinking level.
+    SetThinking,
+    /// Move a session's leaf.
+    Navigate,
+    /// Answer a run's question.
+    Respond,
 }
 
 impl Action {
@@ -64,6 +74,11 @@ impl Action {
             Self::Steer => "Steer",
             Self::FollowUp => "FollowUp",
             Self::Abort => "Abort",
+            Self::Compact => "Compact",
+            Self::SetModel => "SetModel",
+            Self::SetThinking => "SetThinking",
+            Self::Navigate => "Navigate",
+            Self::Respond => "Respond",
         }
     }
 }

@@ -29,6 +29,10 @@ pub enum AuditAction {
     EngineOutput,
     /// The callers of a run that asked for it are gone: it is being aborted.
     Disconnect,
+    /// A question's deadline passed.
+    Expire,
+    /// A compaction ended.
+    Compacted,
     /// The run settled.
     Settle,
     /// A run that a crash cut was settled at the next start.
@@ -43,6 +47,8 @@ impl AuditAction {
             Self::Call(action) => action.as_str(),
             Self::EngineOutput => "EngineOutput",
             Self::Disconnect => "Disconnect",
+            Self::Expire => "Expire",
+            Self::Compacted => "Compacted",
             Self::Settle => "Settle",
             Self::Recover => "Recover",
         }

@@ -44,19 +44,20 @@ pub enum BoundAnswer {
     Run(RunId),
     /// A dispatch that reached this run, and the input it queued, if it queued one.
     Dispatched {
-        /// The run that was reached.
-        run: RunId,
+        /// The run that was reached; none for a command outside of a run.
+        run: Option<RunId>,
         /// The input that was queued.
         input: Option<InputId>,
     },
 }
 
 impl BoundAnswer {
-    /// The run that keeps the binding alive.
+    /// The run that keeps the binding alive, if one does.
     #[must_use]
-    pub fn run(&self) -> RunId {
+    pub fn run(&self) -> Option<RunId> {
         match self {
-            Self::Run(run) | Self::Dispatched { run, .. } => *run,
+            Self::Run(run) => Some(*run),
+            Self::Dispatched { run, .. } => *run,
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::ids::{EntryId, InputId, RunId};
+use super::ids::{EntryId, InputId, InteractionId, RunId};
 use super::input::{DiscardCause, InputFate};
+use super::interaction::InteractionAnswer;
 
 /// A command that modulates a run. There is no `prompt`: only an invoke starts one.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,8 +19,35 @@ pub enum Command {
         /// The text, 1 byte to 1 MiB.
         text: Arc<str>,
     },
-    /// Stops the run.
+    /// Stops the run, or a compaction.
     Abort,
+    /// Has the engine replace the earlier part of its transcript by a summary.
+    Compact {
+        /// What the summary should keep, at most 16 KiB.
+        instructions: Option<Arc<str>>,
+    },
+    /// Chooses the model of the runs to come.
+    SetModel {
+        /// One of the agent's allowed models; none goes back to the agent's default.
+        model: Option<String>,
+    },
+    /// Chooses the thinking level of the runs to come.
+    SetThinking {
+        /// One of the state's available levels; none goes back to the default.
+        level: Option<String>,
+    },
+    /// Moves the leaf: the next run goes on from there.
+    Navigate {
+        /// Any entry of the session.
+        entry: EntryId,
+    },
+    /// Answers a question that the run is suspended on.
+    Respond {
+        /// The question.
+        interaction: InteractionId,
+        /// The answer, of the shape that the question takes.
+        answer: InteractionAnswer,
+    },
 }
 
 /// The verb of a command, without its payload.
@@ -31,6 +59,16 @@ pub enum CommandKind {
     FollowUp,
     /// See [`Command::Abort`].
     Abort,
+    /// See [`Command::Compact`].
+    Compact,
+    /// See [`Command::SetModel`].
+    SetModel,
+    /// See [`Command::SetThinking`].
+    SetThinking,
+    /// See [`Command::Navigate`].
+    Navigate,
+    /// See [`Command::Respond`].
+    Respond,
 }
 
 impl CommandKind {
@@ -41,10 +79,32 @@ impl CommandKind {
             Self::Steer => "steer",
             Self::FollowUp => "follow_up",
             Self::Abort => "abort",
+            Self::Compact => "compact",
+            Self::SetModel => "set_model",
+            Self::SetThinking => "set_thinking",
+            Self::Navigate => "navigate",
+            Self::Respond => "respond",
+        }
+    }
+    /// Whether it changes the session outside of a run, under a lease of its own.
+    #[must_use]
+    pub fn is_boundary(self) -> bool {
+        match self {
+            Self::Compact | Self::SetModel | Self::SetThinking | Self::Navigate => true,
+            Self::Steer | Self::FollowUp | Self::Abort | Self::Respond => false,
         }
     }
     /// Every verb there is.
-    pub const ALL: [Self; 3] = [Self::Steer, Self::FollowUp, Self::Abort];
+    pub const ALL: [Self; 8] = [
+        Self::Steer,
+        Self::FollowUp,
+        Self::Abort,
+        Self::Compact,
+        Self::SetModel,
+        Self::SetThinking,
+        Self::Navigate,
+        Self::Respond,
+    ];
 }
 
 impl Command {
@@ -55,6 +115,11 @@ impl Command {
             Self::Steer { .. } => CommandKind::Steer,
             Self::FollowUp { .. } => CommandKind::FollowUp,
             Self::Abort => CommandKind::Abort,
+            Self::Compact { .. } => CommandKind::Compact,
+            Self::SetModel { .. } => CommandKind::SetModel,
+            Self::SetThinking { .. } => CommandKind::SetThinking,
+            Self::Navigate { .. } => CommandKind::Navigate,
+            Self::Respond { .. } => CommandKind::Respond,
         }
     }
 }
@@ -127,8 +192,8 @@ impl Rejection {
 /// A typed yes: admitted or applied, never that the run succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Acceptance {
-    /// The run that was reached.
-    pub run: RunId,
+    /// The run that was reached; none for a command outside of a run.
+    pub run: Option<RunId>,
     /// The input that was queued, for the verbs that queue one.
     pub input: Option<AcceptedInput>,
 }

@@ -3,9 +3,10 @@
 use super::audit::AuditRecord;
 use super::binding::Binding;
 use super::entry::Entry;
-use super::ids::{RunId, SessionId};
+use super::ids::SessionId;
 use super::input::InputRecord;
-use super::lease::LeaseClause;
+use super::interaction::Interaction;
+use super::lease::{Holder, LeaseClause};
 use super::run::RunRecord;
 use super::session::{SessionHead, SessionRecord};
 
@@ -20,8 +21,8 @@ pub struct Commit {
     pub session: SessionId,
     /// How the writer proves its right.
     pub lease: LeaseClause,
-    /// The run that the lease is held for: the index of running sessions names it.
-    pub run: RunId,
+    /// What the lease is held for: the index of running sessions names it.
+    pub holder: Holder,
     /// Entries that the stored head must have.
     pub expected_entries: u64,
     /// Audit records that the stored head must have.
@@ -36,6 +37,8 @@ pub struct Commit {
     pub runs: Vec<RunRecord>,
     /// Input records to write or overwrite.
     pub inputs: Vec<InputRecord>,
+    /// Interaction records to write or overwrite.
+    pub interactions: Vec<Interaction>,
     /// Bindings to add. Refused when one of the keys is bound already.
     pub bindings: Vec<Binding>,
     /// Audit records to append, numbered on from `expected_audits`.

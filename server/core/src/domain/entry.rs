@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use super::ids::{EntryId, InputId, RunId};
+use super::artifact::ArtifactRef;
+use super::compaction::CompactionTrigger;
+use super::ids::{EntryId, EntrySeq, InputId, RunId};
 use super::limits::MAX_EVENT_TEXT_BYTES;
 use super::provenance::Origin;
+use super::settings::SettingsOverride;
 use super::text::BoundedText;
 use super::time::Timestamp;
 use super::usage::Usage;
@@ -16,12 +19,45 @@ pub struct Entry {
     pub id: EntryId,
     /// The entry it follows in the tree.
     pub parent: Option<EntryId>,
-    /// The run that wrote it.
-    pub run: RunId,
+    /// The run that wrote it; none for what is written outside of runs.
+    pub run: Option<RunId>,
     /// When it was decided.
     pub at: Timestamp,
+    /// What holds at this entry, itself included.
+    pub path: PathMarks,
     /// What it says.
     pub body: EntryBody,
+}
+
+/// The newest entries of two kinds on the way from an entry to the root, itself included: with
+/// them a leaf can be moved anywhere without walking there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PathMarks {
+    /// The newest `settings` entry.
+    pub settings: Option<EntrySeq>,
+    /// The newest `compaction` entry.
+    pub compaction: Option<EntrySeq>,
+}
+
+impl PathMarks {
+    /// The marks of an entry that follows one with these.
+    #[must_use]
+    pub fn then(self, seq: EntrySeq, body: &EntryBody) -> Self {
+        match body {
+            EntryBody::Settings { .. } => Self {
+                settings: Some(seq),
+                ..self
+            },
+            EntryBody::Compaction { .. } => Self {
+                compaction: Some(seq),
+                ..self
+            },
+            EntryBody::User { .. }
+            | EntryBody::Assistant { .. }
+            | EntryBody::Tool { .. }
+            | EntryBody::Notice { .. } => self,
+        }
+    }
 }
 
 /// What an entry says.
@@ -65,6 +101,28 @@ pub enum EntryBody {
         output: BoundedText,
         /// It reported a failure.
         failed: bool,
+        /// The whole of what it gave back, where that is more than an event carries.
+        artifact: Option<ArtifactRef>,
+    },
+    /// Model and level chosen from here on.
+    Settings {
+        /// What is chosen by now.
+        chosen: SettingsOverride,
+    },
+    /// The engine's transcript was compacted: the model reads the summary in place of what came
+    /// before the first entry that was kept.
+    Compaction {
+        /// The summary.
+        summary: BoundedText,
+        /// The first entry of the path that is still read as it is; without one, none before this
+        /// entry is.
+        first_kept: Option<EntryId>,
+        /// The context's size before, in tokens, where the engine says.
+        tokens_before: Option<u64>,
+        /// The context's size after, in tokens, where the engine says.
+        tokens_after: Option<u64>,
+        /// Why.
+        trigger: CompactionTrigger,
     },
     /// A note of the control plane itself, for example that a crash cut the run.
     Notice {
@@ -84,6 +142,8 @@ impl EntryBody {
             Self::User { .. } => "user",
             Self::Assistant { .. } => "assistant",
             Self::Tool { .. } => "tool",
+            Self::Settings { .. } => "settings",
+            Self::Compaction { .. } => "compaction",
             Self::Notice { .. } => "notice",
         }
     }
@@ -100,6 +160,11 @@ impl Entry {
             EntryBody::Tool {
                 input_json, output, ..
             } => input_json.text.len() + output.text.len(),
+            EntryBody::Settings { chosen } => {
+                chosen.model.as_ref().map_or(0, String::len)
+                    + chosen.thinking_level.as_ref().map_or(0, String::len)
+            }
+            EntryBody::Compaction { summary, .. } => summary.text.len(),
             EntryBody::Notice { code, text } => code.len() + text.len(),
         };
         256 + texts
@@ -145,12 +210,27 @@ impl Entry {
                 input_json,
                 output,
                 failed,
+                artifact,
             } => EntryBody::Tool {
                 call_id: call_id.clone(),
                 name: name.clone(),
                 input_json: input_json.narrowed(max),
                 output: output.narrowed(max),
                 failed: *failed,
+                artifact: artifact.clone(),
+            },
+            EntryBody::Compaction {
+                summary,
+                first_kept,
+                tokens_before,
+                tokens_after,
+                trigger,
+            } => EntryBody::Compaction {
+                summary: summary.narrowed(max),
+                first_kept: *first_kept,
+                tokens_before: *tokens_before,
+                tokens_after: *tokens_after,
+                trigger: *trigger,
             },
             same => same.clone(),
         };

@@ -6,12 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::artifact::ArtifactRef;
+use super::compaction::{CompactionOutcome, CompactionTrigger};
 use super::entry::Entry;
-use super::ids::{AgentName, EntryId, InputId, RunId, SessionId};
+use super::ids::{AgentName, EntryId, InputId, InteractionId, RunId, SessionId};
 use super::input::{DiscardCause, InputKind, InputRecord};
+use super::interaction::{Interaction, Resolution};
 use super::limits::MAX_PREVIEW_BYTES;
 use super::provenance::Origin;
 use super::run::{RunRecord, RunSettings};
+use super::settings::{Resolved, SettingsOverride};
 use super::text::{BoundedText, head};
 use super::time::Timestamp;
 use super::usage::Usage;
@@ -164,6 +168,8 @@ pub enum EventBody {
         failed: bool,
         /// What it gave back: its tail.
         output: BoundedText,
+        /// The whole of it, where it is more than an event carries.
+        artifact: Option<ArtifactRef>,
     },
     /// The run's queue changed.
     QueueChanged {
@@ -186,6 +192,16 @@ pub enum EventBody {
         /// Why.
         cause: DiscardCause,
     },
+    /// The engine compacts its transcript.
+    CompactionStarted {
+        /// Why.
+        trigger: CompactionTrigger,
+    },
+    /// A compaction ended.
+    CompactionFinished {
+        /// How.
+        outcome: CompactionOutcome,
+    },
     /// The engine waits before it calls the model again.
     RetryScheduled {
         /// The attempt to come, from 1.
@@ -196,6 +212,27 @@ pub enum EventBody {
         delay: Duration,
         /// What went wrong.
         reason: String,
+    },
+    /// The leaf or the settings are others than before, by a command.
+    StateChanged {
+        /// The entry that the next run goes on from.
+        leaf: Option<EntryId>,
+        /// What people chose.
+        chosen: SettingsOverride,
+        /// What that comes to.
+        resolved: Resolved,
+    },
+    /// The run is suspended on a question.
+    InteractionRequested {
+        /// The question.
+        interaction: Box<Interaction>,
+    },
+    /// A question is answered, or needs no answer any more.
+    InteractionResolved {
+        /// The question.
+        id: InteractionId,
+        /// How it ended.
+        resolution: Box<Resolution>,
     },
     /// An entry is durable.
     EntryAppended {
@@ -217,6 +254,32 @@ pub enum EventBody {
     },
 }
 
+/// Every type an event of this version can have, in the order of the contract's vocabulary.
+pub const EVENT_TYPES: [&str; 22] = [
+    "run_started",
+    "run_settled",
+    "turn_started",
+    "turn_finished",
+    "message_started",
+    "message_delta",
+    "message_finished",
+    "tool_started",
+    "tool_progress",
+    "tool_finished",
+    "queue_changed",
+    "input_delivered",
+    "input_discarded",
+    "compaction_started",
+    "compaction_finished",
+    "retry_scheduled",
+    "state_changed",
+    "interaction_requested",
+    "interaction_resolved",
+    "entry_appended",
+    "usage_updated",
+    "serving_error",
+];
+
 impl EventBody {
     /// The event's type as it stands beside the typed payload.
     #[must_use]
@@ -235,7 +298,12 @@ impl EventBody {
             Self::QueueChanged { .. } => "queue_changed",
             Self::InputDelivered { .. } => "input_delivered",
             Self::InputDiscarded { .. } => "input_discarded",
+            Self::CompactionStarted { .. } => "compaction_started",
+            Self::CompactionFinished { .. } => "compaction_finished",
             Self::RetryScheduled { .. } => "retry_scheduled",
+            Self::StateChanged { .. } => "state_changed",
+            Self::InteractionRequested { .. } => "interaction_requested",
+            Self::InteractionResolved { .. } => "interaction_resolved",
             Self::EntryAppended { .. } => "entry_appended",
             Self::UsageUpdated { .. } => "usage_updated",
             Self::ServingError { .. } => "serving_error",

@@ -79,6 +79,11 @@ ulid_id!(
     RunId,
     "run id"
 );
+ulid_id!(
+    /// A stored content's id. Says nothing of where it lies.
+    ArtifactId,
+    "artifact id"
+);
 
 fn parse_ulid(text: &str) -> Option<Ulid> {
     // The crate accepts the overflowing first characters 8-Z; an id that is not what it prints is
@@ -153,6 +158,40 @@ impl FromStr for InputId {
             problem: "is not of the form <run>-i<number>",
         };
         let (run, ordinal) = text.rsplit_once("-i").ok_or_else(|| err.clone())?;
+        let run = run.parse().map_err(|_| err.clone())?;
+        let ordinal = parse_ordinal(ordinal)
+            .and_then(|n| u32::try_from(n).ok())
+            .ok_or(err)?;
+        Ok(Self { run, ordinal })
+    }
+}
+
+/// An interaction's id: the run that asks and its number within it.
+///
+/// Text form: `<run ULID>-q<ordinal>`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct InteractionId {
+    /// The run that asks.
+    pub run: RunId,
+    /// The question's number within its run, from 1.
+    pub ordinal: u32,
+}
+
+impl fmt::Display for InteractionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-q{}", self.run, self.ordinal)
+    }
+}
+
+impl FromStr for InteractionId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let err = IdError {
+            what: "interaction id",
+            problem: "is not of the form <run>-q<number>",
+        };
+        let (run, ordinal) = text.rsplit_once("-q").ok_or_else(|| err.clone())?;
         let run = run.parse().map_err(|_| err.clone())?;
         let ordinal = parse_ordinal(ordinal)
             .and_then(|n| u32::try_from(n).ok())

@@ -12,12 +12,15 @@
 mod abort;
 mod admit;
 mod attach;
+mod boundary;
 mod committed;
+mod compaction;
 mod conflate;
 mod dispatch;
 mod effect;
 mod engine_output;
 mod input;
+mod interaction;
 mod pump;
 mod recover;
 mod round;
@@ -27,11 +30,12 @@ mod turn;
 
 pub use effect::{Answer, Effect, Step};
 pub use input::{
-    CallFacts, DetachCause, DispatchFacts, Input, InvokeFacts, ReplyId, RunTag, StreamId, Timer,
+    AgentFacts, CallFacts, DetachCause, DispatchFacts, EngineTag, Input, InvokeFacts,
+    NavigationTarget, ReplyId, StreamId, Timer,
 };
-pub use recover::{CutRun, interrupt};
+pub use recover::{CutRun, give_up_boundary, interrupt};
 pub use round::Round;
-pub use state::{ActiveRun, EngineStatus, Phase, QueuedInput, Session};
+pub use state::{ActiveCompaction, ActiveRun, EngineStatus, Phase, QueuedInput, Session};
 
 use super::time::Timestamp;
 use turn::Turn;
@@ -61,7 +65,11 @@ pub fn step(session: &mut Session, input: Input, now: Timestamp) -> Step {
             engine_output::opened(&mut turn, tag, revalidation);
         }
         Input::EngineGone { tag, reason } => engine_output::gone(&mut turn, tag, &reason),
-        Input::Engine { tag, event } => engine_output::event(&mut turn, tag, event),
+        Input::Engine {
+            tag,
+            event,
+            artifact,
+        } => engine_output::event(&mut turn, tag, event, artifact),
         Input::Timer { tag, timer } => attach::timer(&mut turn, tag, timer),
         Input::Committed { round, unread } => committed::committed(&mut turn, round, unread),
     }

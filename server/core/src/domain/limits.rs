@@ -18,6 +18,20 @@ pub const MAX_PREVIEW_BYTES: usize = 256;
 pub const MAX_LABEL_BYTES: usize = 256;
 /// Longest human-readable detail text (failure details, retry reason), in bytes.
 pub const MAX_DETAIL_BYTES: usize = 4096;
+/// Most questions that a run may have open at once.
+pub const MAX_OPEN_INTERACTIONS: usize = 16;
+/// Interactions of a run that state lists at most: all open ones, and the newest resolved ones.
+pub const MAX_LISTED_INTERACTIONS: usize = 32;
+/// Most choices of one question, or of one field of a form.
+pub const MAX_CHOICES: usize = 64;
+/// Most fields of one form.
+pub const MAX_FIELDS: usize = 32;
+/// All texts of one question together, in bytes, so that it stays an event.
+pub const MAX_QUESTION_BYTES: usize = 24 * 1024;
+/// All texts of one answer to an interaction together, in bytes, so that it stays an event.
+pub const MAX_ANSWER_BYTES: usize = 16 * 1024;
+/// Longest instructions of a compaction, in bytes.
+pub const MAX_INSTRUCTIONS_BYTES: usize = 16 * 1024;
 /// Most messages, and most tools, that an engine may have open at once in one run.
 pub const MAX_OPEN_PER_RUN: usize = 64;
 /// Undelivered inputs that `run_settled` names at most, so that it stays an event; each was told by

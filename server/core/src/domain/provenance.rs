@@ -27,6 +27,10 @@ pub enum Channel {
     Steer,
     /// A follow-up.
     FollowUp,
+    /// `SessionControl.Dispatch` with `respond`.
+    Respond,
+    /// `SessionControl.Dispatch` with a command that carries no text for the model.
+    Control,
 }
 
 /// A SHA-256 digest.

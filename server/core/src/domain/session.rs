@@ -1,8 +1,10 @@
 //! A session's durable rows: who it is (written once) and where it stands (written each commit).
 
+use super::entry::PathMarks;
 use super::ids::{AgentName, EntryId, ExternalKey, RunId, SessionId, SessionName, TenantId};
 use super::lease::LeaseToken;
 use super::run::{RunOutcome, RunRecord, Settlement};
+use super::settings::SettingsOverride;
 use super::time::Timestamp;
 use super::usage::Usage;
 
@@ -21,6 +23,17 @@ pub struct SessionRecord {
     pub agent: AgentName,
     /// When it was created.
     pub created_at: Timestamp,
+    /// Where its conversation branched off another session's, if it did.
+    pub lineage: Option<Lineage>,
+}
+
+/// The place in another session's conversation that a session goes on from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lineage {
+    /// The other session.
+    pub parent: SessionId,
+    /// The last entry of it that counts as this session's past; none if it had no entry.
+    pub entry: Option<EntryId>,
 }
 
 impl SessionRecord {
@@ -88,6 +101,27 @@ pub struct SessionHead {
     pub last_run: Option<LastRun>,
     /// What all settled runs used.
     pub usage: Usage,
+    /// What holds at the leaf.
+    pub path: PathMarks,
+    /// What is chosen at the leaf: what the entry that `path.settings` names says.
+    pub chosen: SettingsOverride,
+}
+
+impl SessionHead {
+    /// The head of a session that nothing was ever written to.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            token: LeaseToken(0),
+            entries: 0,
+            leaf: None,
+            audits: 0,
+            last_run: None,
+            usage: Usage::default(),
+            path: PathMarks::default(),
+            chosen: SettingsOverride::default(),
+        }
+    }
 }
 
 /// A session as the store holds it.

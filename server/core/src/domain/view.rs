@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 
 use super::event::{Event, EventBody, PendingInput, QueueChange};
-use super::ids::{EntryId, InputId, RunId};
-use super::run::RunSettings;
+use super::ids::{EntryId, InputId, InteractionId, RunId};
+use super::interaction::Interaction;
+use super::limits::MAX_LISTED_INTERACTIONS;
 use super::session::{LastRun, SessionHead, SessionIdentity, StoredSession};
+use super::settings::{ModelPolicy, Resolved, SettingsOverride};
 use super::usage::Usage;
 
 /// Whether something holds the session.
@@ -19,6 +21,8 @@ pub enum Status {
     Idle,
     /// A run is active, from `run_started` to `run_settled`.
     Running,
+    /// The transcript is being compacted outside of a run.
+    Compacting,
 }
 
 impl Status {
@@ -28,6 +32,7 @@ impl Status {
         match self {
             Self::Idle => "idle",
             Self::Running => "running",
+            Self::Compacting => "compacting",
         }
     }
 }
@@ -41,8 +46,15 @@ pub struct SessionView {
     pub active_run: Option<RunId>,
     /// How the newest settled run ended.
     pub last_run: Option<LastRun>,
-    /// Model and level of the active or newest run.
-    pub settings: RunSettings,
+    /// The transcript is being compacted outside of a run.
+    pub compacting: bool,
+    /// What people chose at the leaf.
+    pub chosen: SettingsOverride,
+    /// Model and level that the next model call uses, and the levels it could use.
+    pub resolved: Resolved,
+    /// What the active or newest run asked, in order: all that is open, and the newest of the
+    /// rest.
+    pub interactions: BTreeMap<InteractionId, Interaction>,
     /// Inputs that wait, in order of acceptance.
     pub pending: BTreeMap<InputId, PendingInput>,
     /// What settled runs used, and the active one so far.
@@ -54,36 +66,46 @@ pub struct SessionView {
 }
 
 impl SessionView {
-    /// The state of a session that nothing serves: what its stored rows say.
+    /// The state of a session that nothing serves: what its stored rows say. `asked` is what its
+    /// newest run asked.
     #[must_use]
-    pub fn dormant(stored: &StoredSession) -> Self {
+    pub fn dormant(stored: &StoredSession, policy: &ModelPolicy, asked: Vec<Interaction>) -> Self {
         let SessionHead {
             entries,
             leaf,
             last_run,
             usage,
+            chosen,
             ..
         } = stored.head.clone();
-        Self {
-            session: stored.record.identity(),
+        let mut view = Self {
             active_run: None,
             last_run,
-            settings: RunSettings::default(),
+            compacting: false,
+            resolved: policy.resolve(&chosen),
+            chosen,
+            interactions: asked.into_iter().map(|it| (it.id, it)).collect(),
             pending: BTreeMap::new(),
             usage,
             leaf,
             entries,
-        }
+            session: stored.record.identity(),
+        };
+        view.bound_interactions();
+        view
     }
 
     /// The state of a session that is about to be created.
     #[must_use]
-    pub fn unborn(session: SessionIdentity) -> Self {
+    pub fn unborn(session: SessionIdentity, policy: &ModelPolicy) -> Self {
         Self {
             session,
             active_run: None,
             last_run: None,
-            settings: RunSettings::default(),
+            compacting: false,
+            chosen: SettingsOverride::default(),
+            resolved: policy.resolve(&SettingsOverride::default()),
+            interactions: BTreeMap::new(),
             pending: BTreeMap::new(),
             usage: Usage::default(),
             leaf: None,
@@ -91,11 +113,13 @@ impl SessionView {
         }
     }
 
-    /// Idle or running.
+    /// Idle, running or compacting.
     #[must_use]
     pub fn status(&self) -> Status {
         if self.active_run.is_some() {
             Status::Running
+        } else if self.compacting {
+            Status::Compacting
         } else {
             Status::Idle
         }
@@ -106,7 +130,8 @@ impl SessionView {
         match &event.body {
             EventBody::RunStarted { settings, .. } => {
                 self.active_run = event.run;
-                self.settings = settings.clone();
+                self.resolved.settings = settings.clone();
+                self.interactions.clear();
             }
             EventBody::RunSettled { run } => {
                 self.pending.clear();
@@ -119,6 +144,28 @@ impl SessionView {
                 self.entries = self.entries.max(entry.id.seq);
             }
             EventBody::UsageUpdated { session, .. } => self.usage = *session,
+            // Within a run the state says `running`.
+            EventBody::CompactionStarted { .. } => self.compacting = event.run.is_none(),
+            EventBody::CompactionFinished { .. } => self.compacting = false,
+            EventBody::StateChanged {
+                leaf,
+                chosen,
+                resolved,
+            } => {
+                self.leaf = *leaf;
+                self.chosen = chosen.clone();
+                self.resolved = resolved.clone();
+            }
+            EventBody::InteractionRequested { interaction } => {
+                self.interactions
+                    .insert(interaction.id, (**interaction).clone());
+                self.bound_interactions();
+            }
+            EventBody::InteractionResolved { id, resolution } => {
+                if let Some(interaction) = self.interactions.get_mut(id) {
+                    interaction.resolution = Some((**resolution).clone());
+                }
+            }
             EventBody::TurnStarted { .. }
             | EventBody::TurnFinished { .. }
             | EventBody::MessageStarted { .. }
@@ -131,6 +178,28 @@ impl SessionView {
             | EventBody::InputDiscarded { .. }
             | EventBody::RetryScheduled { .. }
             | EventBody::ServingError { .. } => {}
+        }
+    }
+
+    /// What the run waits for an answer to.
+    pub fn open_interactions(&self) -> impl Iterator<Item = &Interaction> {
+        self.interactions
+            .values()
+            .filter(|interaction| interaction.resolution.is_none())
+    }
+
+    /// Forgets the oldest resolved ones beyond the bound.
+    fn bound_interactions(&mut self) {
+        while self.interactions.len() > MAX_LISTED_INTERACTIONS {
+            let oldest = self
+                .interactions
+                .values()
+                .find(|interaction| interaction.resolution.is_some())
+                .map(|interaction| interaction.id);
+            let Some(id) = oldest else {
+                return;
+            };
+            self.interactions.remove(&id);
         }
     }
 

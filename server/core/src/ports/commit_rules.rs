@@ -8,8 +8,8 @@ use super::repository::{CommitError, ReadError};
 use crate::domain::audit::AuditRecord;
 use crate::domain::binding::BindingKey;
 use crate::domain::commit::Commit;
-use crate::domain::entry::Entry;
-use crate::domain::ids::{EntryId, ExternalKey, SessionId, SessionName, TenantId};
+use crate::domain::entry::{Entry, PathMarks};
+use crate::domain::ids::{EntryId, EntrySeq, ExternalKey, SessionId, SessionName, TenantId};
 use crate::domain::lease::{LeaseClause, LeaseToken};
 use crate::domain::limits::{MAX_ENTRY_TEXT_BYTES, MAX_TEXT_BYTES};
 use crate::domain::session::{SessionHead, SessionRecord};
@@ -51,7 +51,7 @@ impl LeaseEffect {
         match commit.lease {
             LeaseClause::Acquire(token) => Self::Take(HeldLease {
                 session: commit.session,
-                run: commit.run,
+                holder: commit.holder,
                 token,
             }),
             LeaseClause::Hold(_) => Self::Keep,
@@ -175,6 +175,7 @@ fn head_follows(commit: &Commit) -> Result<(), CommitError> {
             format!("the leaf {leaf} is no entry of the session")
         })?;
     }
+    marks_fit(head.path, head.leaf.map_or(0, |leaf| leaf.seq))?;
     let Some(record) = &commit.create else {
         return Ok(());
     };
@@ -199,8 +200,16 @@ fn entry_fits(session: SessionId, entry: &Entry, seq: u64) -> Result<(), CommitE
             format!("the parent {parent} is no earlier entry of the session")
         })?;
     }
+    marks_fit(entry.path, seq)?;
     must(entry.weight() <= MAX_ENTRY_WEIGHT, || {
         format!("entry {} is longer than {MAX_ENTRY_WEIGHT} bytes", entry.id)
+    })
+}
+
+fn marks_fit(marks: PathMarks, seq: EntrySeq) -> Result<(), CommitError> {
+    let fit = |mark: Option<EntrySeq>| mark.is_none_or(|mark| (1..=seq).contains(&mark));
+    must(fit(marks.settings) && fit(marks.compaction), || {
+        format!("the marks {marks:?} are of entries after number {seq}")
     })
 }
 
@@ -223,11 +232,18 @@ fn records_fit(commit: &Commit) -> Result<(), CommitError> {
         })?;
     }
     for input in &commit.inputs {
-        must(input.id.run == commit.run && input.id.ordinal > 0, || {
-            format!("input {} did not join run {}", input.id, commit.run)
+        let joined = Some(input.id.run) == commit.holder.run() && input.id.ordinal > 0;
+        must(joined, || {
+            format!("input {} did not join {}", input.id, commit.holder)
         })?;
         must(input.text.len() <= MAX_TEXT_BYTES, || {
             format!("input {} is longer than {MAX_TEXT_BYTES} bytes", input.id)
+        })?;
+    }
+    for asked in &commit.interactions {
+        let ours = Some(asked.id.run) == commit.holder.run() && asked.id.ordinal > 0;
+        must(ours && asked.question.is_sound(), || {
+            format!("{} cannot be asked by {}", asked.id, commit.holder)
         })?;
     }
     Ok(())

@@ -14,10 +14,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::domain::capabilities::Capabilities;
+use crate::domain::compaction::Compacted;
 use crate::domain::entry::Entry;
 use crate::domain::event::OutputChannel;
 use crate::domain::ids::{EntryId, InputId, RunId, SessionId};
+use crate::domain::interaction::{InteractionAnswer, Question};
 use crate::domain::run::{Failure, RunSettings};
+use crate::domain::settings::ModelPolicy;
 use crate::domain::usage::Usage;
 
 /// What an engine says of itself before anything is opened.
@@ -29,8 +32,20 @@ pub struct EngineDescription {
     pub version: String,
     /// What it can do.
     pub capabilities: Capabilities,
-    /// Model and level that a run uses unless overridden.
-    pub settings: RunSettings,
+    /// The models that it may use, and what a run uses unless overridden.
+    pub models: ModelPolicy,
+    /// The commands of its own that a person may type at the start of a prompt, for a composer to
+    /// offer.
+    pub commands: Vec<EngineSlashCommand>,
+}
+
+/// A command of an engine's own: text that it gives a meaning to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EngineSlashCommand {
+    /// Its name, without the slash.
+    pub name: String,
+    /// What it does, in one line.
+    pub description: String,
 }
 
 /// How to open a session's engine.
@@ -40,16 +55,21 @@ pub struct OpenSession {
     pub session: SessionId,
     /// The durable leaf before the run's prompt, which the engine's own transcript must agree with.
     pub leaf: Option<EntryId>,
+    /// Model and level to use.
+    pub settings: RunSettings,
     /// Reads the session's durable conversation, so that an engine without a transcript of its
     /// own, or one behind ours, can rebuild it.
     pub transcript: Arc<dyn Transcript>,
 }
 
-/// A page-wise reader of a session's durable entries.
+/// A page-wise reader of what a model has to know of a session: the active path in its order, the
+/// past that was taken over from a parent session first, from the newest compaction on. What that
+/// compaction kept comes right after it.
 #[async_trait]
 pub trait Transcript: Send + Sync {
-    /// Entries after `after` (0: from the start), at most a bounded page; empty at the end.
-    async fn page(&self, after: u64) -> Result<Vec<Entry>, EngineError>;
+    /// The entries from the `from`th on (0: from the start), at most a bounded page; empty at the
+    /// end.
+    async fn page(&self, from: usize) -> Result<Vec<Entry>, EngineError>;
 }
 
 /// Why an engine could not be opened or driven.
@@ -98,6 +118,19 @@ pub enum EngineCommand {
         input: InputId,
         /// The text to show the model.
         text: Arc<str>,
+    },
+    /// Replaces the earlier part of the transcript by a summary, and reports `CompactionFinished`.
+    /// Until then nothing of the transcript may be lost.
+    Compact {
+        /// What the summary should keep.
+        instructions: Option<Arc<str>>,
+    },
+    /// Answers a question.
+    Answer {
+        /// The question, as `Asked` named it.
+        ask: String,
+        /// The answer; none where nobody answered: what the question was for must not be done.
+        answer: Option<InteractionAnswer>,
     },
     /// Takes back what it can (reporting `InputTakenBack`), then stops as soon as it can.
     Abort,
@@ -187,6 +220,24 @@ pub enum EngineEvent {
         /// It reported a failure.
         failed: bool,
     },
+    /// The engine waits for an answer before it goes on with whatever asked.
+    Asked {
+        /// An id that is unique within the run.
+        ask: String,
+        /// The question.
+        question: Question,
+        /// How long it may stay open.
+        timeout: Option<Duration>,
+    },
+    /// The engine no longer waits for an answer.
+    AskWithdrawn {
+        /// The question.
+        ask: String,
+    },
+    /// Within a run: the engine compacts its transcript because the context is full.
+    CompactionStarted,
+    /// A compaction ended, one that was asked for or one of its own.
+    CompactionFinished(Result<Compacted, Failure>),
     /// The model has been shown a handed input.
     InputShown {
         /// The input.

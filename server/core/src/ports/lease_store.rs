@@ -4,16 +4,16 @@
 use async_trait::async_trait;
 
 use super::repository::ReadError;
-use crate::domain::ids::{RunId, SessionId};
-use crate::domain::lease::LeaseToken;
+use crate::domain::ids::SessionId;
+use crate::domain::lease::{Holder, LeaseToken};
 
 /// A session that was running when the store was closed or its process died.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeldLease {
     /// The session.
     pub session: SessionId,
-    /// The run that held it.
-    pub run: RunId,
+    /// What it was held for.
+    pub holder: Holder,
     /// The token it held it under.
     pub token: LeaseToken,
 }

@@ -10,8 +10,9 @@ use async_trait::async_trait;
 use crate::domain::binding::{Binding, BindingKey};
 use crate::domain::commit::Commit;
 use crate::domain::entry::Entry;
-use crate::domain::ids::{EntrySeq, InputId, RunId, SessionId, SessionRef, TenantId};
+use crate::domain::ids::{EntryId, EntrySeq, InputId, RunId, SessionId, SessionRef, TenantId};
 use crate::domain::input::InputRecord;
+use crate::domain::interaction::Interaction;
 use crate::domain::lease::LeaseToken;
 use crate::domain::run::RunRecord;
 use crate::domain::session::StoredSession;
@@ -104,6 +105,17 @@ pub trait Repository: Send + Sync {
     /// Entries in append order.
     async fn entries(&self, session: SessionId, range: EntryRange)
     -> Result<Vec<Entry>, ReadError>;
+    /// One entry.
+    async fn entry(&self, id: EntryId) -> Result<Option<Entry>, ReadError>;
+    /// A session's runs, newest first: at most `max` of those before `before`, or of all.
+    async fn runs(
+        &self,
+        session: SessionId,
+        before: Option<RunId>,
+        max: usize,
+    ) -> Result<Vec<RunRecord>, ReadError>;
+    /// Everything that a run asked, in order.
+    async fn interactions(&self, run: RunId) -> Result<Vec<Interaction>, ReadError>;
     /// A run's record.
     async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError>;
     /// One dispatched input.

@@ -10,7 +10,7 @@ use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
-    DetachCause, Effect, Input, ReplyId, RunTag, StreamId, Timer,
+    DetachCause, Effect, EngineTag, Input, ReplyId, StreamId, Timer,
 };
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::domain::usage::Usage;
@@ -60,7 +60,7 @@ enum Said {
 }
 
 impl Said {
-    fn event(self, tag: RunTag) -> EngineEvent {
+    fn event(self, tag: EngineTag) -> EngineEvent {
         let input = |ordinal| InputId {
             run: tag.run,
             ordinal,
@@ -190,7 +190,7 @@ fn op() -> impl Strategy<Value = Op> {
 struct Bench {
     shell: Shell,
     calls: u64,
-    tag: RunTag,
+    tag: EngineTag,
 }
 
 impl Bench {
@@ -198,7 +198,7 @@ impl Bench {
         Self {
             shell: Shell::new(facts::limits()),
             calls: 0,
-            tag: RunTag {
+            tag: EngineTag {
                 run: facts::run_id(0),
                 token: LeaseToken(0),
                 generation: 1,
@@ -206,19 +206,19 @@ impl Bench {
         }
     }
 
-    fn tag(&self, of: Of) -> RunTag {
+    fn tag(&self, of: Of) -> EngineTag {
         let tag = self.tag;
         match of {
             Of::Current => tag,
-            Of::Former => RunTag {
+            Of::Former => EngineTag {
                 run: facts::run_id(0),
                 ..tag
             },
-            Of::OtherToken => RunTag {
+            Of::OtherToken => EngineTag {
                 token: LeaseToken(tag.token.0 + 1),
                 ..tag
             },
-            Of::OtherGeneration => RunTag {
+            Of::OtherGeneration => EngineTag {
                 generation: 2,
                 ..tag
             },
@@ -232,7 +232,7 @@ impl Bench {
             Op::Invoke(keyed, on) => {
                 let facts = facts::invoke(self.calls, self.shell.mint(), keyed, on);
                 if self.shell.session().run().is_none() && !self.shell.in_flight() {
-                    self.tag = RunTag {
+                    self.tag = EngineTag {
                         run: facts.run,
                         token: facts.token,
                         generation: 1,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::{Held, Violation, ensure};
 use crate::domain::command::CommandKind;
 use crate::domain::input::{InputFate, InputKind};
-use crate::domain::lifecycle::{ActiveRun, EngineStatus, Phase, Session};
-use crate::domain::limits::MAX_OPEN_PER_RUN;
+use crate::domain::lifecycle::{ActiveCompaction, ActiveRun, EngineStatus, Phase, Session};
+use crate::domain::limits::{MAX_OPEN_INTERACTIONS, MAX_OPEN_PER_RUN};
 use crate::domain::run::RunOutcome;
 use crate::domain::session::LastRun;
 
@@ -17,6 +17,9 @@ use crate::domain::session::LastRun;
 pub fn check(session: &Session) -> Result<(), Violation> {
     rounds(session)?;
     head(session)?;
+    if let Some(compaction) = session.compaction() {
+        return boundary(session, compaction);
+    }
     let Some(run) = session.run() else {
         return Ok(());
     };
@@ -49,8 +52,21 @@ fn head(session: &Session) -> Held {
     let head = session.head();
     let leaf = head.leaf.map_or(0, |leaf| leaf.seq);
     let ours = head.leaf.is_none_or(|leaf| leaf.session == session.id());
-    ensure(leaf == head.entries && ours, "I02", || {
+    let marks = [head.path.settings, head.path.compaction];
+    let behind = marks.into_iter().flatten().all(|mark| mark <= leaf);
+    ensure(leaf <= head.entries && ours && behind, "I02", || {
         format!("{} entries, but the leaf is {:?}", head.entries, head.leaf)
+    })
+}
+
+/// A compaction holds the lease of an existing session, and its engine is opened only once that
+/// is durable.
+fn boundary(session: &Session, compaction: &ActiveCompaction) -> Held {
+    let holds = session.exists && session.head().token == compaction.token();
+    let admitted = compaction.admitted_in <= session.durable_round;
+    let early = compaction.engine() != EngineStatus::Unopened && !admitted;
+    ensure(holds && !early, "I20", || {
+        format!("a compaction without a durable lease: {compaction:?}")
     })
 }
 
@@ -193,6 +209,7 @@ fn bounds(session: &Session, run: &ActiveRun) -> Held {
     let bounded = queued <= limit
         && messages <= MAX_OPEN_PER_RUN
         && tools <= MAX_OPEN_PER_RUN
+        && run.open_asks() <= MAX_OPEN_INTERACTIONS
         && lanes <= tools + 1;
     ensure(bounded, "I19", || {
         format!("{queued} inputs, {messages} messages, {tools} tools, {lanes} lanes are open")

@@ -18,6 +18,7 @@ use super::Violation;
 use crate::domain::commit::Commit;
 use crate::domain::lifecycle::{Effect, Input};
 use crate::domain::session::{SessionRecord, StoredSession};
+use crate::domain::settings::ModelPolicy;
 use crate::domain::view::SessionView;
 
 /// One session's history as its shell lived it, judged as it grows.
@@ -31,15 +32,18 @@ pub struct Trace {
     shown: Shown,
     handing: Handing,
     calls: Calls,
+    models: ModelPolicy,
 }
 
 impl Trace {
     /// The history of a session that does not exist yet.
     #[must_use]
-    pub fn new(record: &SessionRecord) -> Self {
+    pub fn new(record: &SessionRecord, models: ModelPolicy) -> Self {
+        let view = SessionView::unborn(record.identity(), &models);
         Self {
+            models,
             durable: Durable::default(),
-            shown: Shown::new(SessionView::unborn(record.identity())),
+            shown: Shown::new(view),
             handing: Handing::default(),
             calls: Calls::default(),
         }
@@ -85,7 +89,14 @@ impl Trace {
     /// anew from its rows; without any, it was never created.
     pub fn restarted(&mut self, stored: Option<&StoredSession>) {
         let record = self.shown.view.session.clone();
-        let view = stored.map_or_else(|| SessionView::unborn(record), SessionView::dormant);
+        let view = match stored {
+            None => SessionView::unborn(record, &self.models),
+            Some(stored) => {
+                let newest = stored.head.last_run.as_ref().map(|last| last.run);
+                let asked = newest.map(|run| self.durable.interactions_of(run).cloned().collect());
+                SessionView::dormant(stored, &self.models, asked.unwrap_or_default())
+            }
+        };
         self.shown = Shown::new(view);
         self.handing = Handing::default();
         self.calls.restarted();

@@ -4,6 +4,7 @@
 use super::dispatch::bind;
 use super::effect::{Answer, Effect};
 use super::input::{DispatchFacts, ReplyId, Timer};
+use super::interaction;
 use super::settle;
 use super::state::{EngineStatus, Phase};
 use super::turn::Turn;
@@ -12,12 +13,13 @@ use crate::domain::audit::AuditAction;
 use crate::domain::binding::BoundAnswer;
 use crate::domain::command::{Acceptance, DispatchAnswer};
 use crate::domain::input::DiscardCause;
+use crate::domain::interaction::ResolutionCause;
 use crate::domain::run::RunOutcome;
 use crate::ports::engine::EngineCommand;
 
 /// A caller's abort. The run was found to be reachable.
 pub(super) fn command(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts) {
-    let Some(run) = turn.session.run.as_ref() else {
+    let Some(run) = turn.session.active.run() else {
         return;
     };
     let (id, token) = (run.record.id, run.token);
@@ -26,7 +28,7 @@ pub(super) fn command(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts)
         turn,
         &facts.call,
         BoundAnswer::Dispatched {
-            run: id,
+            run: Some(id),
             input: None,
         },
     );
@@ -39,7 +41,7 @@ pub(super) fn command(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts)
         "accepted",
     );
     let accepted = DispatchAnswer::Accepted(Acceptance {
-        run: id,
+        run: Some(id),
         input: None,
     });
     turn.answer_durable(reply, Answer::Dispatched(accepted));
@@ -48,7 +50,7 @@ pub(super) fn command(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts)
 
 /// The callers of a CANCEL run are gone.
 pub(super) fn disconnected(turn: &mut Turn<'_>) {
-    let Some(run) = turn.session.run.as_ref() else {
+    let Some(run) = turn.session.active.run() else {
         return;
     };
     if run.phase != Phase::Active {
@@ -64,7 +66,7 @@ pub(super) fn disconnected(turn: &mut Turn<'_>) {
 /// after a crash.
 fn begin(turn: &mut Turn<'_>) {
     let grace = turn.session.limits.abort_grace;
-    let Some(run) = turn.session.run.as_mut() else {
+    let Some(run) = turn.session.active.run_mut() else {
         return;
     };
     if run.phase != Phase::Active {
@@ -75,6 +77,7 @@ fn begin(turn: &mut Turn<'_>) {
     let tag = run.tag();
     let working = run.engine == EngineStatus::Working;
     settle::discard(turn, DiscardCause::Aborted, |input| !input.handed);
+    interaction::close_all(turn, ResolutionCause::Aborted);
     if working {
         turn.live(Effect::Tell(tag, EngineCommand::Abort));
     }
@@ -89,7 +92,7 @@ fn begin(turn: &mut Turn<'_>) {
 
 /// With no engine at work there is nothing to wait for.
 fn end_if_nothing_works(turn: &mut Turn<'_>) {
-    let Some(run) = turn.session.run.as_ref() else {
+    let Some(run) = turn.session.active.run() else {
         return;
     };
     let idle = matches!(

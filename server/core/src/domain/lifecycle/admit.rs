@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::conflate::Conflation;
 use super::effect::Answer;
 use super::input::{InvokeFacts, ReplyId};
-use super::state::{ActiveRun, EngineStatus, Phase};
+use super::state::{Active, ActiveRun, EngineStatus, Phase};
 use super::turn::Turn;
 use crate::domain::access::Action;
 use crate::domain::audit::AuditAction;
@@ -14,23 +14,16 @@ use crate::domain::entry::EntryBody;
 use crate::domain::event::EventBody;
 use crate::domain::ids::EntryId;
 use crate::domain::lease::LeaseClause;
-use crate::domain::run::RunRecord;
+use crate::domain::run::{RunRecord, RunSettings};
 use crate::domain::usage::Usage;
 
 pub(super) fn invoke(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
-    if let Some(run) = &turn.session.run {
-        let (busy, durable) = (run.record.id, run.admitted_in <= turn.session.durable_round);
-        let answer = Answer::Busy { run: busy };
-        // State shows `running` only once the admission is durable; until then nobody is told
-        // that the session is busy.
-        if durable {
-            turn.answer(reply, answer);
-        } else {
-            turn.answer_durable(reply, answer);
-        }
-        return;
-    }
-    admit(turn, reply, facts);
+    let (run, admitted_in) = match &turn.session.active {
+        Active::Nothing => return admit(turn, reply, facts),
+        Active::Run(run) => (Some(run.record.id), run.admitted_in),
+        Active::Compaction(compaction) => (None, compaction.admitted_in),
+    };
+    turn.answer_busy(reply, Answer::Busy { run }, admitted_in);
 }
 
 /// C11: session if new, lease token, run record, request binding, prompt entry, audit: one commit.
@@ -46,14 +39,22 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
         origin: facts.origin.clone(),
         input: None,
     };
-    let (record, base) = (record(turn, &facts), turn.session.head.leaf);
+    let settings = facts
+        .agent
+        .models
+        .resolve(&turn.session.head.chosen)
+        .settings;
+    let (record, base) = (
+        record(turn, &facts, settings.clone()),
+        turn.session.head.leaf,
+    );
     turn.publish_durable(
         id,
         EventBody::RunStarted {
             origin: facts.origin.clone(),
             entry: record.first_entry,
             agent: record.agent.clone(),
-            settings: facts.settings.clone(),
+            settings,
         },
     );
     let entry = turn.append(id, token, prompt);
@@ -82,10 +83,10 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
         Some((facts.call.clone(), bytes)),
         "accepted",
     );
-    turn.session.run = Some(active(turn, facts, record, base));
+    turn.session.active = Active::Run(active(turn, facts, record, base));
 }
 
-fn record(turn: &Turn<'_>, facts: &InvokeFacts) -> RunRecord {
+fn record(turn: &Turn<'_>, facts: &InvokeFacts, settings: RunSettings) -> RunRecord {
     let session = turn.session.record.id;
     let first = EntryId {
         session,
@@ -102,7 +103,7 @@ fn record(turn: &Turn<'_>, facts: &InvokeFacts) -> RunRecord {
         final_entry: first,
         usage: Usage::default(),
         undelivered: Vec::new(),
-        settings: facts.settings.clone(),
+        settings,
         abort_requested: false,
         settled: None,
     }
@@ -122,7 +123,7 @@ fn active(
         generation: 1,
         phase: Phase::Active,
         engine: EngineStatus::Unopened,
-        capabilities: facts.capabilities,
+        capabilities: facts.agent.capabilities.clone(),
         queue: VecDeque::new(),
         next_ordinal: 1,
         sealed_depth: 0,
@@ -131,6 +132,9 @@ fn active(
         turn: 0,
         messages: BTreeMap::new(),
         tools: BTreeMap::new(),
+        asks: BTreeMap::new(),
+        next_question: 1,
+        compacting: false,
         conflation: Conflation::default(),
         on_disconnect: facts.on_disconnect,
         streams: BTreeSet::from([facts.stream]),

@@ -1,10 +1,12 @@
 //! Invoke streams come and go; delays run out.
 
 use super::abort;
+use super::compaction;
 use super::conflate;
 use super::effect::{Answer, Effect};
 use super::engine_output;
-use super::input::{DetachCause, ReplyId, RunTag, StreamId, Timer};
+use super::input::{DetachCause, EngineTag, ReplyId, StreamId, Timer};
+use super::interaction;
 use super::settle;
 use super::state::{EngineStatus, Phase};
 use super::turn::Turn;
@@ -21,8 +23,8 @@ pub(super) fn attach(
 ) {
     let active = turn
         .session
-        .run
-        .as_mut()
+        .active
+        .run_mut()
         .filter(|active| active.record.id == run);
     let joined = active.is_some();
     if let Some(active) = active {
@@ -41,8 +43,8 @@ pub(super) fn detach(turn: &mut Turn<'_>, run: RunId, stream: StreamId, cause: D
     let limits = turn.session.limits;
     let Some(active) = turn
         .session
-        .run
-        .as_mut()
+        .active
+        .run_mut()
         .filter(|active| active.record.id == run)
     else {
         return;
@@ -66,7 +68,10 @@ pub(super) fn detach(turn: &mut Turn<'_>, run: RunId, stream: StreamId, cause: D
     });
 }
 
-pub(super) fn timer(turn: &mut Turn<'_>, tag: RunTag, timer: Timer) {
+pub(super) fn timer(turn: &mut Turn<'_>, tag: EngineTag, timer: Timer) {
+    if turn.session.active.compaction().is_some() {
+        return compaction::timer(turn, tag, timer);
+    }
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -86,5 +91,6 @@ pub(super) fn timer(turn: &mut Turn<'_>, tag: RunTag, timer: Timer) {
             }
         }
         Timer::Conflation => conflate::flush(turn, tag),
+        Timer::Interaction(ordinal) => interaction::expire(turn, tag, ordinal),
     }
 }

@@ -1,19 +1,23 @@
 //! A round became durable: what it decided is now true.
 
-use super::state::Phase;
+use super::state::{Active, Phase};
 use super::turn::Turn;
 
 pub(super) fn committed(turn: &mut Turn<'_>, round: u64, unread: usize) {
     let session = &mut *turn.session;
     session.unread = unread;
     session.durable_round = session.durable_round.max(round);
-    let settled = session.run.as_ref().is_some_and(
-        |run| matches!(run.phase, Phase::Settling { round } if round <= session.durable_round),
-    );
-    if let Some(run) = session.run.as_mut() {
+    let phase = match &session.active {
+        Active::Nothing => None,
+        Active::Run(run) => Some(run.phase),
+        Active::Compaction(compaction) => Some(compaction.phase),
+    };
+    let settled =
+        matches!(phase, Some(Phase::Settling { round }) if round <= session.durable_round);
+    if let Some(run) = session.active.run_mut() {
         run.told_depth = run.sealed_depth;
     }
     if settled {
-        session.run = None;
+        session.active = Active::Nothing;
     }
 }

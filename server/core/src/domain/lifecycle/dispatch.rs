@@ -1,8 +1,11 @@
 //! A dispatch: judged against the run, never against what the engine is called.
 
 use super::abort;
+use super::boundary;
+use super::compaction;
 use super::effect::Answer;
 use super::input::{DispatchFacts, ReplyId};
+use super::interaction;
 use super::state::{ActiveRun, Phase, QueuedInput};
 use super::turn::Turn;
 use crate::domain::access::Action;
@@ -17,41 +20,72 @@ use crate::domain::ids::InputId;
 use crate::domain::input::{InputFate, InputKind, InputRecord};
 
 pub(super) fn dispatch(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts) {
-    let judged =
-        reachable(turn.session.run.as_ref(), &facts).and_then(|run| match &facts.command {
-            Command::Steer { .. } | Command::FollowUp { .. } => has_room(turn, run),
-            Command::Abort => Ok(()),
-        });
-    match (judged, facts.command.clone()) {
-        (Err(no), _) => turn.answer(reply, no),
-        (Ok(()), Command::Steer { text }) => enqueue(turn, reply, facts, InputKind::Steer, text),
-        (Ok(()), Command::FollowUp { text }) => {
-            enqueue(turn, reply, facts, InputKind::FollowUp, text);
+    if let Err(no) = supported(turn.session.active.run(), &facts) {
+        return turn.answer(reply, no);
+    }
+    match facts.command.clone() {
+        Command::Steer { text } => input(turn, reply, facts, InputKind::Steer, text),
+        Command::FollowUp { text } => input(turn, reply, facts, InputKind::FollowUp, text),
+        Command::Abort if turn.session.active.compaction().is_some() => {
+            compaction::abort(turn, reply, facts);
         }
-        (Ok(()), Command::Abort) => abort::command(turn, reply, facts),
+        Command::Abort => match reachable(turn.session.active.run(), &facts) {
+            Err(no) => turn.answer(reply, no),
+            Ok(_) => abort::command(turn, reply, facts),
+        },
+        Command::Respond {
+            interaction,
+            answer,
+        } => interaction::respond(turn, reply, facts, interaction, &answer),
+        Command::Compact { instructions } => {
+            compaction::start(turn, reply, facts, instructions);
+        }
+        Command::SetModel { model } => boundary::set_model(turn, reply, facts, model),
+        Command::SetThinking { level } => boundary::set_thinking(turn, reply, facts, level),
+        Command::Navigate { entry } => boundary::navigate(turn, reply, facts, entry),
     }
 }
 
-fn reject(code: RejectionCode, message: String) -> Answer {
+fn input(
+    turn: &mut Turn<'_>,
+    reply: ReplyId,
+    facts: DispatchFacts,
+    kind: InputKind,
+    text: std::sync::Arc<str>,
+) {
+    let judged = reachable(turn.session.active.run(), &facts).and_then(|run| has_room(turn, run));
+    match judged {
+        Err(no) => turn.answer(reply, no),
+        Ok(()) => enqueue(turn, reply, facts, kind, text),
+    }
+}
+
+pub(super) fn reject(code: RejectionCode, message: impl Into<String>) -> Answer {
     Answer::Dispatched(DispatchAnswer::Rejected(Rejection {
         code,
-        message,
-        retryable: false,
+        message: message.into(),
+        // Only what holds the session passes by itself.
+        retryable: code == RejectionCode::SessionBusy,
     }))
 }
 
-/// Checks capability, then run, in the order of C4: what the active run's engine cannot do is said
-/// before anything else is judged (C26). Without a run, the caller of the machine has asked the
-/// agent's description.
-fn reachable<'r>(
+/// What the engine cannot do is said before anything else is judged (C26): that of the active run,
+/// else that of the session's agent.
+fn supported(run: Option<&ActiveRun>, facts: &DispatchFacts) -> Result<(), Answer> {
+    let kind = facts.command.kind();
+    let can = run.map_or(&facts.agent.capabilities, |run| &run.capabilities);
+    if can.allows(kind) {
+        return Ok(());
+    }
+    let message = format!("the session's agent does not support {}", kind.as_str());
+    Err(reject(RejectionCode::UnsupportedCapability, message))
+}
+
+/// The run that a command is for, if it takes commands.
+pub(super) fn reachable<'r>(
     run: Option<&'r ActiveRun>,
     facts: &DispatchFacts,
 ) -> Result<&'r ActiveRun, Answer> {
-    let kind = facts.command.kind();
-    if run.is_some_and(|run| !run.capabilities.allows(kind)) {
-        let message = format!("the session's agent does not support {}", kind.as_str());
-        return Err(reject(RejectionCode::UnsupportedCapability, message));
-    }
     let expected = facts.expected_run;
     let run = run.filter(|run| expected.is_none_or(|id| id == run.record.id));
     let Some(run) = run else {
@@ -95,7 +129,7 @@ fn enqueue(
     text: std::sync::Arc<str>,
 ) {
     let (now, round) = (turn.now, turn.session.next_round);
-    let Some(run) = turn.session.run.as_mut() else {
+    let Some(run) = turn.session.active.run_mut() else {
         return;
     };
     let (run_id, token) = (run.record.id, run.token);
@@ -129,7 +163,7 @@ fn enqueue(
     );
 
     let answer = BoundAnswer::Dispatched {
-        run: run_id,
+        run: Some(run_id),
         input: Some(id),
     };
     let binding = bind(turn, &facts.call, answer);
@@ -151,7 +185,10 @@ fn enqueue(
         id,
         fate: InputFate::Pending,
     });
-    let accepted = DispatchAnswer::Accepted(Acceptance { run: run_id, input });
+    let accepted = DispatchAnswer::Accepted(Acceptance {
+        run: Some(run_id),
+        input,
+    });
     turn.answer_durable(reply, Answer::Dispatched(accepted));
 }
 

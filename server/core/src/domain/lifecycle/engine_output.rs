@@ -3,12 +3,15 @@
 //! An engine may repeat, reorder or invent lines. What does not fit the run's state is ignored and
 //! told to the log; it never corrupts the run.
 
+use super::compaction;
 use super::conflate::{self, Lane};
 use super::effect::Effect;
-use super::input::RunTag;
+use super::input::EngineTag;
+use super::interaction;
 use super::settle;
 use super::state::{ActiveRun, EngineStatus, OpenMessage, OpenTool, Phase};
 use super::turn::Turn;
+use crate::domain::artifact::ArtifactRef;
 use crate::domain::audit::AuditAction;
 use crate::domain::entry::EntryBody;
 use crate::domain::event::{EventBody, OutputChannel, QueueChange};
@@ -23,7 +26,10 @@ use crate::domain::usage::Usage;
 use crate::ports::engine::{EngineCommand, EngineEvent, Revalidation, StopReason};
 
 /// The engine is there: give it the prompt, unless the run was aborted meanwhile.
-pub(super) fn opened(turn: &mut Turn<'_>, tag: RunTag, revalidation: Revalidation) {
+pub(super) fn opened(turn: &mut Turn<'_>, tag: EngineTag, revalidation: Revalidation) {
+    if turn.session.active.compaction().is_some() {
+        return compaction::opened(turn, tag);
+    }
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -36,11 +42,11 @@ pub(super) fn opened(turn: &mut Turn<'_>, tag: RunTag, revalidation: Revalidatio
         return settle::settle(turn, RunOutcome::Aborted);
     }
     run.engine = EngineStatus::Working;
-    let (text, token) = (run.prompt.clone(), run.token);
+    let (text, token, id) = (run.prompt.clone(), run.token, run.record.id);
     turn.live(Effect::Tell(
         tag,
         EngineCommand::Prompt {
-            run: tag.run,
+            run: id,
             text,
             input: None,
         },
@@ -63,7 +69,10 @@ pub(super) fn opened(turn: &mut Turn<'_>, tag: RunTag, revalidation: Revalidatio
 }
 
 /// The engine is gone: nothing more comes of this run.
-pub(super) fn gone(turn: &mut Turn<'_>, tag: RunTag, reason: &str) {
+pub(super) fn gone(turn: &mut Turn<'_>, tag: EngineTag, reason: &str) {
+    if turn.session.active.compaction().is_some() {
+        return compaction::gone(turn, tag, reason);
+    }
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -92,7 +101,15 @@ pub(super) fn gone(turn: &mut Turn<'_>, tag: RunTag, reason: &str) {
     );
 }
 
-pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
+pub(super) fn event(
+    turn: &mut Turn<'_>,
+    tag: EngineTag,
+    event: EngineEvent,
+    artifact: Option<ArtifactRef>,
+) {
+    if turn.session.active.compaction().is_some() {
+        return compaction::event(turn, tag, event);
+    }
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -132,7 +149,17 @@ pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
             call,
             output,
             failed,
-        } => tool_finished(turn, tag, &call, &output, failed),
+        } => tool_finished(turn, tag, &call, &output, failed, artifact),
+        EngineEvent::Asked {
+            ask,
+            question,
+            timeout,
+        } => interaction::asked(turn, tag, &ask, question, timeout),
+        EngineEvent::AskWithdrawn { ask } => interaction::withdrawn(turn, tag, &ask),
+        EngineEvent::CompactionStarted => compaction::started_within_run(turn, tag),
+        EngineEvent::CompactionFinished(result) => {
+            compaction::finished_within_run(turn, tag, result);
+        }
         EngineEvent::InputShown { input } => shown(turn, tag, input),
         EngineEvent::InputTakenBack { input } => taken_back(turn, tag, input),
         EngineEvent::RetryScheduled {
@@ -156,15 +183,15 @@ pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
     }
 }
 
-fn ignore(turn: &mut Turn<'_>, tag: RunTag, what: &'static str) {
+pub(super) fn ignore(turn: &mut Turn<'_>, tag: EngineTag, what: &'static str) {
     turn.live(Effect::Ignored { tag, what });
 }
 
-fn label(text: &str) -> String {
+pub(super) fn label(text: &str) -> String {
     head(text, MAX_LABEL_BYTES).to_owned()
 }
 
-fn message_started(turn: &mut Turn<'_>, tag: RunTag, message: &str) {
+fn message_started(turn: &mut Turn<'_>, tag: EngineTag, message: &str) {
     let message = label(message);
     let Some(run) = turn.live_run(tag) else {
         return;
@@ -180,7 +207,7 @@ fn message_started(turn: &mut Turn<'_>, tag: RunTag, message: &str) {
     turn.publish(tag.run, EventBody::MessageStarted { message });
 }
 
-fn delta(turn: &mut Turn<'_>, tag: RunTag, message: &str, channel: OutputChannel, text: &str) {
+fn delta(turn: &mut Turn<'_>, tag: EngineTag, message: &str, channel: OutputChannel, text: &str) {
     let message = label(message);
     let Some(open) = turn
         .live_run(tag)
@@ -207,7 +234,7 @@ fn delta(turn: &mut Turn<'_>, tag: RunTag, message: &str, channel: OutputChannel
 
 fn message_finished(
     turn: &mut Turn<'_>,
-    tag: RunTag,
+    tag: EngineTag,
     message: &str,
     text: Option<&str>,
     usage: Usage,
@@ -253,7 +280,7 @@ fn message_finished(
 /// Writes a message's entry, unless it is empty. Returns whether it wrote one.
 fn append_message(
     turn: &mut Turn<'_>,
-    tag: RunTag,
+    tag: EngineTag,
     message: String,
     open: &OpenMessage,
     usage: Usage,
@@ -264,8 +291,8 @@ fn append_message(
     }
     let model = turn
         .session
-        .run
-        .as_ref()
+        .active
+        .run()
         .and_then(|run| run.record.settings.model.clone());
     let body = EntryBody::Assistant {
         message,
@@ -280,7 +307,7 @@ fn append_message(
 }
 
 /// What the engine was saying when it was cut is kept, marked as partial.
-pub(super) fn keep_partial(turn: &mut Turn<'_>, tag: RunTag) {
+pub(super) fn keep_partial(turn: &mut Turn<'_>, tag: EngineTag) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -290,7 +317,7 @@ pub(super) fn keep_partial(turn: &mut Turn<'_>, tag: RunTag) {
     }
 }
 
-fn tool_started(turn: &mut Turn<'_>, tag: RunTag, call: &str, name: &str, input_json: &str) {
+fn tool_started(turn: &mut Turn<'_>, tag: EngineTag, call: &str, name: &str, input_json: &str) {
     let (call, name) = (label(call), label(name));
     let Some(run) = turn.live_run(tag) else {
         return;
@@ -321,7 +348,7 @@ fn tool_started(turn: &mut Turn<'_>, tag: RunTag, call: &str, name: &str, input_
     );
 }
 
-fn tool_progress(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str) {
+fn tool_progress(turn: &mut Turn<'_>, tag: EngineTag, call: &str, output: &str) {
     let call = label(call);
     if turn
         .live_run(tag)
@@ -337,7 +364,14 @@ fn tool_progress(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str) {
     conflate::offer(turn, tag, Lane::Tool(call), body);
 }
 
-fn tool_finished(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str, failed: bool) {
+fn tool_finished(
+    turn: &mut Turn<'_>,
+    tag: EngineTag,
+    call: &str,
+    output: &str,
+    failed: bool,
+    artifact: Option<ArtifactRef>,
+) {
     let call = label(call);
     let Some(run) = turn.live_run(tag) else {
         return;
@@ -354,6 +388,7 @@ fn tool_finished(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str, fai
             call: call.clone(),
             failed,
             output: shown,
+            artifact: artifact.clone(),
         },
     );
     let body = EntryBody::Tool {
@@ -362,13 +397,14 @@ fn tool_finished(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str, fai
         input_json: tool.input_json,
         output: BoundedText::new(output, MAX_ENTRY_TEXT_BYTES),
         failed,
+        artifact,
     };
     turn.append(tag.run, token, body);
     turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
 }
 
 /// The model saw a handed input: entry and fate are one commit.
-fn shown(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
+fn shown(turn: &mut Turn<'_>, tag: EngineTag, id: InputId) {
     let Some((run, at)) = handed(turn, tag, id) else {
         return ignore(turn, tag, "an input was shown that is not handed");
     };
@@ -398,7 +434,7 @@ fn shown(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
 
 /// The engine gave a handed input back: on an abort it ends there, else it waits again, first of
 /// its kind.
-fn taken_back(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
+fn taken_back(turn: &mut Turn<'_>, tag: EngineTag, id: InputId) {
     let Some((run, at)) = handed(turn, tag, id) else {
         return ignore(turn, tag, "an input was taken back that is not handed");
     };
@@ -413,7 +449,7 @@ fn taken_back(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
 
 fn handed<'t>(
     turn: &'t mut Turn<'_>,
-    tag: RunTag,
+    tag: EngineTag,
     id: InputId,
 ) -> Option<(&'t mut ActiveRun, usize)> {
     let run = turn.live_run(tag)?;
@@ -422,7 +458,7 @@ fn handed<'t>(
 }
 
 /// The engine came to its own end.
-fn stopped(turn: &mut Turn<'_>, tag: RunTag, reason: StopReason) {
+fn stopped(turn: &mut Turn<'_>, tag: EngineTag, reason: StopReason) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -446,7 +482,7 @@ fn stopped(turn: &mut Turn<'_>, tag: RunTag, reason: StopReason) {
 
 /// What the engine did not show by its own end is lost and holds nothing open; what still waits
 /// with us continues the run.
-fn completed(turn: &mut Turn<'_>, tag: RunTag) {
+fn completed(turn: &mut Turn<'_>, tag: EngineTag) {
     let waits = turn
         .live_run(tag)
         .is_some_and(|run| run.queue.iter().any(|input| !input.handed));
@@ -460,7 +496,7 @@ fn completed(turn: &mut Turn<'_>, tag: RunTag) {
     }
 }
 
-fn bounded(failure: Failure) -> Failure {
+pub(super) fn bounded(failure: Failure) -> Failure {
     let Failure {
         code,
         details,

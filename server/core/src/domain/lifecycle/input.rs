@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use crate::contract::OnDisconnect;
+use crate::domain::artifact::ArtifactRef;
 use crate::domain::audit::AuditActor;
 use crate::domain::binding::BindingKey;
 use crate::domain::capabilities::Capabilities;
 use crate::domain::command::Command;
-use crate::domain::ids::{RequestId, RunId};
+use crate::domain::entry::PathMarks;
+use crate::domain::ids::{EntryId, RequestId, RunId};
 use crate::domain::lease::LeaseToken;
 use crate::domain::provenance::{Digest, Origin};
-use crate::domain::run::RunSettings;
+use crate::domain::settings::{ModelPolicy, SettingsOverride};
 use crate::ports::engine::{EngineEvent, Revalidation};
 
 /// Where the shell sends an answer. Opaque to the machine.
@@ -24,10 +26,10 @@ pub struct StreamId(pub u64);
 /// Says which run and which opening of its engine an asynchronous result belongs to. A result
 /// with a stale tag is ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RunTag {
-    /// The run.
-    pub run: RunId,
-    /// The lease that it runs under.
+pub struct EngineTag {
+    /// The run; none for a compaction outside of a run.
+    pub run: Option<RunId>,
+    /// The lease that it works under.
     pub token: LeaseToken,
     /// Counts the engine's openings within the run.
     pub generation: u32,
@@ -42,6 +44,8 @@ pub enum Timer {
     DisconnectGrace,
     /// Held-back progress and usage are due.
     Conflation,
+    /// The question of this number in the run was open for long enough.
+    Interaction(u32),
 }
 
 /// Why an invoke stream is gone.
@@ -66,6 +70,26 @@ pub struct CallFacts {
     pub binding: Option<BindingKey>,
 }
 
+/// What is known of a session's agent.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AgentFacts {
+    /// What its engine can do.
+    pub capabilities: Capabilities,
+    /// The models that it may use.
+    pub models: ModelPolicy,
+}
+
+/// What is known of the entry that a `navigate` names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NavigationTarget {
+    /// The entry.
+    pub entry: EntryId,
+    /// What holds at it.
+    pub path: PathMarks,
+    /// What is chosen at it: what the entry that `path.settings` names says.
+    pub chosen: SettingsOverride,
+}
+
 /// What is known of an invoke.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvokeFacts {
@@ -79,10 +103,8 @@ pub struct InvokeFacts {
     pub text: Arc<str>,
     /// Who sent it.
     pub origin: Origin,
-    /// Model and level that the run uses.
-    pub settings: RunSettings,
-    /// What the engine can do.
-    pub capabilities: Capabilities,
+    /// What the session's agent can do and use.
+    pub agent: Arc<AgentFacts>,
     /// The stream that the caller listens on.
     pub stream: StreamId,
     /// What becomes of the run when its callers are gone.
@@ -100,6 +122,12 @@ pub struct DispatchFacts {
     pub origin: Origin,
     /// Guards against reaching a later run.
     pub expected_run: Option<RunId>,
+    /// What the session's agent can do and use.
+    pub agent: Arc<AgentFacts>,
+    /// For a boundary mutation: the token that it writes under.
+    pub token: Option<LeaseToken>,
+    /// For a `navigate`: the entry, if the session has it.
+    pub target: Option<NavigationTarget>,
 }
 
 /// What happened.
@@ -142,28 +170,30 @@ pub enum Input {
     /// The engine is open and revalidated.
     EngineOpened {
         /// Which opening.
-        tag: RunTag,
+        tag: EngineTag,
         /// How its transcript stood.
         revalidation: Revalidation,
     },
     /// The engine could not be opened, or is gone.
     EngineGone {
         /// Which opening.
-        tag: RunTag,
+        tag: EngineTag,
         /// Why, for a person.
         reason: String,
     },
     /// The engine reports.
     Engine {
         /// Which opening.
-        tag: RunTag,
+        tag: EngineTag,
         /// What.
         event: EngineEvent,
+        /// Where a tool's output is kept whole, if it is more than an event carries.
+        artifact: Option<ArtifactRef>,
     },
     /// A delay is over.
     Timer {
         /// For which run.
-        tag: RunTag,
+        tag: EngineTag,
         /// Which one.
         timer: Timer,
     },
@@ -191,6 +221,9 @@ impl Input {
                 | EngineEvent::ToolFinished { .. }
                 | EngineEvent::InputShown { .. }
                 | EngineEvent::InputTakenBack { .. }
+                | EngineEvent::Asked { .. }
+                | EngineEvent::AskWithdrawn { .. }
+                | EngineEvent::CompactionFinished(_)
                 | EngineEvent::Stopped(_) => false,
                 EngineEvent::TurnStarted
                 | EngineEvent::TurnFinished
@@ -198,12 +231,14 @@ impl Input {
                 | EngineEvent::MessageDelta { .. }
                 | EngineEvent::ToolStarted { .. }
                 | EngineEvent::ToolProgress { .. }
+                | EngineEvent::CompactionStarted
                 | EngineEvent::RetryScheduled { .. } => true,
             },
+            // It writes an interaction's end.
+            Self::Timer { timer, .. } => !matches!(timer, Timer::Interaction(_)),
             Self::Attach { .. }
             | Self::Detach { .. }
             | Self::EngineOpened { .. }
-            | Self::Timer { .. }
             | Self::Committed { .. } => true,
         }
     }

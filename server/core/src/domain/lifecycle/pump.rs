@@ -3,6 +3,7 @@
 //! Nothing is handed over before its acceptance is durable, nor while reports of the engine wait to
 //! be judged, and at most one input is outstanding.
 
+use super::compaction;
 use super::effect::Effect;
 use super::state::{EngineStatus, Phase};
 use super::turn::Turn;
@@ -12,7 +13,10 @@ use crate::ports::engine::EngineCommand;
 
 pub(super) fn pump(turn: &mut Turn<'_>) {
     let durable = turn.session.durable_round;
-    let Some(run) = turn.session.run.as_mut() else {
+    if turn.session.active.compaction().is_some() {
+        return compaction::pump(turn);
+    }
+    let Some(run) = turn.session.active.run_mut() else {
         return;
     };
     if run.phase != Phase::Active || run.admitted_in > durable {
@@ -53,10 +57,10 @@ pub(super) fn pump(turn: &mut Turn<'_>) {
 }
 
 fn hand_over(turn: &mut Turn<'_>, at: usize) {
-    let Some(run) = turn.session.run.as_mut() else {
+    let Some(run) = turn.session.active.run_mut() else {
         return;
     };
-    let tag = run.tag();
+    let (tag, id_of_run) = (run.tag(), run.record.id);
     // Told at once: it must not count what is not durable yet.
     let depth = run.told_depth;
     let input = &mut run.queue[at];
@@ -65,7 +69,7 @@ fn hand_over(turn: &mut Turn<'_>, at: usize) {
     let command = if run.engine == EngineStatus::Resting {
         run.engine = EngineStatus::Working;
         EngineCommand::Prompt {
-            run: tag.run,
+            run: id_of_run,
             text,
             input: Some(id),
         }

@@ -5,7 +5,8 @@ use crate::domain::commit::Commit;
 use crate::domain::entry::{Entry, EntryBody};
 use crate::domain::ids::EntryId;
 use crate::domain::input::{DiscardCause, InputFate, InputRecord, UndeliveredInput};
-use crate::domain::lease::{LeaseClause, LeaseToken};
+use crate::domain::interaction::{Interaction, Resolution, ResolutionCause};
+use crate::domain::lease::{Holder, LeaseClause, LeaseToken};
 use crate::domain::run::{Failure, RunOutcome, RunRecord, Settlement, code};
 use crate::domain::session::{LastRun, StoredSession};
 use crate::domain::time::Timestamp;
@@ -19,6 +20,8 @@ pub struct CutRun {
     pub run: RunRecord,
     /// Every input that joined it.
     pub inputs: Vec<InputRecord>,
+    /// Everything that it asked.
+    pub interactions: Vec<Interaction>,
 }
 
 /// Settles a cut run: `interrupted`, or `aborted` if an abort had been accepted. Its undecided
@@ -32,6 +35,7 @@ pub fn interrupt(cut: CutRun, token: LeaseToken, now: Timestamp) -> Commit {
         },
         mut run,
         inputs,
+        interactions,
     } = cut;
     let (expected_entries, expected_audits) = (head.entries, head.audits);
     let (cause, outcome) = if run.abort_requested {
@@ -59,8 +63,9 @@ pub fn interrupt(cut: CutRun, token: LeaseToken, now: Timestamp) -> Commit {
     let entry = Entry {
         id,
         parent: head.leaf,
-        run: run.id,
+        run: Some(run.id),
         at: now,
+        path: head.path,
         body: notice(&outcome),
     };
     head.token = token;
@@ -89,7 +94,7 @@ pub fn interrupt(cut: CutRun, token: LeaseToken, now: Timestamp) -> Commit {
     Commit {
         session: session.id,
         lease: LeaseClause::Recover(token),
-        run: run.id,
+        holder: Holder::Run(run.id),
         expected_entries,
         expected_audits,
         create: None,
@@ -97,6 +102,72 @@ pub fn interrupt(cut: CutRun, token: LeaseToken, now: Timestamp) -> Commit {
         entries: vec![entry],
         runs: vec![run],
         inputs: discarded,
+        interactions: closed(interactions, cause, now),
+        bindings: Vec::new(),
+        audits: vec![audit],
+    }
+}
+
+/// Nobody waits any more for an answer to what the run asked.
+fn closed(asked: Vec<Interaction>, cause: DiscardCause, now: Timestamp) -> Vec<Interaction> {
+    let cause = match cause {
+        DiscardCause::Aborted => ResolutionCause::Aborted,
+        DiscardCause::Failed | DiscardCause::Interrupted | DiscardCause::Lost => {
+            ResolutionCause::EngineGone
+        }
+    };
+    asked
+        .into_iter()
+        .filter(|interaction| interaction.resolution.is_none())
+        .map(|interaction| Interaction {
+            resolution: Some(Resolution {
+                at: now,
+                cause,
+                answer: None,
+                origin: None,
+            }),
+            ..interaction
+        })
+        .collect()
+}
+
+/// Gives up the lease of a compaction that a crash cut. The transcript is as it was: nothing but
+/// the audit record tells of it.
+#[must_use]
+pub fn give_up_boundary(stored: StoredSession, token: LeaseToken, now: Timestamp) -> Commit {
+    let StoredSession {
+        record: session,
+        mut head,
+    } = stored;
+    let (expected_entries, expected_audits) = (head.entries, head.audits);
+    head.token = token;
+    head.audits += 1;
+    let audit = AuditRecord {
+        session: session.id,
+        ordinal: head.audits,
+        tenant: session.tenant,
+        at: now,
+        actor: None,
+        action: AuditAction::Recover,
+        request_digest: None,
+        bytes: 0,
+        request_id: None,
+        run: None,
+        entries: Vec::new(),
+        outcome: "failed",
+    };
+    Commit {
+        session: session.id,
+        lease: LeaseClause::Recover(token),
+        holder: Holder::Boundary,
+        expected_entries,
+        expected_audits,
+        create: None,
+        head,
+        entries: Vec::new(),
+        runs: Vec::new(),
+        inputs: Vec::new(),
+        interactions: Vec::new(),
         bindings: Vec::new(),
         audits: vec![audit],
     }

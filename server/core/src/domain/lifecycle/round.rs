@@ -50,7 +50,7 @@ impl Round {
 /// later form.
 fn join(commit: &mut Commit, later: Commit) {
     commit.lease = join_lease(commit.lease, later.lease);
-    commit.run = later.run;
+    commit.holder = later.holder;
     commit.create = commit.create.take().or(later.create);
     commit.head = later.head;
     commit.entries.extend(later.entries);
@@ -59,6 +59,12 @@ fn join(commit: &mut Commit, later: Commit) {
     for run in later.runs {
         commit.runs.retain(|earlier| earlier.id != run.id);
         commit.runs.push(run);
+    }
+    for interaction in later.interactions {
+        commit
+            .interactions
+            .retain(|earlier| earlier.id != interaction.id);
+        commit.interactions.push(interaction);
     }
     for input in later.inputs {
         commit.inputs.retain(|earlier| earlier.id != input.id);

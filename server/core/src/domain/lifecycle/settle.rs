@@ -1,12 +1,15 @@
 //! The end of a run: one owner decides, one commit holds everything, one event tells it.
 
+use super::compaction;
 use super::effect::Effect;
 use super::input::Timer;
+use super::interaction;
 use super::state::{Phase, QueuedInput};
 use super::turn::Turn;
 use crate::domain::audit::AuditAction;
 use crate::domain::event::{EventBody, QueueChange};
 use crate::domain::input::{DiscardCause, InputFate, UndeliveredInput};
+use crate::domain::interaction::ResolutionCause;
 use crate::domain::lease::LeaseClause;
 use crate::domain::limits::MAX_TOLD_UNDELIVERED;
 use crate::domain::run::{RunOutcome, Settlement};
@@ -19,7 +22,7 @@ pub(super) fn discard(
     cause: DiscardCause,
     which: impl Fn(&QueuedInput) -> bool,
 ) {
-    let Some(run) = turn.session.run.as_mut() else {
+    let Some(run) = turn.session.active.run_mut() else {
         return;
     };
     let (id, token) = (run.record.id, run.token);
@@ -68,9 +71,17 @@ pub(super) fn settle(turn: &mut Turn<'_>, outcome: RunOutcome) {
     };
     discard(turn, DiscardCause::Lost, |input| input.handed);
     discard(turn, rest, |_| true);
+    interaction::close_all(
+        turn,
+        match &outcome {
+            RunOutcome::Aborted => ResolutionCause::Aborted,
+            RunOutcome::Failed(_) | RunOutcome::Completed => ResolutionCause::EngineGone,
+        },
+    );
+    compaction::cut_within_run(turn, &outcome);
     let (now, round) = (turn.now, turn.session.next_round);
     let session = &mut *turn.session;
-    let Some(run) = session.run.as_mut() else {
+    let Some(run) = session.active.run_mut() else {
         return;
     };
     run.phase = Phase::Settling { round };
@@ -88,7 +99,7 @@ pub(super) fn settle(turn: &mut Turn<'_>, outcome: RunOutcome) {
     turn.write_run();
     turn.commit(id, token).lease = LeaseClause::Release(token);
     turn.audit(id, token, AuditAction::Settle, None, word);
-    if let Some(run) = turn.session.run.as_ref() {
+    if let Some(run) = turn.session.active.run() {
         let mut run = Box::new(run.record.clone());
         run.undelivered.truncate(MAX_TOLD_UNDELIVERED);
         turn.publish_durable(id, EventBody::RunSettled { run });

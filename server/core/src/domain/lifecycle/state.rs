@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::conflate::Conflation;
-use super::input::{RunTag, StreamId};
+use super::input::{EngineTag, StreamId};
 use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
 use crate::domain::ids::{EntryId, InputId, SessionId};
 use crate::domain::input::{InputKind, InputRecord};
+use crate::domain::interaction::Interaction;
 use crate::domain::lease::LeaseToken;
 use crate::domain::limits::Limits;
-use crate::domain::run::RunRecord;
+use crate::domain::run::{RunRecord, RunSettings};
 use crate::domain::session::{SessionHead, SessionRecord, StoredSession};
 use crate::domain::text::BoundedText;
-use crate::domain::usage::Usage;
 
 /// A session as its one task holds it.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,7 +24,7 @@ pub struct Session {
     pub(in crate::domain) exists: bool,
     /// As the next commit will find it: ahead of the store by what is in flight.
     pub(super) head: SessionHead,
-    pub(super) run: Option<ActiveRun>,
+    pub(super) active: Active,
     pub(in crate::domain) limits: Limits,
     /// The number that the next round to be sent to the store will have.
     pub(in crate::domain) next_round: u64,
@@ -44,15 +44,7 @@ impl Session {
     /// A session that its first admission creates.
     #[must_use]
     pub fn unborn(record: SessionRecord, limits: Limits) -> Self {
-        let head = SessionHead {
-            token: LeaseToken(0),
-            entries: 0,
-            leaf: None,
-            audits: 0,
-            last_run: None,
-            usage: Usage::default(),
-        };
-        Self::new(record, head, false, limits)
+        Self::new(record, SessionHead::empty(), false, limits)
     }
 
     fn new(record: SessionRecord, head: SessionHead, exists: bool, limits: Limits) -> Self {
@@ -60,7 +52,7 @@ impl Session {
             record,
             exists,
             head,
-            run: None,
+            active: Active::Nothing,
             limits,
             next_round: 1,
             durable_round: 0,
@@ -89,14 +81,30 @@ impl Session {
     /// The active run.
     #[must_use]
     pub fn run(&self) -> Option<&ActiveRun> {
-        self.run.as_ref()
+        self.active.run()
     }
 
-    /// Whether the active run's end is decided and not yet durable: nothing joins it any more.
+    /// The compaction that holds the session outside of a run.
+    #[must_use]
+    pub fn compaction(&self) -> Option<&ActiveCompaction> {
+        self.active.compaction()
+    }
+
+    /// Whether nothing holds the session.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        matches!(self.active, Active::Nothing)
+    }
+
+    /// Whether the end of what is active is decided and not yet durable: nothing joins it any more.
     #[must_use]
     pub fn is_settling(&self) -> bool {
-        let run = self.run.as_ref();
-        run.is_some_and(|run| matches!(run.phase, Phase::Settling { .. }))
+        let phase = match &self.active {
+            Active::Nothing => return false,
+            Active::Run(run) => run.phase,
+            Active::Compaction(compaction) => compaction.phase,
+        };
+        matches!(phase, Phase::Settling { .. })
     }
 
     /// Numbers the round that the shell is about to send to the store. What is stepped from here
@@ -104,10 +112,99 @@ impl Session {
     pub fn seal_round(&mut self) -> u64 {
         let round = self.next_round;
         self.next_round += 1;
-        if let Some(run) = self.run.as_mut() {
+        if let Some(run) = self.active.run_mut() {
             run.sealed_depth = super::dispatch::depth(run);
         }
         round
+    }
+}
+
+/// What holds the session: at most one thing does.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one a session, and the large variant is the common one"
+)]
+pub(super) enum Active {
+    Nothing,
+    Run(ActiveRun),
+    Compaction(ActiveCompaction),
+}
+
+impl Active {
+    pub(super) fn run(&self) -> Option<&ActiveRun> {
+        match self {
+            Self::Run(run) => Some(run),
+            Self::Nothing | Self::Compaction(_) => None,
+        }
+    }
+
+    pub(super) fn run_mut(&mut self) -> Option<&mut ActiveRun> {
+        match self {
+            Self::Run(run) => Some(run),
+            Self::Nothing | Self::Compaction(_) => None,
+        }
+    }
+
+    pub(super) fn compaction(&self) -> Option<&ActiveCompaction> {
+        match self {
+            Self::Compaction(compaction) => Some(compaction),
+            Self::Nothing | Self::Run(_) => None,
+        }
+    }
+
+    pub(super) fn compaction_mut(&mut self) -> Option<&mut ActiveCompaction> {
+        match self {
+            Self::Compaction(compaction) => Some(compaction),
+            Self::Nothing | Self::Run(_) => None,
+        }
+    }
+}
+
+/// A compaction outside of a run, from its admission until its end is durable.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ActiveCompaction {
+    pub(super) token: LeaseToken,
+    pub(super) phase: Phase,
+    pub(super) engine: EngineStatus,
+    /// The round that admits it.
+    pub(in crate::domain) admitted_in: u64,
+    pub(super) instructions: Option<Arc<str>>,
+    /// Model and level that the engine is opened with.
+    pub(super) settings: RunSettings,
+}
+
+impl ActiveCompaction {
+    /// How far it is.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// What is known of its engine.
+    #[must_use]
+    pub fn engine(&self) -> EngineStatus {
+        self.engine
+    }
+
+    /// The token that it works under.
+    #[must_use]
+    pub fn token(&self) -> LeaseToken {
+        self.token
+    }
+
+    /// Model and level that its engine is opened with.
+    #[must_use]
+    pub fn settings(&self) -> &RunSettings {
+        &self.settings
+    }
+
+    pub(super) fn tag(&self) -> EngineTag {
+        EngineTag {
+            run: None,
+            token: self.token,
+            generation: 1,
+        }
     }
 }
 
@@ -165,6 +262,15 @@ pub(super) struct OpenTool {
     pub(super) input_json: BoundedText,
 }
 
+/// A question that the run is suspended on.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct OpenAsk {
+    /// The engine's name of it.
+    pub(super) ask: String,
+    /// Its record, unresolved.
+    pub(super) record: Interaction,
+}
+
 /// A run from its admission until its settlement is durable.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ActiveRun {
@@ -190,6 +296,11 @@ pub struct ActiveRun {
     pub(super) turn: u32,
     pub(super) messages: BTreeMap<String, OpenMessage>,
     pub(super) tools: BTreeMap<String, OpenTool>,
+    /// Questions that are open, by their number.
+    pub(super) asks: BTreeMap<u32, OpenAsk>,
+    pub(in crate::domain) next_question: u32,
+    /// The engine compacts its transcript within the run.
+    pub(super) compacting: bool,
     pub(super) conflation: Conflation,
     pub(super) on_disconnect: OnDisconnect,
     pub(super) streams: BTreeSet<StreamId>,
@@ -241,14 +352,19 @@ impl ActiveRun {
         self.tools.len()
     }
 
+    /// How many questions are open.
+    pub(in crate::domain) fn open_asks(&self) -> usize {
+        self.asks.len()
+    }
+
     /// How many kinds of progress are being conflated.
     pub(in crate::domain) fn lanes(&self) -> usize {
         self.conflation.lanes()
     }
 
-    pub(super) fn tag(&self) -> RunTag {
-        RunTag {
-            run: self.record.id,
+    pub(super) fn tag(&self) -> EngineTag {
+        EngineTag {
+            run: Some(self.record.id),
             token: self.token,
             generation: self.generation,
         }

@@ -1,14 +1,14 @@
 //! One call of the machine: the state it changes and the step it builds.
 
 use super::effect::{Answer, Effect, Step};
-use super::input::{CallFacts, ReplyId, RunTag};
+use super::input::{CallFacts, EngineTag, ReplyId};
 use super::state::{ActiveRun, Session};
 use crate::domain::audit::{AuditAction, AuditRecord};
 use crate::domain::commit::Commit;
 use crate::domain::entry::{Entry, EntryBody};
 use crate::domain::event::{Event, EventBody};
 use crate::domain::ids::{EntryId, RunId};
-use crate::domain::lease::{LeaseClause, LeaseToken};
+use crate::domain::lease::{Holder, LeaseClause, LeaseToken};
 use crate::domain::time::Timestamp;
 
 /// The state, the time and the step so far.
@@ -37,21 +37,22 @@ impl<'a> Turn<'a> {
     }
 
     /// The active run if the tag is of it, and its end is not yet decided.
-    pub(super) fn live_run(&mut self, tag: RunTag) -> Option<&mut ActiveRun> {
-        let run = self.session.run.as_mut()?;
+    pub(super) fn live_run(&mut self, tag: EngineTag) -> Option<&mut ActiveRun> {
+        let run = self.session.active.run_mut()?;
         let settling = matches!(run.phase, super::state::Phase::Settling { .. });
         (run.tag() == tag && !settling).then_some(run)
     }
 
     /// The commit that this step makes, begun on the first call.
-    pub(super) fn commit(&mut self, run: RunId, token: LeaseToken) -> &mut Commit {
+    pub(super) fn commit(&mut self, by: impl Into<Holder>, token: LeaseToken) -> &mut Commit {
+        let holder = by.into();
         let head = &mut self.session.head;
         let session = self.session.record.id;
         let commit = self.step.commit.get_or_insert_with(|| {
             Box::new(Commit {
                 session,
                 lease: LeaseClause::Hold(token),
-                run,
+                holder,
                 expected_entries: head.entries,
                 expected_audits: head.audits,
                 create: None,
@@ -59,6 +60,7 @@ impl<'a> Turn<'a> {
                 entries: Vec::new(),
                 runs: Vec::new(),
                 inputs: Vec::new(),
+                interactions: Vec::new(),
                 bindings: Vec::new(),
                 audits: Vec::new(),
             })
@@ -70,7 +72,7 @@ impl<'a> Turn<'a> {
     /// Writes the run's record as it stands now, up to the newest entry.
     pub(super) fn write_run(&mut self) {
         let leaf = self.session.head.leaf;
-        let Some(run) = self.session.run.as_mut() else {
+        let Some(run) = self.session.active.run_mut() else {
             return;
         };
         run.record.final_entry = leaf.unwrap_or(run.record.final_entry);
@@ -81,44 +83,57 @@ impl<'a> Turn<'a> {
     }
 
     /// Appends an entry behind the leaf; it is told once it is durable.
-    pub(super) fn append(&mut self, run: RunId, token: LeaseToken, body: EntryBody) -> EntryId {
-        let session = self.session.record.id;
-        self.commit(run, token);
+    pub(super) fn append(
+        &mut self,
+        by: impl Into<Holder>,
+        token: LeaseToken,
+        body: EntryBody,
+    ) -> EntryId {
+        let (session, holder) = (self.session.record.id, by.into());
+        let run = holder.run();
+        self.commit(holder, token);
         let head = &mut self.session.head;
         let id = EntryId {
             session,
             seq: head.entries + 1,
         };
+        let path = head.path.then(id.seq, &body);
+        if let EntryBody::Settings { chosen } = &body {
+            head.chosen = chosen.clone();
+        }
         let entry = Entry {
             id,
             parent: head.leaf,
             run,
             at: self.now,
+            path,
             body,
         };
         head.entries = id.seq;
         head.leaf = Some(id);
+        head.path = path;
         self.publish_durable(
             run,
             EventBody::EntryAppended {
                 entry: Box::new(entry.for_event()),
             },
         );
-        self.commit(run, token).entries.push(entry);
+        self.commit(holder, token).entries.push(entry);
         id
     }
 
     /// Writes the audit record of this step's commit. `call` is absent where the server acts.
     pub(super) fn audit(
         &mut self,
-        run: RunId,
+        by: impl Into<Holder>,
         token: LeaseToken,
         action: AuditAction,
         call: Option<(CallFacts, u64)>,
         outcome: &'static str,
     ) {
+        let holder = by.into();
         let entries = self
-            .commit(run, token)
+            .commit(holder, token)
             .entries
             .iter()
             .map(|entry| entry.id)
@@ -136,22 +151,22 @@ impl<'a> Turn<'a> {
             actor: facts.map(|facts| facts.actor),
             action,
             bytes: bytes.unwrap_or(0),
-            run: Some(run),
+            run: holder.run(),
             entries,
             outcome,
         };
-        self.commit(run, token).audits.push(record);
+        self.commit(holder, token).audits.push(record);
     }
 
     /// Publishes something ephemeral at once.
-    pub(super) fn publish(&mut self, run: RunId, body: EventBody) {
-        let event = self.event(run, body);
+    pub(super) fn publish(&mut self, run: impl Into<Option<RunId>>, body: EventBody) {
+        let event = self.event(run.into(), body);
         self.step.live.push(Effect::Publish(event));
     }
 
     /// Publishes something that tells of a durable fact, once it is one.
-    pub(super) fn publish_durable(&mut self, run: RunId, body: EventBody) {
-        let event = self.event(run, body);
+    pub(super) fn publish_durable(&mut self, run: impl Into<Option<RunId>>, body: EventBody) {
+        let event = self.event(run.into(), body);
         self.step.after_commit.push(Effect::Publish(event));
     }
 
@@ -178,10 +193,19 @@ impl<'a> Turn<'a> {
         self.step.after_commit.push(Effect::Answer(reply, answer));
     }
 
-    fn event(&self, run: RunId, body: EventBody) -> Event {
+    /// Tells that the session is busy, but not before state shows it: once the admission of what
+    /// holds the session is durable.
+    pub(super) fn answer_busy(&mut self, reply: ReplyId, answer: Answer, admitted_in: u64) {
+        if admitted_in <= self.session.durable_round {
+            self.answer(reply, answer);
+        } else {
+            self.answer_durable(reply, answer);
+        }
+    }
+    fn event(&self, run: Option<RunId>, body: EventBody) -> Event {
         Event {
             at: self.now,
-            run: Some(run),
+            run,
             body,
         }
     }

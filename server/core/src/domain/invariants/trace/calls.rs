@@ -66,7 +66,14 @@ impl Calls {
                 let input = accepted
                     .input
                     .is_none_or(|input| durable.inputs.contains_key(&input.id));
-                Some(durable.runs.contains_key(&accepted.run) && input)
+                let run = accepted
+                    .run
+                    .is_none_or(|run| durable.runs.contains_key(&run));
+                // A command that changes nothing and binds nothing leaves nothing.
+                let nothing = accepted.run.is_none() && !recorded;
+                return ensure(run && input && (recorded || nothing), "T17", || {
+                    format!("{answer:?} is not durable")
+                });
             }
             Answer::Busy { .. }
             | Answer::Refused(_)

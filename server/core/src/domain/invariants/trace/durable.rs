@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::domain::commit::Commit;
 use crate::domain::entry::{Entry, EntryBody};
-use crate::domain::ids::{InputId, RunId};
+use crate::domain::ids::{InputId, InteractionId, RunId};
 use crate::domain::input::{InputFate, InputRecord, UndeliveredInput};
+use crate::domain::interaction::Interaction;
 use crate::domain::invariants::{Held, ensure};
 use crate::domain::lease::LeaseClause;
 use crate::domain::provenance::Digest;
@@ -19,6 +20,7 @@ pub(super) struct Durable {
     pub(super) entries: Vec<Entry>,
     pub(super) runs: BTreeMap<RunId, RunRecord>,
     pub(super) inputs: BTreeMap<InputId, InputRecord>,
+    pub(super) interactions: BTreeMap<InteractionId, Interaction>,
     /// Digests of the requests that left an audit record.
     pub(super) requests: HashSet<Digest>,
 }
@@ -27,11 +29,14 @@ impl Durable {
     pub(super) fn committed(&mut self, commit: &Commit) -> Held {
         self.follows(commit)?;
         ensure(!commit.audits.is_empty(), "T02", || {
-            format!("a commit of run {} has no audit record", commit.run)
+            format!("a commit of {} has no audit record", commit.holder)
         })?;
         self.fenced(commit)?;
         for input in &commit.inputs {
             self.input(input)?;
+        }
+        for interaction in &commit.interactions {
+            self.interaction(interaction)?;
         }
         self.entries.extend(commit.entries.iter().cloned());
         for run in &commit.runs {
@@ -63,7 +68,9 @@ impl Durable {
         let leaf = commit.entries.last().map(|entry| entry.id);
         let said = head.entries == entries + commit.entries.len() as u64
             && head.audits == audits + commit.audits.len() as u64
-            && (leaf.is_none() || head.leaf == leaf);
+            && head.leaf.is_none_or(|leaf| leaf.seq <= head.entries)
+            // A leaf that was moved lies behind the newest entry; one that was not is it.
+            && (leaf.is_none() || head.leaf == leaf || commit.holder.run().is_none());
         let created = commit.create.is_some() == self.head.is_none();
         ensure(expected && numbered && said && created, "T01", || {
             format!("after {entries} entries and {audits} audits comes {commit:?}")
@@ -110,6 +117,22 @@ impl Durable {
             format!("{id} is not the next input of its run")
         })?;
         self.inputs.insert(id, input.clone());
+        Ok(())
+    }
+
+    /// Asked once, ended once, and never after its run.
+    fn interaction(&mut self, interaction: &Interaction) -> Held {
+        let id = interaction.id;
+        let run = self.runs.get(&id.run);
+        let open = run.is_none_or(|run| run.settled.is_none());
+        let before = self.interactions.get(&id);
+        let fresh = before.is_none_or(|before| {
+            before.resolution.is_none() && before.question == interaction.question
+        });
+        ensure(open && fresh, "T20", || {
+            format!("{id} had ended, or its run had: {before:?}")
+        })?;
+        self.interactions.insert(id, interaction.clone());
         Ok(())
     }
 
@@ -168,7 +191,14 @@ impl Durable {
                 format!("{} settles as {:?}", input.id, input.fate)
             })?;
         }
-        let last = self.entries.iter().rev().find(|entry| entry.run == run.id);
+        let open = self
+            .interactions_of(run.id)
+            .find(|interaction| interaction.resolution.is_none());
+        ensure(open.is_none(), "T20", || {
+            format!("run {} settles while {open:?} is open", run.id)
+        })?;
+        let mine = |entry: &&Entry| entry.run == Some(run.id);
+        let last = self.entries.iter().rev().find(mine);
         ensure(
             last.map(|entry| entry.id) == Some(run.final_entry),
             "T06",
@@ -183,12 +213,18 @@ impl Durable {
 
     /// The commit as a whole: whose writes they are, and what the head says of the last run.
     fn agrees(&self, commit: &Commit) -> Held {
-        let one = commit.entries.iter().all(|entry| entry.run == commit.run)
-            && commit.runs.iter().all(|run| run.id == commit.run)
-            && commit.inputs.iter().all(|input| input.id.run == commit.run);
-        let run = self.runs.get(&commit.run);
-        ensure(one && run.is_some(), "T04", || {
-            format!("a commit of more than run {}", commit.run)
+        let Some(id) = commit.holder.run() else {
+            return self.boundary(commit);
+        };
+        // A boundary mutation that was over before the run began may share its round.
+        let one = |run: Option<RunId>| run.is_none_or(|run| run == id);
+        let whose = commit.entries.iter().all(|entry| one(entry.run))
+            && commit.runs.iter().all(|run| run.id == id)
+            && commit.interactions.iter().all(|it| it.id.run == id)
+            && commit.inputs.iter().all(|input| input.id.run == id);
+        let run = self.runs.get(&id);
+        ensure(whose && run.is_some(), "T04", || {
+            format!("a commit of more than run {id}")
         })?;
         let settled = run.and_then(LastRun::of);
         let freed = matches!(
@@ -203,6 +239,24 @@ impl Durable {
             "T04",
             || format!("the head's last run is {:?}", commit.head.last_run),
         )
+    }
+
+    /// Outside of runs nothing of a run is written, and nothing while one is active.
+    fn boundary(&self, commit: &Commit) -> Held {
+        let nothing = commit.runs.is_empty()
+            && commit.inputs.is_empty()
+            && commit.interactions.is_empty()
+            && commit.entries.iter().all(|entry| entry.run.is_none());
+        let active = self.runs.values().any(|run| run.settled.is_none());
+        ensure(nothing && !active, "T21", || {
+            format!("a boundary mutation writes of a run, or during one: {commit:?}")
+        })
+    }
+
+    pub(super) fn interactions_of(&self, run: RunId) -> impl Iterator<Item = &Interaction> {
+        self.interactions
+            .values()
+            .filter(move |interaction| interaction.id.run == run)
     }
 
     pub(super) fn entry(&self, seq: u64) -> Option<&Entry> {

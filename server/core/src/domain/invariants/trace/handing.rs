@@ -1,28 +1,30 @@
 //! What the engine is given: nothing before it is durable, one input at a time, none twice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::durable::Durable;
 use crate::domain::ids::{InputId, RunId};
 use crate::domain::input::InputFate;
 use crate::domain::invariants::{Held, ensure};
-use crate::domain::lifecycle::{Input, RunTag};
+use crate::domain::lifecycle::{EngineTag, Input};
 use crate::ports::engine::{EngineCommand, EngineEvent};
 
 /// What the engine was given since the session is served.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handing {
-    open: Option<RunTag>,
+    open: Option<EngineTag>,
     outstanding: Option<InputId>,
     /// How often an input may still be handed: once, and once more each time it came back.
     allowed: BTreeMap<InputId, u32>,
-    aborted: Option<RunTag>,
+    aborted: Option<EngineTag>,
+    /// Questions that were asked and not answered.
+    asked: BTreeSet<String>,
 }
 
 impl Handing {
     pub(super) fn stepping(&mut self, input: &Input) {
         match input {
-            Input::Engine { tag, event } if self.open == Some(*tag) => self.reported(event),
+            Input::Engine { tag, event, .. } if self.open == Some(*tag) => self.reported(event),
             Input::EngineGone { tag, .. } => self.dropping(*tag),
             _ => {}
         }
@@ -38,18 +40,22 @@ impl Handing {
                 *self.allowed.entry(*input).or_default() += 1;
             }
             EngineEvent::Stopped(_) => self.outstanding = None,
+            EngineEvent::Asked { ask, .. } => {
+                self.asked.insert(ask.clone());
+            }
             _ => {}
         }
     }
 
-    pub(super) fn dropping(&mut self, tag: RunTag) {
+    pub(super) fn dropping(&mut self, tag: EngineTag) {
         if self.open == Some(tag) {
             self.open = None;
             self.outstanding = None;
+            self.asked.clear();
         }
     }
 
-    pub(super) fn opening(&mut self, tag: RunTag, durable: &Durable) -> Held {
+    pub(super) fn opening(&mut self, tag: EngineTag, durable: &Durable) -> Held {
         active(tag.run, durable)?;
         ensure(self.open.is_none(), "T14", || {
             format!("{:?} is open and {tag:?} is opened", self.open)
@@ -60,7 +66,7 @@ impl Handing {
 
     pub(super) fn telling(
         &mut self,
-        tag: RunTag,
+        tag: EngineTag,
         command: &EngineCommand,
         durable: &Durable,
     ) -> Held {
@@ -73,7 +79,12 @@ impl Handing {
         })?;
         match command {
             EngineCommand::Abort => self.aborted = Some(tag),
-            EngineCommand::Prompt { input: None, .. } => {}
+            EngineCommand::Prompt { input: None, .. } | EngineCommand::Compact { .. } => {}
+            EngineCommand::Answer { ask, .. } => {
+                ensure(self.asked.remove(ask), "T22", || {
+                    format!("{ask:?} is answered twice, or was never asked")
+                })?;
+            }
             EngineCommand::Prompt {
                 input: Some(id),
                 text,
@@ -101,12 +112,16 @@ impl Handing {
     }
 }
 
-fn active(run: RunId, durable: &Durable) -> Held {
-    let admitted = durable
-        .runs
-        .get(&run)
-        .is_some_and(|run| run.settled.is_none());
+/// What the engine is used for is in the store, and not over.
+fn active(run: Option<RunId>, durable: &Durable) -> Held {
+    let admitted = match run {
+        Some(run) => durable
+            .runs
+            .get(&run)
+            .is_some_and(|run| run.settled.is_none()),
+        None => durable.runs.values().all(|run| run.settled.is_some()),
+    };
     ensure(admitted, "T14", || {
-        format!("the engine is used for run {run}, which is not active in the store")
+        format!("the engine is used for {run:?}, which is not active in the store")
     })
 }

@@ -22,11 +22,11 @@ impl Trace {
         ensure(open == 0, "T17", || format!("{open} calls have no answer"))
     }
 
-    /// Observers know what the rows say: a view built from either is the same. The settings of the
-    /// newest run are left out: rows do not keep them.
+    /// Observers know what the rows say: a view built from either is the same.
     pub(super) fn all_told(&self, stored: &StoredSession) -> Held {
-        let mut dormant = SessionView::dormant(stored);
-        dormant.settings = self.shown.view.settings.clone();
+        let newest = stored.head.last_run.as_ref().map(|last| last.run);
+        let asked = newest.map(|run| self.durable.interactions_of(run).cloned().collect());
+        let dormant = SessionView::dormant(stored, &self.models, asked.unwrap_or_default());
         ensure(
             self.durable.head.as_ref() == Some(&stored.head),
             "T01",

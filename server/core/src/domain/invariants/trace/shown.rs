@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::durable::Durable;
+use crate::domain::compaction::CompactionOutcome;
+use crate::domain::entry::{Entry, EntryBody};
 use crate::domain::event::{Event, EventBody, QueueChange};
 use crate::domain::ids::{InputId, RunId};
 use crate::domain::input::InputFate;
@@ -45,8 +47,9 @@ impl Shown {
     pub(super) fn publishing(&mut self, event: &Event, durable: &Durable) -> Held {
         let starts = matches!(event.body, EventBody::RunStarted { .. });
         let open = self.view.active_run;
+        let outside = event.run.is_none() && open.is_none();
         ensure(
-            event.run.is_some() && (starts || event.run == open),
+            outside || (event.run.is_some() && (starts || event.run == open)),
             "T11",
             || {
                 format!(
@@ -57,7 +60,7 @@ impl Shown {
             },
         )?;
         let Some(run) = event.run else {
-            return Ok(());
+            return self.outside(event, durable);
         };
         match &event.body {
             EventBody::RunStarted { entry, .. } => {
@@ -78,16 +81,21 @@ impl Shown {
             EventBody::InputDiscarded { input, cause } => {
                 self.ended(*input, InputFate::Discarded(*cause), durable)?;
             }
-            EventBody::EntryAppended { entry } => {
-                let next = self.view.entries + 1;
-                let stored = durable
-                    .entry(next)
-                    .map(crate::domain::entry::Entry::for_event);
-                ensure(stored.as_ref() == Some(&**entry), "T09", || {
-                    format!(
-                        "{} is told where entry {next} is next, or is not durable",
-                        entry.id
-                    )
+            EventBody::EntryAppended { entry } => self.appended(entry, durable)?,
+            EventBody::InteractionRequested { interaction } => {
+                let stored = durable.interactions.get(&interaction.id);
+                let same = stored.is_some_and(|it| it.question == interaction.question);
+                let new = !self.view.interactions.contains_key(&interaction.id);
+                ensure(same && new, "T20", || {
+                    format!("{} is asked again, or is not durable", interaction.id)
+                })?;
+            }
+            EventBody::InteractionResolved { id, resolution } => {
+                let stored = durable.interactions.get(id);
+                let same = stored.is_some_and(|it| it.resolution.as_ref() == Some(resolution));
+                let open = self.view.open_interactions().any(|it| it.id == *id);
+                ensure(same && open, "T20", || {
+                    format!("{id} ends otherwise than stored, or again")
                 })?;
             }
             EventBody::ToolStarted { call, .. } => {
@@ -99,6 +107,51 @@ impl Shown {
         }
         self.view.apply(event);
         self.depth(event)
+    }
+
+    /// What is told outside of runs: the leaf, the settings and compactions, as they are stored.
+    fn outside(&mut self, event: &Event, durable: &Durable) -> Held {
+        match &event.body {
+            EventBody::EntryAppended { entry } => self.appended(entry, durable)?,
+            EventBody::StateChanged { leaf, .. } => {
+                let known = leaf.is_none_or(|leaf| durable.entry(leaf.seq).is_some());
+                ensure(known, "T21", || format!("{leaf:?} is no durable entry"))?;
+            }
+            EventBody::CompactionStarted { .. } => {
+                ensure(!self.view.compacting, "T21", || {
+                    "a compaction starts during another".to_owned()
+                })?;
+            }
+            EventBody::CompactionFinished { outcome } => {
+                let written = match outcome {
+                    CompactionOutcome::Completed(id) => durable
+                        .entry(id.seq)
+                        .is_some_and(|entry| matches!(entry.body, EntryBody::Compaction { .. })),
+                    CompactionOutcome::Failed(_) | CompactionOutcome::Aborted => true,
+                };
+                ensure(self.view.compacting && written, "T21", || {
+                    format!("{outcome:?} is told of a compaction that is not")
+                })?;
+            }
+            other => {
+                return ensure(false, "T11", || {
+                    format!("{} outside of a run", other.event_type())
+                });
+            }
+        }
+        self.view.apply(event);
+        Ok(())
+    }
+
+    fn appended(&self, entry: &Entry, durable: &Durable) -> Held {
+        let next = self.view.entries + 1;
+        let stored = durable.entry(next).map(Entry::for_event);
+        ensure(stored.as_ref() == Some(entry), "T09", || {
+            format!(
+                "{} is told where entry {next} is next, or is not durable",
+                entry.id
+            )
+        })
     }
 
     fn settled(

@@ -1,0 +1,221 @@
+//! Questions: asked by the engine, answered once, by whoever comes first.
+//!
+//! A question is durable before anybody sees it, and an answer before the engine is told it. One
+//! that nobody answered is told to the engine too, so that it never waits for nothing.
+
+use std::time::Duration;
+
+use super::dispatch::{bind, reachable, reject};
+use super::effect::{Answer, Effect};
+use super::engine_output::{ignore, label};
+use super::input::{DispatchFacts, EngineTag, ReplyId, Timer};
+use super::state::{OpenAsk, Phase};
+use super::turn::Turn;
+use crate::domain::access::Action;
+use crate::domain::audit::AuditAction;
+use crate::domain::binding::BoundAnswer;
+use crate::domain::command::{Acceptance, DispatchAnswer, RejectionCode};
+use crate::domain::event::EventBody;
+use crate::domain::ids::InteractionId;
+use crate::domain::interaction::{
+    Interaction, InteractionAnswer, Question, Resolution, ResolutionCause,
+};
+use crate::domain::limits::MAX_OPEN_INTERACTIONS;
+use crate::domain::provenance::Origin;
+use crate::ports::engine::EngineCommand;
+
+pub(super) fn asked(
+    turn: &mut Turn<'_>,
+    tag: EngineTag,
+    ask: &str,
+    question: Question,
+    timeout: Option<Duration>,
+) {
+    let (now, ask) = (turn.now, label(ask));
+    let Some((run, id)) = turn.live_run(tag).zip(tag.run) else {
+        return;
+    };
+    if run.asks.values().any(|open| open.ask == ask) {
+        return ignore(turn, tag, "a question was asked twice");
+    }
+    let allowed = run.capabilities.interactions.contains(&question.kind());
+    let room = run.asks.len() < MAX_OPEN_INTERACTIONS;
+    if !(allowed && room && question.is_sound() && run.phase == Phase::Active) {
+        // It is told at once that nobody answers, or it would wait for ever.
+        turn.live(Effect::Tell(
+            tag,
+            EngineCommand::Answer { ask, answer: None },
+        ));
+        return ignore(turn, tag, "a question that cannot be asked here");
+    }
+    let (ordinal, token) = (run.next_question, run.token);
+    run.next_question += 1;
+    let record = Interaction {
+        id: InteractionId { run: id, ordinal },
+        question,
+        asked_at: now,
+        deadline: timeout.map(|timeout| now.after(timeout)),
+        resolution: None,
+    };
+    let open = OpenAsk {
+        ask,
+        record: record.clone(),
+    };
+    run.asks.insert(ordinal, open);
+    turn.commit(id, token).interactions.push(record.clone());
+    turn.audit(id, token, AuditAction::EngineOutput, None, "accepted");
+    let interaction = Box::new(record);
+    turn.publish_durable(id, EventBody::InteractionRequested { interaction });
+    if let Some(after) = timeout {
+        let timer = Timer::Interaction(ordinal);
+        turn.after_commit(Effect::StartTimer { tag, timer, after });
+    }
+}
+
+pub(super) fn withdrawn(turn: &mut Turn<'_>, tag: EngineTag, ask: &str) {
+    let ask = label(ask);
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    let open = run.asks.iter().find(|(_, open)| open.ask == ask);
+    let Some((ordinal, token)) = open.map(|(ordinal, _)| (*ordinal, run.token)) else {
+        return ignore(turn, tag, "a question was withdrawn that is not open");
+    };
+    resolve(turn, ordinal, ResolutionCause::EngineGone, None, None);
+    turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
+}
+
+/// C25: one answer, once. What comes later finds no such interaction.
+pub(super) fn respond(
+    turn: &mut Turn<'_>,
+    reply: ReplyId,
+    facts: DispatchFacts,
+    id: InteractionId,
+    answer: &InteractionAnswer,
+) {
+    let open = open(turn, &facts, id);
+    let (ask, token, tag) = match open {
+        Err(no) => return turn.answer(reply, no),
+        Ok((open, token, tag)) => match open.record.question.check(answer) {
+            Err(problem) => {
+                let no = reject(RejectionCode::InvalidCommand, problem);
+                return turn.answer(reply, no);
+            }
+            Ok(()) => (open.ask.clone(), token, tag),
+        },
+    };
+    let origin = Some(facts.origin.clone());
+    resolve(
+        turn,
+        id.ordinal,
+        ResolutionCause::Answered,
+        Some(answer),
+        origin,
+    );
+    let bound = BoundAnswer::Dispatched {
+        run: Some(id.run),
+        input: None,
+    };
+    let binding = bind(turn, &facts.call, bound);
+    turn.commit(id.run, token).bindings.extend(binding);
+    let call = Some((facts.call, 0));
+    turn.audit(
+        id.run,
+        token,
+        AuditAction::Call(Action::Respond),
+        call,
+        "accepted",
+    );
+    let answer = Some(answer.clone());
+    turn.after_commit(Effect::Tell(tag, EngineCommand::Answer { ask, answer }));
+    let accepted = DispatchAnswer::Accepted(Acceptance {
+        run: Some(id.run),
+        input: None,
+    });
+    turn.answer_durable(reply, Answer::Dispatched(accepted));
+}
+
+/// The open question that a caller names, with what is needed to answer it.
+fn open<'t>(
+    turn: &'t Turn<'_>,
+    facts: &DispatchFacts,
+    id: InteractionId,
+) -> Result<(&'t OpenAsk, crate::domain::lease::LeaseToken, EngineTag), Answer> {
+    let gone = || {
+        let message = format!("no question {id} is open: it was answered, or its run went on");
+        reject(RejectionCode::NoSuchInteraction, message)
+    };
+    let run = turn.session.active.run().ok_or_else(gone)?;
+    if run.record.id != id.run || run.phase != Phase::Active {
+        return Err(gone());
+    }
+    if facts.expected_run.is_some() {
+        reachable(Some(run), facts)?;
+    }
+    let open = run.asks.get(&id.ordinal).ok_or_else(gone)?;
+    Ok((open, run.token, run.tag()))
+}
+
+/// The deadline passed: the engine is told the default, or that nobody answered.
+pub(super) fn expire(turn: &mut Turn<'_>, tag: EngineTag, ordinal: u32) {
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    let Some((open, token)) = run.asks.get(&ordinal).map(|open| (open.clone(), run.token)) else {
+        return;
+    };
+    let answer = open.record.question.default;
+    resolve(
+        turn,
+        ordinal,
+        ResolutionCause::Expired,
+        answer.as_ref(),
+        None,
+    );
+    turn.audit(tag.run, token, AuditAction::Expire, None, "accepted");
+    let ask = open.ask;
+    turn.after_commit(Effect::Tell(tag, EngineCommand::Answer { ask, answer }));
+}
+
+/// Closes every open question; the engine is not told one by one.
+pub(super) fn close_all(turn: &mut Turn<'_>, cause: ResolutionCause) {
+    let Some(run) = turn.session.active.run() else {
+        return;
+    };
+    let open: Vec<u32> = run.asks.keys().copied().collect();
+    for ordinal in open {
+        resolve(turn, ordinal, cause, None, None);
+    }
+}
+
+/// Takes a question off the open ones; its end is in this step's commit, told after it.
+fn resolve(
+    turn: &mut Turn<'_>,
+    ordinal: u32,
+    cause: ResolutionCause,
+    answer: Option<&InteractionAnswer>,
+    origin: Option<Origin>,
+) {
+    let at = turn.now;
+    let Some(run) = turn.session.active.run_mut() else {
+        return;
+    };
+    let Some(OpenAsk { mut record, .. }) = run.asks.remove(&ordinal) else {
+        return;
+    };
+    let (id, token) = (run.record.id, run.token);
+    let resolution = Resolution {
+        at,
+        cause,
+        answer: answer.and_then(|answer| record.question.showable(answer)),
+        origin,
+    };
+    record.resolution = Some(resolution.clone());
+    let told = EventBody::InteractionResolved {
+        id: record.id,
+        resolution: Box::new(resolution),
+    };
+    turn.commit(id, token).interactions.push(record);
+    turn.live(Effect::CancelTimer(Timer::Interaction(ordinal)));
+    turn.publish_durable(id, told);
+}
