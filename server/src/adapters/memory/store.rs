@@ -7,8 +7,9 @@ use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
-use sessionplane_core::domain::ids::{InputId, RunId, SessionId, SessionRef, TenantId};
+use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::StoredSession;
@@ -168,6 +169,20 @@ impl Repository for MemoryStore {
         self.read(|tables| tables.entries(session, range))
     }
 
+    async fn entry(&self, id: EntryId) -> Result<Option<Entry>, ReadError> {
+        self.read(|tables| tables.entry(id))
+    }
+    async fn runs(
+        &self,
+        session: SessionId,
+        before: Option<RunId>,
+        max: usize,
+    ) -> Result<Vec<RunRecord>, ReadError> {
+        self.read(|tables| tables.runs(session, before, max))
+    }
+    async fn interactions(&self, run: RunId) -> Result<Vec<Interaction>, ReadError> {
+        self.read(|tables| tables.interactions(run))
+    }
     async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError> {
         self.read(|tables| tables.run(id))
     }

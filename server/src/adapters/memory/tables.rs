@@ -9,9 +9,11 @@ use sessionplane_core::domain::binding::{Binding, BindingKey};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{
-    ExternalKey, InputId, RunId, SessionId, SessionName, SessionRef, TenantId,
+    EntryId, ExternalKey, InputId, InteractionId, RunId, SessionId, SessionName, SessionRef,
+    TenantId,
 };
 use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{SessionHead, StoredSession};
@@ -30,6 +32,7 @@ pub(super) struct Tables {
     runs: HashMap<RunId, RunRecord>,
     runs_of: HashMap<SessionId, Vec<RunId>>,
     inputs: BTreeMap<InputId, InputRecord>,
+    interactions: BTreeMap<InteractionId, Interaction>,
     bindings: HashMap<BindingKey, Binding>,
     audits: HashMap<SessionId, Vec<AuditRecord>>,
     leases: BTreeMap<SessionId, HeldLease>,
@@ -81,6 +84,8 @@ impl Tables {
         }
         self.inputs
             .extend(commit.inputs.into_iter().map(|input| (input.id, input)));
+        let asked = commit.interactions.into_iter();
+        self.interactions.extend(asked.map(|it| (it.id, it)));
         let bindings = commit.bindings.into_iter();
         self.bindings
             .extend(bindings.map(|binding| (binding.key.clone(), binding)));
@@ -130,9 +135,40 @@ impl Tables {
     }
 
     pub(super) fn runs_of(&self, session: SessionId) -> Vec<RunId> {
-        let mut runs = self.runs_of.get(&session).cloned().unwrap_or_default();
-        runs.sort_unstable();
-        runs
+        self.runs_of.get(&session).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn entry(&self, id: EntryId) -> Option<Entry> {
+        let at = usize::try_from(id.seq.checked_sub(1)?).ok()?;
+        self.entries.get(&id.session)?.get(at).cloned()
+    }
+
+    /// A session's runs, newest first: at most `max` before `before`, or of all.
+    pub(super) fn runs(
+        &self,
+        session: SessionId,
+        before: Option<RunId>,
+        max: usize,
+    ) -> Vec<RunRecord> {
+        let all = self.runs_of.get(&session).map_or(&[][..], Vec::as_slice);
+        let end = match before {
+            None => all.len(),
+            // Unknown: nothing is before it.
+            Some(run) => all.iter().position(|it| *it == run).unwrap_or(0),
+        };
+        let newest_first = all[..end].iter().rev().take(max);
+        newest_first.filter_map(|run| self.run(*run)).collect()
+    }
+
+    pub(super) fn interactions(&self, run: RunId) -> Vec<Interaction> {
+        let all = InteractionId { run, ordinal: 0 }..=InteractionId {
+            run,
+            ordinal: u32::MAX,
+        };
+        self.interactions
+            .range(all)
+            .map(|(_, interaction)| interaction.clone())
+            .collect()
     }
 
     pub(super) fn input(&self, id: InputId) -> Option<InputRecord> {
@@ -159,7 +195,9 @@ impl Tables {
     }
 
     pub(super) fn sweep(&mut self, before: Timestamp, max: usize) -> usize {
-        let settled_before = |run: RunId| {
+        let settled_before = |run: Option<RunId>| {
+            // Without a run nothing but its age keeps it.
+            let Some(run) = run else { return true };
             let settled = self.runs.get(&run).and_then(|run| run.settled.as_ref());
             settled.is_some_and(|settled| settled.at < before)
         };

@@ -8,9 +8,11 @@ mod binding;
 mod entry;
 #[cfg(test)]
 mod frozen;
+mod interaction;
 mod provenance;
 mod run;
 mod session;
+mod settings;
 
 use sessionplane::store::v1 as form;
 use sessionplane_core::domain::ids::{EntryId, IdError, InputId, RunId, SessionId};
@@ -74,6 +76,15 @@ fn session_id(value: &[u8]) -> Result<SessionId, Unreadable> {
 
 fn run_id(value: &[u8]) -> Result<RunId, Unreadable> {
     bytes(value, "run").map(RunId::from_bytes)
+}
+
+/// A run as stored where there may be none: no bytes are none.
+fn run_form(run: Option<RunId>) -> Vec<u8> {
+    run.map(|run| run.to_bytes().to_vec()).unwrap_or_default()
+}
+
+fn maybe_run(value: &[u8]) -> Result<Option<RunId>, Unreadable> {
+    (!value.is_empty()).then(|| run_id(value)).transpose()
 }
 
 fn optional<T, E: Into<Unreadable>>(

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use sessionplane_core::domain::binding::BindingKey;
 use sessionplane_core::domain::ids::{
-    EntryId, ExternalKey, InputId, RunId, SessionId, SessionName, TenantId,
+    EntryId, ExternalKey, InputId, InteractionId, RunId, SessionId, SessionName, TenantId,
 };
 use sessionplane_core::domain::time::Timestamp;
 use sha2::{Digest as _, Sha256};
@@ -28,6 +28,7 @@ const BINDING_BY_TIME: u8 = b't';
 const AUDIT: u8 = b'a';
 const LEASE: u8 = b'l';
 const PIECE: u8 = b'p';
+const INTERACTION: u8 = b'q';
 
 fn join<const N: usize>(tag: u8, parts: [&[u8]; N]) -> Key {
     let mut key = vec![tag];
@@ -86,9 +87,26 @@ pub(super) fn run(id: RunId) -> Key {
     join(RUN, [&id.to_bytes()])
 }
 
-/// Marks that a run is the session's; run ids sort by time.
-pub(super) fn run_of_session(session: SessionId, run: RunId) -> Key {
-    join(RUN_OF_SESSION, [&session.to_bytes(), &run.to_bytes()])
+/// Marks that a run is the session's. Marks sort by the run's first entry, which is the order of
+/// admission whatever the clock did.
+pub(super) fn run_of_session(first_entry: EntryId, run: RunId) -> Key {
+    join(
+        RUN_OF_SESSION,
+        [
+            &first_entry.session.to_bytes(),
+            &first_entry.seq.to_be_bytes(),
+            &run.to_bytes(),
+        ],
+    )
+}
+
+/// A session's run marks before the run with that first entry; all without one.
+pub(super) fn runs_before(
+    session: SessionId,
+    first_entry: Option<EntryId>,
+) -> std::ops::Range<Key> {
+    let end = first_entry.map_or(u64::MAX, |id| id.seq);
+    runs_of_session(session)..join(RUN_OF_SESSION, [&session.to_bytes(), &end.to_be_bytes()])
 }
 
 /// The prefix of a session's run marks.
@@ -104,6 +122,16 @@ pub(super) fn marked_run(key: &[u8]) -> Option<RunId> {
 /// A dispatched input.
 pub(super) fn input(id: InputId) -> Key {
     join(INPUT, [&id.run.to_bytes(), &id.ordinal.to_be_bytes()])
+}
+
+/// An interaction.
+pub(super) fn interaction(id: InteractionId) -> Key {
+    join(INTERACTION, [&id.run.to_bytes(), &id.ordinal.to_be_bytes()])
+}
+
+/// The prefix of a run's interactions.
+pub(super) fn interactions_of_run(run: RunId) -> Key {
+    join(INTERACTION, [&run.to_bytes()])
 }
 
 /// The prefix of a run's inputs.
@@ -185,6 +213,7 @@ pub(super) fn describe(key: &[u8]) -> String {
         RUN => "run",
         RUN_OF_SESSION => "run_of_session",
         INPUT => "input",
+        INTERACTION => "interaction",
         BINDING => "binding",
         BINDING_BY_TIME => "binding_by_time",
         AUDIT => "audit",
@@ -193,10 +222,15 @@ pub(super) fn describe(key: &[u8]) -> String {
         _ => "unknown",
     };
     let id = match (tag, rest.split_first_chunk::<16>()) {
-        (SESSION | HEAD | ENTRY | RUN | INPUT | AUDIT | LEASE, Some((id, number))) => {
+        (
+            SESSION | HEAD | ENTRY | RUN | INPUT | INTERACTION | AUDIT | LEASE,
+            Some((id, number)),
+        ) => {
             let number = number.iter().fold(0_u64, |n, b| (n << 8) | u64::from(*b));
             match tag {
-                ENTRY | INPUT | AUDIT => format!("{}-{number}", SessionId::from_bytes(*id)),
+                ENTRY | INPUT | INTERACTION | AUDIT => {
+                    format!("{}-{number}", SessionId::from_bytes(*id))
+                }
                 _ => SessionId::from_bytes(*id).to_string(),
             }
         }

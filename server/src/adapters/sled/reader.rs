@@ -12,6 +12,7 @@ use sessionplane_core::domain::ids::{
     EntryId, EntrySeq, InputId, RunId, SessionId, SessionRef, TenantId,
 };
 use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{SessionRecord, StoredSession};
 use sessionplane_core::ports::repository::{EntryRange, ReadError};
@@ -142,6 +143,53 @@ impl Reader {
         let marks = self.scan(&keys::runs_of_session(session))?;
         let run = |key: Key| keys::marked_run(&key).ok_or_else(|| damaged(&key, "it names no run"));
         marks.into_iter().map(|(key, _)| run(key)).collect()
+    }
+
+    /// One entry, if the session has it.
+    pub(super) fn one_entry(&self, id: EntryId) -> Result<Option<Entry>, ReadError> {
+        let durable = self.head(id.session)?.map_or(0, |row| row.head.entries);
+        if !(1..=durable).contains(&id.seq) {
+            return Ok(None);
+        }
+        let (entry, _) = self.entry(id, None)?;
+        Ok(Some(entry))
+    }
+
+    /// A session's runs, newest first: at most `max` before `before`, or of all.
+    pub(super) fn runs(
+        &self,
+        session: SessionId,
+        before: Option<RunId>,
+        max: usize,
+    ) -> Result<Vec<RunRecord>, ReadError> {
+        let before = match before {
+            None => None,
+            Some(id) => match self.run(id)?.filter(|run| run.session == session) {
+                None => return Ok(Vec::new()),
+                Some(run) => Some(run.first_entry),
+            },
+        };
+        let mut runs = Vec::new();
+        for mark in self.db.range(keys::runs_before(session, before)).rev() {
+            let (mark, _) = mark.map_err(|error| failed(b"x", &error))?;
+            let id = keys::marked_run(&mark).ok_or_else(|| damaged(&mark, "it names no run"))?;
+            // A mark whose run is still being written is not there yet.
+            runs.extend(self.run(id)?);
+            if runs.len() >= max {
+                break;
+            }
+        }
+        Ok(runs)
+    }
+
+    pub(super) fn interactions(&self, run: RunId) -> Result<Vec<Interaction>, ReadError> {
+        let mut interactions = Vec::new();
+        for (key, value) in self.scan(&keys::interactions_of_run(run))? {
+            if let Some(payload) = frame::open(self, &key, value)? {
+                interactions.push(decode(&key, &payload)?);
+            }
+        }
+        Ok(interactions)
     }
 
     pub(super) fn input(&self, id: InputId) -> Result<Option<InputRecord>, ReadError> {

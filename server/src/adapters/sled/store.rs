@@ -11,8 +11,9 @@ use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
-use sessionplane_core::domain::ids::{InputId, RunId, SessionId, SessionRef, TenantId};
+use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::StoredSession;
@@ -254,6 +255,21 @@ impl Repository for SledStore {
             .await
     }
 
+    async fn entry(&self, id: EntryId) -> Result<Option<Entry>, ReadError> {
+        self.read(move |reader| reader.one_entry(id)).await
+    }
+    async fn runs(
+        &self,
+        session: SessionId,
+        before: Option<RunId>,
+        max: usize,
+    ) -> Result<Vec<RunRecord>, ReadError> {
+        self.read(move |reader| reader.runs(session, before, max))
+            .await
+    }
+    async fn interactions(&self, run: RunId) -> Result<Vec<Interaction>, ReadError> {
+        self.read(move |reader| reader.interactions(run)).await
+    }
     async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError> {
         self.read(move |reader| reader.run(id)).await
     }

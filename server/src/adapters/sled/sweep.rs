@@ -48,7 +48,11 @@ fn settled_before(
     binding: &Binding,
     before: Timestamp,
 ) -> Result<bool, ReadError> {
-    let run: Option<RunRecord> = fetch(round, &keys::run(binding.answer.run()))?;
+    let Some(run) = binding.answer.run() else {
+        // Nothing but its age keeps it.
+        return Ok(true);
+    };
+    let run: Option<RunRecord> = fetch(round, &keys::run(run))?;
     let settled = run.and_then(|run| run.settled);
     Ok(settled.is_some_and(|settled| settled.at < before))
 }

@@ -68,13 +68,17 @@ fn records(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {
     for run in &commit.runs {
         let key = keys::run(run.id);
         if round.raw(&key)?.is_none() {
-            let mark = keys::run_of_session(commit.session, run.id);
+            let mark = keys::run_of_session(run.first_entry, run.id);
             round.put_payload(mark, &[], Before::Absent)?;
         }
         round.put(key, run, Before::Unknown)?;
     }
     for input in &commit.inputs {
         round.put(keys::input(input.id), input, Before::Unknown)?;
+    }
+    for interaction in &commit.interactions {
+        let key = keys::interaction(interaction.id);
+        round.put(key, interaction, Before::Unknown)?;
     }
     for binding in &commit.bindings {
         let key = keys::binding(&binding.key);

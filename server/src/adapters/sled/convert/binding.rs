@@ -6,7 +6,7 @@ use sessionplane_core::domain::ids::{PrincipalId, RequestId, TenantId};
 use sessionplane_core::domain::time::Timestamp;
 
 use super::provenance::digest;
-use super::{Stored, Unreadable, maybe, run_id, session_id, unknown};
+use super::{Stored, Unreadable, maybe, maybe_run, run_form, run_id, session_id, unknown};
 
 impl Stored for Binding {
     type Form = form::BindingRecord;
@@ -30,18 +30,17 @@ impl Stored for Binding {
             request_id: self.key.request_id.to_string(),
             session: self.session.to_bytes().to_vec(),
             digest: self.digest.0.to_vec(),
-            run: self.answer.run().to_bytes().to_vec(),
+            run: run_form(self.answer.run()),
             input: input.map(|id| id.form()),
             answer: answer.into(),
             at_ms: self.at.as_millis(),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
-        let run = run_id(&form.run)?;
         let answer = match form.answer() {
-            form::Method::Invoke => BoundAnswer::Run(run),
+            form::Method::Invoke => BoundAnswer::Run(run_id(&form.run)?),
             form::Method::Dispatch => BoundAnswer::Dispatched {
-                run,
+                run: maybe_run(&form.run)?,
                 input: maybe(form.input.clone())?,
             },
             form::Method::Unspecified => return Err(unknown("answer")),

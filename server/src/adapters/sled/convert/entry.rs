@@ -1,11 +1,12 @@
 //! Conversation entries.
 
 use sessionplane::store::v1 as form;
+use sessionplane_core::domain::compaction::CompactionTrigger;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::text::BoundedText;
 use sessionplane_core::domain::time::Timestamp;
 
-use super::{Stored, Unreadable, maybe, part, run_id};
+use super::{Stored, Unreadable, maybe, maybe_run, part, run_form};
 
 /// An entry with the checksum of the record before it, which chains a session's entries.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,18 +24,20 @@ impl Stored for ChainedEntry {
         form::EntryRecord {
             id: Some(entry.id.form()),
             parent: entry.parent.map(|id| id.form()),
-            run: entry.run.to_bytes().to_vec(),
+            run: run_form(entry.run),
             at_ms: entry.at.as_millis(),
             previous_checksum: self.previous_checksum,
             body: Some(entry.body.form()),
+            path: Some(entry.path.form()),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
         let entry = Entry {
             id: part(form.id, "id")?,
             parent: maybe(form.parent)?,
-            run: run_id(&form.run)?,
+            run: maybe_run(&form.run)?,
             at: Timestamp::from_millis(form.at_ms),
+            path: maybe(form.path)?.unwrap_or_default(),
             body: part(form.body, "body")?,
         };
         Ok(Self {
@@ -81,12 +84,30 @@ impl Stored for EntryBody {
                 input_json,
                 output,
                 failed,
+                artifact,
             } => Body::Tool(form::ToolBody {
                 call_id: call_id.clone(),
                 name: name.clone(),
                 input_json: Some(input_json.form()),
                 output: Some(output.form()),
                 failed: *failed,
+                artifact: artifact.as_ref().map(Stored::form),
+            }),
+            Self::Settings { chosen } => Body::Settings(form::SettingsBody {
+                chosen: Some(chosen.form()),
+            }),
+            Self::Compaction {
+                summary,
+                first_kept,
+                tokens_before,
+                tokens_after,
+                trigger,
+            } => Body::Compaction(form::CompactionBody {
+                summary: Some(summary.form()),
+                first_kept: first_kept.map(|id| id.form()),
+                tokens_before: *tokens_before,
+                tokens_after: *tokens_after,
+                overflow: *trigger == CompactionTrigger::Overflow,
             }),
             Self::Notice { code, text } => Body::Notice(form::NoticeBody {
                 code: code.clone(),
@@ -117,6 +138,21 @@ impl Stored for EntryBody {
                 input_json: part(tool.input_json, "input_json")?,
                 output: part(tool.output, "output")?,
                 failed: tool.failed,
+                artifact: maybe(tool.artifact)?,
+            },
+            Body::Settings(settings) => Self::Settings {
+                chosen: part(settings.chosen, "chosen")?,
+            },
+            Body::Compaction(compaction) => Self::Compaction {
+                summary: part(compaction.summary, "summary")?,
+                first_kept: maybe(compaction.first_kept)?,
+                tokens_before: compaction.tokens_before,
+                tokens_after: compaction.tokens_after,
+                trigger: if compaction.overflow {
+                    CompactionTrigger::Overflow
+                } else {
+                    CompactionTrigger::Manual
+                },
             },
             Body::Notice(notice) => Self::Notice {
                 code: notice.code,

@@ -23,6 +23,8 @@ impl Stored for Origin {
             Channel::Invoke => form::Channel::Invoke,
             Channel::Steer => form::Channel::Steer,
             Channel::FollowUp => form::Channel::FollowUp,
+            Channel::Respond => form::Channel::Respond,
+            Channel::Control => form::Channel::Control,
         };
         let trust = match self.trust {
             Trust::Untrusted => form::Trust::Untrusted,
@@ -49,6 +51,8 @@ impl Stored for Origin {
             form::Channel::Invoke => Channel::Invoke,
             form::Channel::Steer => Channel::Steer,
             form::Channel::FollowUp => Channel::FollowUp,
+            form::Channel::Respond => Channel::Respond,
+            form::Channel::Control => Channel::Control,
             form::Channel::Unspecified => return Err(unknown("origin.channel")),
         };
         let trust = match origin.trust() {

@@ -4,12 +4,15 @@ use sessionplane::store::v1 as form;
 use sessionplane_core::domain::ids::{AgentName, ExternalKey, SessionId, SessionName, TenantId};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::run::{Failure, RunOutcome, Settlement};
-use sessionplane_core::domain::session::{LastRun, SessionHead, SessionRecord};
+use sessionplane_core::domain::session::{LastRun, Lineage, SessionHead, SessionRecord};
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::lease_store::HeldLease;
 
-use super::{Stored, Unreadable, bytes, maybe, optional, part, required, run_id, session_id};
+use super::{
+    Stored, Unreadable, bytes, maybe, maybe_run, optional, part, required, run_form, run_id,
+    session_id,
+};
 
 /// The store's own record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +67,7 @@ impl Stored for SessionRecord {
             external_key: self.external_key.as_ref().map(ToString::to_string),
             agent: self.agent.to_string(),
             created_at_ms: self.created_at.as_millis(),
+            lineage: self.lineage.as_ref().map(Stored::form),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
@@ -74,6 +78,23 @@ impl Stored for SessionRecord {
             external_key: optional(form.external_key.as_ref(), ExternalKey::parse)?,
             agent: AgentName::parse(&form.agent)?,
             created_at: Timestamp::from_millis(form.created_at_ms),
+            lineage: maybe(form.lineage)?,
+        })
+    }
+}
+
+impl Stored for Lineage {
+    type Form = form::Lineage;
+    fn form(&self) -> Self::Form {
+        form::Lineage {
+            parent: self.parent.to_bytes().to_vec(),
+            entry: self.entry.map(|id| id.form()),
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self {
+            parent: session_id(&form.parent)?,
+            entry: maybe(form.entry)?,
         })
     }
 }
@@ -99,6 +120,8 @@ impl Stored for HeadRow {
             last_run: head.last_run.as_ref().map(Stored::form),
             usage: Some(head.usage.form()),
             entries_checksum: self.entries_checksum,
+            path: Some(head.path.form()),
+            chosen: Some(head.chosen.form()),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
@@ -109,6 +132,8 @@ impl Stored for HeadRow {
             audits: form.audits,
             last_run: maybe(form.last_run)?,
             usage: part(form.usage, "usage")?,
+            path: maybe(form.path)?.unwrap_or_default(),
+            chosen: maybe(form.chosen)?.unwrap_or_default(),
         };
         Ok(Self {
             head,
@@ -216,14 +241,14 @@ impl Stored for HeldLease {
     fn form(&self) -> Self::Form {
         form::LeaseRecord {
             session: self.session.to_bytes().to_vec(),
-            run: self.run.to_bytes().to_vec(),
+            run: run_form(self.holder.run()),
             token: self.token.0,
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
         Ok(Self {
             session: session_id(&form.session)?,
-            run: run_id(&form.run)?,
+            holder: maybe_run(&form.run)?.into(),
             token: LeaseToken(form.token),
         })
     }
