@@ -22,11 +22,13 @@ mod observer;
 pub mod recovery;
 pub mod residents;
 mod ring_budget;
+mod runs;
 mod session_effects;
 pub mod session_mail;
 pub mod session_task;
 mod session_timers;
 pub mod single_flight;
+mod transcript;
 
 pub use caller::AppCaller;
 pub use context::{App, Ports};

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::AgentName;
+use sessionplane_core::domain::lifecycle::AgentFacts;
+use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::engine::Engine;
 
 /// Agents that a refusal names at most.
@@ -13,8 +15,28 @@ const NAMED: usize = 10;
 /// Agents by name, one of them the default.
 #[derive(Clone)]
 pub struct AgentCatalog {
-    agents: BTreeMap<AgentName, Arc<dyn Engine>>,
+    agents: BTreeMap<AgentName, Agent>,
     default: AgentName,
+}
+
+#[derive(Clone)]
+struct Agent {
+    engine: Arc<dyn Engine>,
+    facts: Arc<AgentFacts>,
+}
+
+impl Agent {
+    fn new(engine: Arc<dyn Engine>) -> Self {
+        let described = engine.describe();
+        let facts = AgentFacts {
+            capabilities: described.capabilities.clone(),
+            models: described.models.clone(),
+        };
+        Self {
+            facts: Arc::new(facts),
+            engine,
+        }
+    }
 }
 
 impl AgentCatalog {
@@ -22,7 +44,7 @@ impl AgentCatalog {
     #[must_use]
     pub fn new(default: AgentName, name: AgentName, engine: Arc<dyn Engine>) -> Self {
         Self {
-            agents: BTreeMap::from([(name, engine)]),
+            agents: BTreeMap::from([(name, Agent::new(engine))]),
             default,
         }
     }
@@ -30,7 +52,7 @@ impl AgentCatalog {
     /// Adds or replaces an agent.
     #[must_use]
     pub fn with(mut self, name: AgentName, engine: Arc<dyn Engine>) -> Self {
-        self.agents.insert(name, engine);
+        self.agents.insert(name, Agent::new(engine));
         self
     }
 
@@ -50,6 +72,25 @@ impl AgentCatalog {
     /// # Errors
     /// When no agent of that name is configured; the message lists those that are.
     pub fn engine(&self, name: &AgentName) -> Result<&Arc<dyn Engine>, CallError> {
+        self.agent(name).map(|agent| &agent.engine)
+    }
+
+    /// What an agent can do and use.
+    ///
+    /// # Errors
+    /// When no agent of that name is configured; the message lists those that are.
+    pub fn facts(&self, name: &AgentName) -> Result<&Arc<AgentFacts>, CallError> {
+        self.agent(name).map(|agent| &agent.facts)
+    }
+
+    /// The models that a session's agent may use: none if it is no longer configured.
+    #[must_use]
+    pub fn models(&self, name: &AgentName) -> ModelPolicy {
+        let agent = self.agents.get(name);
+        agent.map_or_else(ModelPolicy::default, |agent| agent.facts.models.clone())
+    }
+
+    fn agent(&self, name: &AgentName) -> Result<&Agent, CallError> {
         self.agents.get(name).ok_or_else(|| {
             let others = self.names().filter(|other| **other != self.default);
             let named: Vec<&str> = std::iter::once(&self.default)

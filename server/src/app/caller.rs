@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use futures_util::future::{Either, select};
 use sessionplane_core::contract::{
     Agent, CallOptions, CapabilityReport, CapabilityTarget, DispatchRequest, EntryPage, EventItem,
-    EventsRequest, InvokeEvent, InvokeRequest, ListEntriesRequest, ResultStream, SessionControl,
-    SessionState,
+    EventsRequest, InvokeEvent, InvokeRequest, ListEntriesRequest, ListRunsRequest, OfferedCommand,
+    ResultStream, RunPage, SessionControl, SessionState,
 };
 use sessionplane_core::domain::access::{Action, Decision, Principal, Resource};
 use sessionplane_core::domain::audit::AuditActor;
@@ -292,6 +292,18 @@ impl Agent for AppCaller {
             .await
     }
 
+    async fn list_runs(
+        &self,
+        request: ListRunsRequest,
+        options: CallOptions,
+    ) -> Result<RunPage, CallError> {
+        self.within(options.deadline, self.run_page(request)).await
+    }
+
+    async fn wait_run(&self, run: RunId, options: CallOptions) -> Result<RunRecord, CallError> {
+        self.within(options.deadline, self.settled_run(run)).await
+    }
+
     async fn get_run(&self, run: RunId, options: CallOptions) -> Result<RunRecord, CallError> {
         self.within(options.deadline, self.run_record(run)).await
     }
@@ -315,6 +327,14 @@ impl SessionControl for AppCaller {
     ) -> Result<CapabilityReport, CallError> {
         self.within(options.deadline, self.capabilities(target))
             .await
+    }
+
+    async fn list_commands(
+        &self,
+        target: CapabilityTarget,
+        options: CallOptions,
+    ) -> Result<Vec<OfferedCommand>, CallError> {
+        self.within(options.deadline, self.offered(target)).await
     }
 
     async fn get_state(

@@ -10,11 +10,13 @@ use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope};
 use sessionplane_core::domain::ids::{RunId, SessionId, TenantId};
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::domain::view::SessionView;
 use sessionplane_core::ports::lease_store::LeaseStore;
 use sessionplane_core::ports::repository::{ReadError, Repository};
 use tokio::sync::watch;
 
+use super::agents::AgentCatalog;
 use super::config::AppConfig;
 use super::observation::Published;
 use super::ring_budget::Budget;
@@ -339,6 +341,7 @@ impl Channels {
         session: SessionId,
         repository: &dyn Repository,
         leases: &dyn LeaseStore,
+        agents: &AgentCatalog,
     ) -> Result<Option<Arc<Channel>>, ReadError> {
         loop {
             let evictions = {
@@ -351,11 +354,16 @@ impl Channels {
             let Some(stored) = repository.session(session).await? else {
                 return Ok(None);
             };
+            let asked = match stored.head.last_run.as_ref() {
+                Some(last) => repository.interactions(last.run).await?,
+                None => Vec::new(),
+            };
+            let models = agents.models(&stored.record.agent);
             let epoch = leases.mint().await?.0;
             let made = Channel::new(
                 &stored.record,
                 epoch,
-                SessionView::dormant(&stored),
+                SessionView::dormant(&stored, &models, asked),
                 &self.config,
                 self.budget.clone(),
             );
@@ -367,11 +375,16 @@ impl Channels {
     }
 
     /// The channel of a session that is about to be created.
-    pub(crate) fn unborn(&self, record: &SessionRecord, epoch: u64) -> Arc<Channel> {
+    pub(crate) fn unborn(
+        &self,
+        record: &SessionRecord,
+        models: &ModelPolicy,
+        epoch: u64,
+    ) -> Arc<Channel> {
         let made = Channel::new(
             record,
             epoch,
-            SessionView::unborn(record.identity()),
+            SessionView::unborn(record.identity(), models),
             &self.config,
             self.budget.clone(),
         );
@@ -424,6 +437,7 @@ mod tests {
             external_key: None,
             agent: AgentName::parse("a").unwrap(),
             created_at: Timestamp::from_millis(1),
+            lineage: None,
         }
     }
 
@@ -451,7 +465,7 @@ mod tests {
         };
         let channels = Channels::new(config);
         let made: Vec<_> = (1..=64)
-            .map(|number| channels.unborn(&record(number), 1))
+            .map(|number| channels.unborn(&record(number), &ModelPolicy::default(), 1))
             .collect();
         for channel in &made {
             fill(channel, 200);
@@ -472,7 +486,7 @@ mod tests {
     #[test]
     fn c35_a_session_without_a_task_keeps_little_and_still_knows_its_place() {
         let channels = Channels::new(AppConfig::default());
-        let channel = channels.unborn(&record(1), 1);
+        let channel = channels.unborn(&record(1), &ModelPolicy::default(), 1);
         fill(&channel, 1000);
         channel.rest(8 * 1024);
         assert!(retained(&channel) <= 8, "{} events", retained(&channel));

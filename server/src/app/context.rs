@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::artifact_store::ArtifactStore;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{Clock, Entropy, Spawner};
 use sessionplane_core::ports::lease_store::LeaseStore;
@@ -12,7 +14,7 @@ use sessionplane_core::ports::repository::{ReadError, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::agents::AgentCatalog;
-use super::channel::Channels;
+use super::channel::{Channel, Channels};
 use super::config::AppConfig;
 use super::residents::Residents;
 use super::single_flight::SingleFlight;
@@ -26,6 +28,8 @@ pub struct Ports {
     pub leases: Arc<dyn LeaseStore>,
     /// Decides who may do what.
     pub authorizer: Arc<dyn Authorizer>,
+    /// Keeps contents that are too large for an entry.
+    pub artifacts: Arc<dyn ArtifactStore>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
@@ -49,6 +53,17 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// The channel of a stored session: in memory, or made from its rows. Nothing durable changes.
+    pub(crate) async fn open_channel(
+        &self,
+        session: SessionId,
+    ) -> Result<Option<Arc<Channel>>, ReadError> {
+        let (repository, leases) = (self.ports.repository.as_ref(), self.ports.leases.as_ref());
+        self.channels
+            .open(session, repository, leases, &self.agents)
+            .await
+    }
+
     /// A number that no other invoke stream of this process has.
     pub(crate) fn next_stream(&self) -> u64 {
         self.next_stream.fetch_add(1, Ordering::Relaxed)

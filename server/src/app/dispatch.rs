@@ -3,14 +3,15 @@
 use sessionplane_core::contract::{CallOptions, DispatchRequest};
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::binding::{Binding, BoundAnswer, Method};
-use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::command::{
     Acceptance, AcceptedInput, Command, CommandKind, DispatchAnswer, Rejection, RejectionCode,
 };
+use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::error::{CallError, Reason};
-use sessionplane_core::domain::ids::SessionId;
-use sessionplane_core::domain::lifecycle::{Answer, DispatchFacts};
+use sessionplane_core::domain::ids::{AgentName, EntryId, SessionId};
+use sessionplane_core::domain::lifecycle::{Answer, DispatchFacts, NavigationTarget};
 use sessionplane_core::domain::provenance::Channel;
+use sessionplane_core::domain::settings::SettingsOverride;
 use tokio::sync::oneshot;
 
 use super::caller::{AppCaller, check_text, store};
@@ -33,23 +34,24 @@ impl AppCaller {
         }
         let (session, decision) = self.session(&request.session, action).await?;
         let kind = request.command.kind();
-        if !self.session_capabilities(session).await?.allows(kind) {
+        let agent = self.session_agent(session).await?;
+        let agent = self.context.agents.facts(&agent)?.clone();
+        if !agent.capabilities.allows(kind) {
             return Ok(DispatchAnswer::Rejected(unsupported(kind)));
         }
-        let (field, channel, text) = match &request.command {
-            Command::Steer { text } => ("steer.text", Channel::Steer, &**text),
-            Command::FollowUp { text } => ("follow_up.text", Channel::FollowUp, &**text),
-            Command::Abort => ("", Channel::Steer, ""),
-        };
-        if kind != CommandKind::Abort {
-            check_text(field, text)?;
-        }
+        let (channel, text) = checked_text(&request.command)?;
+        let origin = self.origin(channel, text, &bound);
+        let target = self.navigation_target(session, &request.command).await?;
         let expected_run = request.expected_run;
         let facts = DispatchFacts {
             call: self.facts(&bound, digest, decision),
-            origin: self.origin(channel, text, &bound),
+            origin,
             command: request.command,
             expected_run,
+            agent,
+            // The session's task gives it one, in the order in which it steps commands.
+            token: None,
+            target,
         };
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Dispatch {
@@ -57,11 +59,15 @@ impl AppCaller {
             reply,
             flight: bound.flight,
         };
-        if self.context.residents.send(session, mail).await.is_err() {
-            // A session without a task has no run.
-            return Ok(DispatchAnswer::Rejected(Rejection::no_active_run(
-                expected_run,
-            )));
+        let residents = &self.context.residents;
+        if kind.is_boundary() {
+            residents.deliver(&self.context, session, None, mail).await;
+        } else if residents.send(session, mail).await.is_err() {
+            // A session without a task has no run, and asks nothing.
+            return Ok(DispatchAnswer::Rejected(match kind {
+                CommandKind::Respond => no_such_interaction(),
+                _ => Rejection::no_active_run(expected_run),
+            }));
         }
         match answer.await {
             Ok(Ok(reply)) => judged(reply.answer),
@@ -97,30 +103,56 @@ impl AppCaller {
         Ok(DispatchAnswer::Accepted(Acceptance { run, input }))
     }
 
-    /// What the session's engine can do, without a read where the session is in memory.
-    pub(crate) async fn session_capabilities(
+    /// The agent that a session runs, without a read where the session is in memory.
+    pub(crate) async fn session_agent(&self, session: SessionId) -> Result<AgentName, CallError> {
+        if let Some(channel) = self.context.channels.get(session) {
+            return Ok(channel.with_view(|view| view.session.agent.clone()));
+        }
+        let stored = self
+            .context
+            .ports
+            .repository
+            .session(session)
+            .await
+            .map_err(store)?;
+        Ok(stored.ok_or_else(CallError::no_such_session)?.record.agent)
+    }
+
+    /// What a `navigate` needs to know of its entry; nothing if the session does not have it.
+    /// Entries never change, so what is read here stays true.
+    async fn navigation_target(
         &self,
         session: SessionId,
-    ) -> Result<Capabilities, CallError> {
-        let agent = if let Some(channel) = self.context.channels.get(session) {
-            channel.with_view(|view| view.session.agent.clone())
-        } else {
-            let stored = self
-                .context
-                .ports
-                .repository
-                .session(session)
-                .await
-                .map_err(store)?;
-            stored.ok_or_else(CallError::no_such_session)?.record.agent
+        command: &Command,
+    ) -> Result<Option<NavigationTarget>, CallError> {
+        let Command::Navigate { entry: id } = command else {
+            return Ok(None);
         };
-        Ok(self
-            .context
-            .agents
-            .engine(&agent)?
-            .describe()
-            .capabilities
-            .clone())
+        if id.session != session {
+            return Ok(None);
+        }
+        let repository = &self.context.ports.repository;
+        let Some(entry) = repository.entry(*id).await.map_err(store)? else {
+            return Ok(None);
+        };
+        let chosen = match entry.path.settings {
+            None => SettingsOverride::default(),
+            Some(seq) => {
+                let settings = EntryId { session, seq };
+                match repository.entry(settings).await.map_err(store)? {
+                    Some(Entry {
+                        body: EntryBody::Settings { chosen },
+                        ..
+                    }) => chosen,
+                    _ => SettingsOverride::default(),
+                }
+            }
+        };
+        Ok(Some(NavigationTarget {
+            entry: *id,
+            path: entry.path,
+            chosen,
+        }))
     }
 }
 
@@ -164,6 +196,43 @@ fn action(kind: CommandKind) -> Action {
         CommandKind::Steer => Action::Steer,
         CommandKind::FollowUp => Action::FollowUp,
         CommandKind::Abort => Action::Abort,
+        CommandKind::Compact => Action::Compact,
+        CommandKind::SetModel => Action::SetModel,
+        CommandKind::SetThinking => Action::SetThinking,
+        CommandKind::Navigate => Action::Navigate,
+        CommandKind::Respond => Action::Respond,
+    }
+}
+
+/// The text of a command that a model or an engine will read, within its bounds, and how it came.
+fn checked_text(command: &Command) -> Result<(Channel, &str), CallError> {
+    match command {
+        Command::Steer { text } => {
+            check_text("steer.text", text)?;
+            Ok((Channel::Steer, text))
+        }
+        Command::FollowUp { text } => {
+            check_text("follow_up.text", text)?;
+            Ok((Channel::FollowUp, text))
+        }
+        Command::Compact { instructions } => Ok((
+            Channel::Control,
+            instructions.as_deref().unwrap_or_default(),
+        )),
+        // What was answered may be a secret: not even its digest is kept.
+        Command::Respond { .. } => Ok((Channel::Respond, "")),
+        Command::Abort
+        | Command::SetModel { .. }
+        | Command::SetThinking { .. }
+        | Command::Navigate { .. } => Ok((Channel::Control, "")),
+    }
+}
+
+fn no_such_interaction() -> Rejection {
+    Rejection {
+        code: RejectionCode::NoSuchInteraction,
+        message: "no such question is open: nothing is running in this session".to_owned(),
+        retryable: false,
     }
 }
 

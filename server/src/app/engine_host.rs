@@ -7,31 +7,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use sessionplane_core::domain::entry::Entry;
-use sessionplane_core::domain::ids::{EntryId, SessionId};
+use sessionplane_core::domain::artifact::ArtifactRef;
+use sessionplane_core::domain::ids::ArtifactId;
 use sessionplane_core::domain::lifecycle::EngineTag;
-use sessionplane_core::ports::clock::{Clock, Spawner, TaskHandle};
+use sessionplane_core::domain::limits::MAX_EVENT_TEXT_BYTES;
+use sessionplane_core::ports::artifact_store::ArtifactStore;
+use sessionplane_core::ports::clock::{Clock, Entropy, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent,
-    EngineOutput, OpenSession, Revalidation, Transcript,
+    EngineOutput, OpenSession, Revalidation,
 };
-use sessionplane_core::ports::repository::{EntryRange, Repository};
 use tokio::sync::mpsc;
 
 /// Commands that wait at most: the machine hands over one prompt or steer at a time, and an abort.
 const COMMANDS: usize = 16;
 /// Reports that wait at most; then the engine waits.
 const REPORTS: usize = 256;
-/// Entries, and bytes, of one page of a transcript.
-const PAGE: (usize, usize) = (256, 1024 * 1024);
 
 /// What the engine's task reports.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// It is open.
     Opened(Revalidation),
-    /// It said something.
-    Event(EngineEvent),
+    /// It said something. What is more than an event carries is kept whole before it is reported.
+    Event(EngineEvent, Option<ArtifactRef>),
     /// It is gone, and why.
     Gone(String),
 }
@@ -49,11 +48,9 @@ pub(crate) struct EngineLink {
 pub(crate) struct Opening {
     pub(crate) tag: EngineTag,
     pub(crate) engine: Result<Arc<dyn Engine>, EngineError>,
-    pub(crate) session: SessionId,
-    pub(crate) leaf: Option<EntryId>,
-    /// The last entry before the run's prompt, in append order.
-    pub(crate) before_prompt: u64,
-    pub(crate) repository: Arc<dyn Repository>,
+    pub(crate) open: OpenSession,
+    pub(crate) artifacts: Arc<dyn ArtifactStore>,
+    pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) timeout: Duration,
 }
 
@@ -115,6 +112,11 @@ async fn host(
     commands: mpsc::Receiver<EngineCommand>,
     reports: mpsc::Sender<Report>,
 ) {
+    let spill = Spill {
+        artifacts: opening.artifacts.clone(),
+        entropy: opening.entropy.clone(),
+        clock: clock.clone(),
+    };
     let reason = match open(opening, clock.as_ref()).await {
         Err(error) => error.0,
         Ok(connection) => {
@@ -131,7 +133,7 @@ async fn host(
                 ..
             } = connection;
             let telling = Box::pin(tell(commands, sink));
-            let listening = Box::pin(listen(output, reports.clone()));
+            let listening = Box::pin(listen(output, spill, reports.clone()));
             match select(telling, listening).await {
                 // The engine refuses commands: what it still says is read to the end.
                 Either::Left((Some(error), listening)) => {
@@ -149,19 +151,9 @@ async fn host(
 }
 
 async fn open(opening: Opening, clock: &dyn Clock) -> Result<EngineConnection, EngineError> {
-    let transcript = StoredTranscript {
-        session: opening.session,
-        up_to: opening.before_prompt,
-        repository: opening.repository,
-    };
-    let open = OpenSession {
-        session: opening.session,
-        leaf: opening.leaf,
-        transcript: Arc::new(transcript),
-    };
     let seconds = opening.timeout.as_secs();
     let engine = opening.engine?;
-    match select(engine.open(open), clock.sleep(opening.timeout)).await {
+    match select(engine.open(opening.open), clock.sleep(opening.timeout)).await {
         Either::Left((connection, _)) => connection,
         Either::Right(((), _)) => Err(EngineError(format!(
             "the agent did not open within {seconds} s"
@@ -181,33 +173,42 @@ async fn tell(
     None
 }
 
-async fn listen(mut output: Box<dyn EngineOutput>, reports: mpsc::Sender<Report>) {
+async fn listen(mut output: Box<dyn EngineOutput>, spill: Spill, reports: mpsc::Sender<Report>) {
     while let Some(event) = output.next().await {
-        if reports.send(Report::Event(event)).await.is_err() {
+        let artifact = spill.whole_of(&event).await;
+        if reports.send(Report::Event(event, artifact)).await.is_err() {
             return;
         }
     }
 }
 
-/// The durable conversation, page by page.
-struct StoredTranscript {
-    session: SessionId,
-    up_to: u64,
-    repository: Arc<dyn Repository>,
+/// Keeps outputs that are more than an event carries.
+struct Spill {
+    artifacts: Arc<dyn ArtifactStore>,
+    entropy: Arc<dyn Entropy>,
+    clock: Arc<dyn Clock>,
 }
 
-#[async_trait::async_trait]
-impl Transcript for StoredTranscript {
-    async fn page(&self, after: u64) -> Result<Vec<Entry>, EngineError> {
-        let range = EntryRange {
-            after,
-            up_to: self.up_to,
-            max_entries: PAGE.0,
-            max_bytes: PAGE.1,
+impl Spill {
+    /// Where an event's output is kept whole: synced before anybody names it. An output that could
+    /// not be kept is told without; its tail is in the entry all the same.
+    async fn whole_of(&self, event: &EngineEvent) -> Option<ArtifactRef> {
+        let EngineEvent::ToolFinished { output, .. } = event else {
+            return None;
         };
-        self.repository
-            .entries(self.session, range)
-            .await
-            .map_err(|error| EngineError(error.to_string()))
+        if output.len() <= MAX_EVENT_TEXT_BYTES {
+            return None;
+        }
+        let id = ArtifactId::mint(self.clock.now(), self.entropy.random());
+        match self.artifacts.put(id, output.as_bytes().into()).await {
+            Ok(()) => Some(ArtifactRef {
+                id,
+                bytes: output.len() as u64,
+            }),
+            Err(error) => {
+                tracing::error!(%error, "a tool's output could not be kept whole");
+                None
+            }
+        }
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use futures_util::stream;
-use sessionplane_core::contract::{CallOptions, InvokeEvent, InvokeRequest, ResultStream};
+use sessionplane_core::contract::{CallOptions, InvokeEvent, InvokeRequest, Parent, ResultStream};
 use sessionplane_core::domain::access::{Action, Decision};
-use sessionplane_core::domain::binding::{Binding, Method};
+use sessionplane_core::domain::binding::{Binding, BoundAnswer, Method};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::{AgentName, RunId, SessionId, SessionRef};
 use sessionplane_core::domain::lease::LeaseToken;
@@ -13,7 +13,7 @@ use sessionplane_core::domain::lifecycle::{Answer, InvokeFacts, StreamId};
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::run::{RunOutcome, RunRecord, code};
-use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::domain::session::{Lineage, SessionRecord};
 use tokio::sync::oneshot;
 
 use super::caller::{AppCaller, Bound, check_text, store};
@@ -144,6 +144,7 @@ impl AppCaller {
             external_key,
             agent: agent.clone(),
             created_at: now,
+            lineage: self.lineage(request).await?,
         };
         Ok(Target {
             id,
@@ -151,6 +152,34 @@ impl AppCaller {
             agent,
             unborn: Some(record),
         })
+    }
+
+    /// Where a new session's conversation branches off another's.
+    async fn lineage(&self, request: &InvokeRequest) -> Result<Option<Lineage>, CallError> {
+        let Some(Parent { session, entry }) = &request.parent else {
+            return Ok(None);
+        };
+        let (parent, _) = self.session(session, Action::Observe).await?;
+        let repository = &self.context.ports.repository;
+        let stored = repository.session(parent).await.map_err(store)?;
+        let leaf = stored.ok_or_else(CallError::no_such_session)?.head.leaf;
+        let Some(id) = *entry else {
+            return Ok(Some(Lineage {
+                parent,
+                entry: leaf,
+            }));
+        };
+        let known = id.session == parent && repository.entry(id).await.map_err(store)?.is_some();
+        if !known {
+            return Err(CallError::invalid(
+                "branch_hints.from_entry_id",
+                "names no entry of parent_session; list them with ListEntries",
+            ));
+        }
+        Ok(Some(Lineage {
+            parent,
+            entry: Some(id),
+        }))
     }
 
     fn invoke_facts(
@@ -161,7 +190,7 @@ impl AppCaller {
         stream: StreamId,
     ) -> Result<InvokeFacts, CallError> {
         let ports = &self.context.ports;
-        let engine = self.context.agents.engine(&target.agent)?.describe();
+        let agent = self.context.agents.facts(&target.agent)?.clone();
         let digest = digest::of_invoke(request);
         Ok(InvokeFacts {
             call: self.facts(bound, digest, target.decision.clone()),
@@ -170,8 +199,7 @@ impl AppCaller {
             token: LeaseToken(0),
             text: request.prompt.as_str().into(),
             origin: self.origin(Channel::Invoke, &request.prompt, bound),
-            settings: engine.settings.clone(),
-            capabilities: engine.capabilities.clone(),
+            agent,
             stream,
             on_disconnect: request.on_disconnect,
         })
@@ -203,7 +231,12 @@ impl AppCaller {
         binding: &Binding,
         request: &InvokeRequest,
     ) -> Result<ResultStream<InvokeEvent>, CallError> {
-        let run = binding.answer.run();
+        let BoundAnswer::Run(run) = binding.answer else {
+            return Err(CallError::unknown(
+                Reason::Internal,
+                "the request id is bound to an answer of another method",
+            ));
+        };
         let (attachment, gone) = Attachment::new(self.context.clone());
         let (reply, answer) = oneshot::channel();
         let stream = attachment.stream();
@@ -273,13 +306,10 @@ impl AppCaller {
                     "the run is being settled; repeat with the same request_id",
                 )
             })?;
-        let ports = &self.context.ports;
         let channel = self
             .context
-            .channels
-            .open(session, ports.repository.as_ref(), ports.leases.as_ref())
-            .await;
-        let channel = channel
+            .open_channel(session)
+            .await
             .map_err(store)?
             .ok_or_else(CallError::no_such_session)?;
         let position = channel.position();
@@ -349,9 +379,13 @@ impl AppCaller {
 const UNDELIVERED_TEXTS: usize = 1024 * 1024;
 
 /// C7: one event, a typed answer. Observers see nothing.
-fn busy(run: RunId) -> ResultStream<InvokeEvent> {
-    let details =
-        format!("run {run} is active in this session; steer it, queue a follow_up, or abort it");
+fn busy(run: Option<RunId>) -> ResultStream<InvokeEvent> {
+    let details = match run {
+        Some(run) => {
+            format!("run {run} is active in this session; steer it, queue a follow_up, or abort it")
+        }
+        None => "the session is being compacted; wait until it is over, or abort it".to_owned(),
+    };
     let failed = InvokeEvent::Failed {
         code: code::SESSION_BUSY.to_owned(),
         details,

@@ -168,11 +168,19 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
             call,
             failed,
             output,
+            artifact,
         } => Some(InvokeEvent::ToolEnded {
             call,
             failed,
             output,
+            artifact,
         }),
+        EventBody::InteractionRequested { interaction } => {
+            Some(InvokeEvent::InteractionRequested { interaction })
+        }
+        EventBody::InteractionResolved { id, resolution } => {
+            Some(InvokeEvent::InteractionResolved { id, resolution })
+        }
         EventBody::RetryScheduled {
             attempt,
             max_attempts,
@@ -194,6 +202,9 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
         | EventBody::QueueChanged { .. }
         | EventBody::InputDelivered { .. }
         | EventBody::InputDiscarded { .. }
+        | EventBody::CompactionStarted { .. }
+        | EventBody::CompactionFinished { .. }
+        | EventBody::StateChanged { .. }
         | EventBody::EntryAppended { .. }
         | EventBody::UsageUpdated { .. }
         | EventBody::ServingError { .. } => None,

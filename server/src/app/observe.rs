@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use sessionplane_core::contract::{
-    CapabilityReport, CapabilityTarget, EntryPage, EventsRequest, ListEntriesRequest, SessionState,
+    CapabilityReport, CapabilityTarget, CommandTarget, EntryPage, EventsRequest,
+    ListEntriesRequest, OfferedCommand, SessionState,
 };
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::command::CommandKind;
 use sessionplane_core::domain::error::{CallError, Reason};
-use sessionplane_core::domain::ids::{EntryId, EntrySeq, SessionId, SessionRef};
+use sessionplane_core::domain::ids::{AgentName, EntryId, EntrySeq, SessionId, SessionRef};
+use sessionplane_core::domain::lifecycle::AgentFacts;
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::ports::repository::EntryRange;
 
@@ -30,21 +32,8 @@ impl AppCaller {
         &self,
         target: CapabilityTarget,
     ) -> Result<CapabilityReport, CallError> {
-        let capabilities = match target {
-            CapabilityTarget::Agent(agent) => {
-                self.authorize_tenant(Action::ReadMetadata).await?;
-                self.context
-                    .agents
-                    .engine(&agent)?
-                    .describe()
-                    .capabilities
-                    .clone()
-            }
-            CapabilityTarget::Session(session) => {
-                let (id, _) = self.session(&session, Action::ReadMetadata).await?;
-                self.session_capabilities(id).await?
-            }
-        };
+        let agent = self.agent_facts(target).await?;
+        let capabilities = agent.capabilities.clone();
         let commands = CommandKind::ALL
             .into_iter()
             .filter(|kind| capabilities.allows(*kind))
@@ -52,8 +41,52 @@ impl AppCaller {
         Ok(CapabilityReport {
             capabilities,
             commands,
+            models: agent.models.clone(),
             binding_retention: self.context.config.binding_retention,
         })
+    }
+
+    async fn agent_facts(&self, target: CapabilityTarget) -> Result<Arc<AgentFacts>, CallError> {
+        let name = self.agent_name(target).await?;
+        self.context.agents.facts(&name).cloned()
+    }
+
+    /// The agent that is asked about, if the caller may ask.
+    async fn agent_name(&self, target: CapabilityTarget) -> Result<AgentName, CallError> {
+        match target {
+            CapabilityTarget::Agent(agent) => {
+                self.authorize_tenant(Action::ReadMetadata).await?;
+                Ok(agent)
+            }
+            CapabilityTarget::Session(session) => {
+                let (id, _) = self.session(&session, Action::ReadMetadata).await?;
+                self.session_agent(id).await
+            }
+        }
+    }
+
+    /// C26: the names that a composer may offer.
+    pub(crate) async fn offered(
+        &self,
+        target: CapabilityTarget,
+    ) -> Result<Vec<OfferedCommand>, CallError> {
+        let agent = self.agent_name(target).await?;
+        let facts = self.context.agents.facts(&agent)?;
+        let able = CommandKind::ALL
+            .into_iter()
+            .filter(|kind| facts.capabilities.allows(*kind));
+        let ours = able.map(|kind| OfferedCommand {
+            name: kind.as_str().to_owned(),
+            description: about(kind).to_owned(),
+            target: CommandTarget::Dispatch(kind),
+        });
+        let engine = self.context.agents.engine(&agent)?.describe();
+        let its = engine.commands.iter().map(|command| OfferedCommand {
+            name: command.name.clone(),
+            description: command.description.clone(),
+            target: CommandTarget::Prompt,
+        });
+        Ok(ours.chain(its).collect())
     }
 
     pub(crate) async fn state(
@@ -150,15 +183,24 @@ impl AppCaller {
     /// The channel of a session that the caller may observe.
     pub(crate) async fn observed(&self, session: &SessionRef) -> Result<Arc<Channel>, CallError> {
         let (id, _) = self.session(session, Action::Observe).await?;
-        let ports = &self.context.ports;
-        let channel = self
-            .context
-            .channels
-            .open(id, ports.repository.as_ref(), ports.leases.as_ref())
-            .await;
-        channel
+        self.context
+            .open_channel(id)
+            .await
             .map_err(store)?
             .ok_or_else(CallError::no_such_session)
+    }
+}
+
+fn about(kind: CommandKind) -> &'static str {
+    match kind {
+        CommandKind::Steer => "put a text before the model at its next call",
+        CommandKind::FollowUp => "add a text for when the run would otherwise stop",
+        CommandKind::Abort => "stop the run, or a compaction",
+        CommandKind::Compact => "summarize the earlier part of the conversation",
+        CommandKind::SetModel => "choose the model of the runs to come",
+        CommandKind::SetThinking => "choose the thinking level of the runs to come",
+        CommandKind::Navigate => "go on from an earlier entry",
+        CommandKind::Respond => "answer a question of the run",
     }
 }
 

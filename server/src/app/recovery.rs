@@ -2,8 +2,10 @@
 //! Each is settled from its records, before anybody is told that its session is idle.
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use sessionplane_core::domain::ids::SessionId;
-use sessionplane_core::domain::lifecycle::{CutRun, interrupt};
+use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::lease::Holder;
+use sessionplane_core::domain::lifecycle::{CutRun, give_up_boundary, interrupt};
+use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::{CommitError, ReadError};
 
@@ -89,29 +91,35 @@ pub(crate) async fn abandon(ports: &Ports, session: SessionId) {
 async fn settle(ports: &Ports, lease: HeldLease) -> Result<(), RecoveryError> {
     let session = lease.session;
     let read = |error| RecoveryError::Read { session, error };
-    let repository = &ports.repository;
-    let stored = repository.session(session).await.map_err(read)?;
-    let run = repository.run(lease.run).await.map_err(read)?;
-    let inputs = repository.inputs(lease.run).await.map_err(read)?;
-    let (Some(stored), Some(run)) = (stored, run) else {
-        return Err(RecoveryError::Dangling { session });
-    };
+    let stored = ports.repository.session(session).await.map_err(read)?;
+    let stored = stored.ok_or(RecoveryError::Dangling { session })?;
     let token = ports.leases.mint().await.map_err(read)?;
-    let commit = interrupt(
-        CutRun {
-            session: stored,
-            run,
-            inputs,
-        },
-        token,
-        ports.clock.now(),
-    );
-    tracing::info!(%session, run = %lease.run, "settling a run that was cut");
+    let now = ports.clock.now();
+    let commit = match lease.holder {
+        Holder::Run(run) => interrupt(cut(ports, stored, run).await?, token, now),
+        Holder::Boundary => give_up_boundary(stored, token, now),
+    };
+    tracing::info!(%session, holder = %lease.holder, "settling what was cut");
     failpoint::reach("recovery::before-settle");
-    repository
+    ports
+        .repository
         .commit(commit)
         .await
         .map_err(|error| RecoveryError::Commit { session, error })?;
     failpoint::reach("recovery::after-settle");
     Ok(())
+}
+
+/// A cut run, as it is stored.
+async fn cut(ports: &Ports, stored: StoredSession, id: RunId) -> Result<CutRun, RecoveryError> {
+    let session = stored.record.id;
+    let read = |error| RecoveryError::Read { session, error };
+    let repository = &ports.repository;
+    let run = repository.run(id).await.map_err(read)?;
+    Ok(CutRun {
+        session: stored,
+        run: run.ok_or(RecoveryError::Dangling { session })?,
+        inputs: repository.inputs(id).await.map_err(read)?,
+        interactions: repository.interactions(id).await.map_err(read)?,
+    })
 }

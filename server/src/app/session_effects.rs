@@ -1,13 +1,16 @@
 //! The acting half of a session's task: what the machine decided is done here, in order.
 
+use std::sync::Arc;
+
 use sessionplane_core::domain::lifecycle::{Effect, EngineTag};
-use sessionplane_core::ports::engine::{EngineCommand, EngineError};
+use sessionplane_core::ports::engine::{EngineCommand, EngineError, OpenSession};
 
 use crate::failpoint;
 
 use super::engine_host::{EngineLink, Opening};
 use super::session_mail::Reply;
 use super::session_task::SessionTask;
+use super::transcript::StoredTranscript;
 
 impl SessionTask {
     /// Executes effects in order. Events of one batch are published together; answers come last.
@@ -34,7 +37,7 @@ impl SessionTask {
                 }
                 Effect::CancelTimer(timer) => self.timers.cancel(timer),
                 Effect::Ignored { tag, what } => {
-                    tracing::debug!(session = %self.session.id(), run = %tag.run, what, "ignored an engine report");
+                    tracing::debug!(session = %self.session.id(), run = ?tag.run, what, "ignored an engine report");
                 }
             }
         }
@@ -52,18 +55,29 @@ impl SessionTask {
     fn open_engine(&mut self, tag: EngineTag) {
         failpoint::reach("session::before-engine-open");
         let context = &self.context;
-        let engine = context.agents.engine(&self.session.record().agent);
-        let Some(run) = self.session.run() else {
-            return;
+        let record = self.session.record();
+        let engine = context.agents.engine(&record.agent);
+        let (leaf, settings) = match (self.session.run(), self.session.compaction()) {
+            (Some(run), _) => (run.base(), run.record().settings.clone()),
+            (None, Some(compaction)) => (self.session.head().leaf, compaction.settings().clone()),
+            (None, None) => return,
         };
-        let (base, before_prompt) = (run.base(), run.record().first_entry.seq);
+        let transcript = StoredTranscript::new(
+            leaf,
+            record.lineage.and_then(|lineage| lineage.entry),
+            context.ports.repository.clone(),
+        );
         let opening = Opening {
             tag,
             engine: engine.cloned().map_err(|error| EngineError(error.message)),
-            session: self.session.id(),
-            leaf: base,
-            before_prompt: before_prompt.saturating_sub(1),
-            repository: context.ports.repository.clone(),
+            open: OpenSession {
+                session: self.session.id(),
+                leaf,
+                settings,
+                transcript: Arc::new(transcript),
+            },
+            artifacts: context.ports.artifacts.clone(),
+            entropy: context.ports.entropy.clone(),
             timeout: context.config.engine_open_timeout,
         };
         let link = EngineLink::open(

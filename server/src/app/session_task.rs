@@ -117,13 +117,13 @@ impl SessionTask {
                     .await
                     .map_err(|error| error.to_string())?
                     .0;
-                let channel = context.channels.unborn(&record, epoch);
+                let models = context.agents.models(&record.agent);
+                let channel = context.channels.unborn(&record, &models, epoch);
                 (Session::unborn(record, limits), channel)
             }
             Birth::Stored(id) => {
-                let (repository, leases) = (ports.repository.as_ref(), ports.leases.as_ref());
-                let channel = context.channels.open(id, repository, leases).await;
-                let stored = repository.session(id).await;
+                let channel = context.open_channel(id).await;
+                let stored = ports.repository.session(id).await;
                 match (channel, stored) {
                     (Ok(Some(channel)), Ok(Some(stored))) => {
                         (Session::stored(stored, limits), channel)
@@ -205,7 +205,7 @@ impl SessionTask {
     }
 
     fn is_idle(&self) -> bool {
-        self.session.run().is_none()
+        self.session.is_free()
             && self.in_flight.is_none()
             && self.waiting.is_empty()
             && self.round.is_empty()
@@ -237,13 +237,26 @@ impl SessionTask {
                 }
             }
             Mail::Dispatch {
-                facts,
+                mut facts,
                 reply,
                 flight,
-            } => Input::Dispatch {
-                reply: self.expect(reply, flight),
-                facts,
-            },
+            } => {
+                // A boundary mutation writes under a token of its own, minted here like a run's.
+                if facts.command.kind().is_boundary() && self.session.is_free() {
+                    facts.token = match self.context.ports.leases.mint().await {
+                        Ok(token) => Some(token),
+                        Err(error) => {
+                            // A caller that left does not miss its answer.
+                            let _ = reply.send(Err(NoReply::Lost(error.to_string())));
+                            return;
+                        }
+                    };
+                }
+                Input::Dispatch {
+                    reply: self.expect(reply, flight),
+                    facts,
+                }
+            }
             Mail::Attach {
                 run,
                 stream,
@@ -283,7 +296,11 @@ impl SessionTask {
         };
         let inputs = reports.into_iter().map(|report| match report {
             Report::Opened(revalidation) => Input::EngineOpened { tag, revalidation },
-            Report::Event(event) => Input::Engine { tag, event },
+            Report::Event(event, artifact) => Input::Engine {
+                tag,
+                event,
+                artifact,
+            },
             Report::Gone(reason) => Input::EngineGone { tag, reason },
         });
         self.offer(inputs);

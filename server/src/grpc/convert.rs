@@ -9,6 +9,7 @@ pub(crate) mod entry;
 pub(crate) mod event;
 pub(crate) mod field;
 pub(crate) mod input;
+pub(crate) mod interaction;
 pub(crate) mod invoke;
 pub(crate) mod observe;
 pub(crate) mod origin;

@@ -62,6 +62,40 @@ impl<F: Faces> InvokeService<F> {
     }
 }
 
+impl<F: Faces> InvokeService<F> {
+    async fn list(
+        &self,
+        request: Request<wire::ListRunsRequest>,
+    ) -> Result<wire::ListRunsResponse, CallError> {
+        let (call, message) = Call::open(request)?;
+        let options = call.options(None);
+        let request = run::list_request(message)?;
+        let page = self
+            .faces
+            .as_caller(call.caller)
+            .list_runs(request, options)
+            .await?;
+        Ok(run::page(&page))
+    }
+
+    async fn wait(
+        &self,
+        request: Request<wire::WaitRunRequest>,
+    ) -> Result<wire::WaitRunResponse, CallError> {
+        let (call, message) = Call::open(request)?;
+        let options = call.options(None);
+        let id = field::id("run_id", &message.run_id)?;
+        let record = self
+            .faces
+            .as_caller(call.caller)
+            .wait_run(id, options)
+            .await?;
+        Ok(wire::WaitRunResponse {
+            run: Some(run::record(&record)),
+        })
+    }
+}
+
 type Messages = Pin<Box<dyn Stream<Item = Result<wire::InvokeResponse, Status>> + Send>>;
 
 #[tonic::async_trait]
@@ -80,5 +114,19 @@ impl<F: Faces> wire::invoke_server::Invoke for InvokeService<F> {
         request: Request<wire::GetRunRequest>,
     ) -> Result<Response<wire::GetRunResponse>, Status> {
         self.read(request).await.map(Response::new).map_err(status)
+    }
+
+    async fn list_runs(
+        &self,
+        request: Request<wire::ListRunsRequest>,
+    ) -> Result<Response<wire::ListRunsResponse>, Status> {
+        self.list(request).await.map(Response::new).map_err(status)
+    }
+
+    async fn wait_run(
+        &self,
+        request: Request<wire::WaitRunRequest>,
+    ) -> Result<Response<wire::WaitRunResponse>, Status> {
+        self.wait(request).await.map(Response::new).map_err(status)
     }
 }

@@ -61,6 +61,9 @@ impl<F: Faces> SessionControlService<F> {
             "/sessionplane.v1.SessionControl/GetCapabilities" => {
                 unary(this, request, Self::get_capabilities)
             }
+            "/sessionplane.v1.SessionControl/ListCommands" => {
+                unary(this, request, Self::list_commands)
+            }
             "/sessionplane.v1.SessionControl/GetState" => unary(this, request, Self::get_state),
             "/sessionplane.v1.SessionControl/ListEntries" => {
                 unary(this, request, Self::list_entries)
@@ -121,6 +124,21 @@ impl<F: Faces> SessionControlService<F> {
             .await?;
         let capabilities = Some(capabilities::report(&report));
         Ok(small(wire::GetCapabilitiesResponse { capabilities }))
+    }
+
+    async fn list_commands(
+        self,
+        request: Request<wire::ListCommandsRequest>,
+    ) -> Result<Response<wire::ListCommandsResponse>, CallError> {
+        let (call, message) = Call::open(request)?;
+        let options = call.options(None);
+        let target = capabilities::commands_target(message.target)?;
+        let offered = self
+            .faces
+            .as_caller(call.caller)
+            .list_commands(target, options)
+            .await?;
+        capabilities::commands_page(&offered, message.page_size, &message.page_token).map(small)
     }
 
     async fn get_state(

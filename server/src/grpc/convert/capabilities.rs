@@ -1,11 +1,16 @@
 //! What agents and sessions can do.
 
 use sessionplane::v1 as wire;
-use sessionplane_core::contract::{CapabilityReport, CapabilityTarget};
+use sessionplane_core::contract::{
+    CapabilityReport, CapabilityTarget, CommandTarget, OfferedCommand,
+};
+use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::settings::Model;
 use wire::get_capabilities_request::Target;
+use wire::list_commands_request::Target as CommandsOf;
 
-use super::{field, session, time};
+use super::{field, interaction, session, time};
 
 /// What is asked about.
 pub(crate) fn target(request: wire::GetCapabilitiesRequest) -> Result<CapabilityTarget, CallError> {
@@ -14,10 +19,77 @@ pub(crate) fn target(request: wire::GetCapabilitiesRequest) -> Result<Capability
         Some(Target::Session(address)) => {
             session::reference(Some(address)).map(CapabilityTarget::Session)
         }
-        None => Err(CallError::invalid(
-            "target",
-            "exactly one of `agent` and `session` must be set",
-        )),
+        None => Err(untargeted()),
+    }
+}
+
+/// What a composer's offers are asked of.
+pub(crate) fn commands_target(target: Option<CommandsOf>) -> Result<CapabilityTarget, CallError> {
+    match target {
+        Some(CommandsOf::Agent(agent)) => field::id("agent", &agent).map(CapabilityTarget::Agent),
+        Some(CommandsOf::Session(address)) => {
+            session::reference(Some(address)).map(CapabilityTarget::Session)
+        }
+        None => Err(untargeted()),
+    }
+}
+
+fn untargeted() -> CallError {
+    CallError::invalid("target", "exactly one of `agent` and `session` must be set")
+}
+
+/// A page of what a composer may offer. The token is the number of names before the page.
+pub(crate) fn commands_page(
+    offered: &[OfferedCommand],
+    page_size: u32,
+    page_token: &str,
+) -> Result<wire::ListCommandsResponse, CallError> {
+    let size = field::page_size(page_size, 100, 1000)?;
+    let from = if page_token.is_empty() {
+        0
+    } else {
+        page_token.parse::<usize>().map_err(|_| {
+            CallError::invalid(
+                "page_token",
+                "is not one that ListCommands gave; start without",
+            )
+        })?
+    };
+    let rest = offered.get(from..).unwrap_or_default();
+    let next = from + size;
+    Ok(wire::ListCommandsResponse {
+        commands: rest.iter().take(size).map(offer).collect(),
+        next_page_token: if next < offered.len() {
+            next.to_string()
+        } else {
+            String::new()
+        },
+    })
+}
+
+fn offer(command: &OfferedCommand) -> wire::OfferedCommand {
+    let target = match command.target {
+        CommandTarget::Dispatch(_) => wire::CommandTarget::Dispatch,
+        CommandTarget::Prompt => wire::CommandTarget::Prompt,
+    };
+    wire::OfferedCommand {
+        name: command.name.clone(),
+        description: command.description.clone(),
+        target: target.into(),
+    }
+}
+
+fn model(model: &Model) -> wire::Model {
+    wire::Model {
+        spec: model.spec.clone(),
+        thinking_levels: model.thinking_levels.clone(),
+    }
+}
+
+fn sandbox(level: SandboxLevel) -> wire::SandboxLevel {
+    match level {
+        SandboxLevel::None => wire::SandboxLevel::None,
+        SandboxLevel::Confined => wire::SandboxLevel::Confined,
     }
 }
 
@@ -31,6 +103,18 @@ pub(crate) fn report(report: &CapabilityReport) -> wire::Capabilities {
     wire::Capabilities {
         steering,
         follow_up: capabilities.follow_up,
+        manual_compaction: capabilities.manual_compaction,
+        model_selection: capabilities.model_selection,
+        thinking: capabilities.thinking,
+        navigate: capabilities.navigate,
+        interactions: capabilities
+            .interactions
+            .iter()
+            .map(|kind| interaction::kind(*kind).into())
+            .collect(),
+        sandbox: sandbox(capabilities.sandbox).into(),
+        models: report.models.models.iter().map(model).collect(),
+        default_model: report.models.default.model.clone().unwrap_or_default(),
         tool_progress: capabilities.tool_progress,
         usage: capabilities.usage,
         commands: report

@@ -6,10 +6,11 @@ use sessionplane_core::domain::command::{
     Acceptance, Command, CommandKind, DispatchAnswer, Rejection, RejectionCode,
 };
 use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::limits::{MAX_INSTRUCTIONS_BYTES, MAX_LABEL_BYTES};
 use wire::dispatch_request::Command as WireCommand;
 use wire::dispatch_response::Answer;
 
-use super::{field, input, session};
+use super::{field, input, interaction, session};
 
 /// A request to modulate a run.
 pub(crate) fn request(request: wire::DispatchRequest) -> Result<DispatchRequest, CallError> {
@@ -31,6 +32,33 @@ fn command(command: Option<WireCommand>) -> Result<Command, CallError> {
             Ok(Command::FollowUp { text })
         }
         Some(WireCommand::Abort(wire::Abort {})) => Ok(Command::Abort),
+        Some(WireCommand::Compact(compact)) => {
+            let text = compact.instructions;
+            let way_out = "say in brief what the summary should keep";
+            field::short(
+                "compact.instructions",
+                &text,
+                MAX_INSTRUCTIONS_BYTES,
+                way_out,
+            )?;
+            let instructions = (!text.is_empty()).then(|| text.into());
+            Ok(Command::Compact { instructions })
+        }
+        Some(WireCommand::SetModel(chosen)) => {
+            let model = setting("set_model.model", chosen.model)?;
+            Ok(Command::SetModel { model })
+        }
+        Some(WireCommand::SetThinking(chosen)) => {
+            let level = setting("set_thinking.level", chosen.level)?;
+            Ok(Command::SetThinking { level })
+        }
+        Some(WireCommand::Navigate(navigate)) => Ok(Command::Navigate {
+            entry: field::id("navigate.entry_id", &navigate.entry_id)?,
+        }),
+        Some(WireCommand::Respond(respond)) => Ok(Command::Respond {
+            interaction: field::id("respond.interaction_id", &respond.interaction_id)?,
+            answer: interaction::answer(respond.answer)?,
+        }),
         None => {
             let known = CommandKind::ALL.map(CommandKind::as_str).join("`, `");
             Err(CallError::invalid(
@@ -38,6 +66,21 @@ fn command(command: Option<WireCommand>) -> Result<Command, CallError> {
                 format!("is not set, or not known to this server, which knows `{known}`"),
             ))
         }
+    }
+}
+
+/// A model or a level: absent goes back to the default, and an empty text is a mistake.
+fn setting(path: &str, value: Option<String>) -> Result<Option<String>, CallError> {
+    match value {
+        Some(text) if text.is_empty() => Err(CallError::invalid(
+            path,
+            "is empty; name one, or leave it out to go back to the default",
+        )),
+        Some(text) => {
+            field::short(path, &text, MAX_LABEL_BYTES, "names are shorter")?;
+            Ok(Some(text))
+        }
+        None => Ok(None),
     }
 }
 
@@ -57,7 +100,7 @@ fn accepted(acceptance: &Acceptance) -> wire::DispatchAccepted {
     let entry = input.and_then(|input| input.entry());
     let cause = input.and_then(|input| input.discarded());
     wire::DispatchAccepted {
-        run_id: acceptance.run.to_string(),
+        run_id: acceptance.run.map(|id| id.to_string()).unwrap_or_default(),
         input_id: input.map(|input| input.id.to_string()).unwrap_or_default(),
         fate: input
             .map_or(wire::InputFate::Unspecified, |known| {

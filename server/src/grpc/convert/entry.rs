@@ -1,6 +1,8 @@
 //! Durable conversation records.
 
 use sessionplane::v1 as wire;
+use sessionplane_core::domain::artifact::ArtifactRef;
+use sessionplane_core::domain::compaction::CompactionTrigger;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::text::BoundedText;
 use wire::entry::Body;
@@ -12,7 +14,7 @@ pub(crate) fn to_wire(entry: &Entry) -> wire::Entry {
     wire::Entry {
         id: entry.id.to_string(),
         parent_id: entry.parent.map(|id| id.to_string()).unwrap_or_default(),
-        run_id: entry.run.to_string(),
+        run_id: entry.run.map(|id| id.to_string()).unwrap_or_default(),
         created_at: Some(time::timestamp(entry.at)),
         kind: entry.body.kind().to_owned(),
         body: Some(body(&entry.body)),
@@ -55,7 +57,29 @@ fn body(body: &EntryBody) -> Body {
             input_json,
             output,
             failed,
-        } => tool(call_id, name, input_json, output, *failed),
+            artifact,
+        } => Body::Tool(wire::ToolEntry {
+            artifact: artifact.as_ref().map(artifact_ref),
+            ..tool(call_id, name, input_json, output, *failed)
+        }),
+        EntryBody::Settings { chosen } => Body::Settings(wire::SettingsEntry {
+            model: chosen.model.clone(),
+            thinking_level: chosen.thinking_level.clone(),
+        }),
+        EntryBody::Compaction {
+            summary,
+            first_kept,
+            tokens_before,
+            tokens_after,
+            trigger,
+        } => Body::Compaction(wire::CompactionEntry {
+            summary: summary.text.clone(),
+            omitted_bytes: summary.omitted_bytes,
+            first_kept_entry_id: first_kept.map(|id| id.to_string()).unwrap_or_default(),
+            tokens_before: *tokens_before,
+            tokens_after: *tokens_after,
+            overflow: *trigger == CompactionTrigger::Overflow,
+        }),
         EntryBody::Notice { code, text } => Body::Notice(wire::NoticeEntry {
             code: code.clone(),
             text: text.clone(),
@@ -63,8 +87,22 @@ fn body(body: &EntryBody) -> Body {
     }
 }
 
-fn tool(call: &str, name: &str, input: &BoundedText, output: &BoundedText, failed: bool) -> Body {
-    Body::Tool(wire::ToolEntry {
+/// A stored content.
+pub(crate) fn artifact_ref(artifact: &ArtifactRef) -> wire::ArtifactRef {
+    wire::ArtifactRef {
+        id: artifact.id.to_string(),
+        bytes: artifact.bytes,
+    }
+}
+
+fn tool(
+    call: &str,
+    name: &str,
+    input: &BoundedText,
+    output: &BoundedText,
+    failed: bool,
+) -> wire::ToolEntry {
+    wire::ToolEntry {
         tool_call_id: call.to_owned(),
         name: name.to_owned(),
         input_json: input.text.clone(),
@@ -72,5 +110,6 @@ fn tool(call: &str, name: &str, input: &BoundedText, output: &BoundedText, faile
         failed,
         omitted_bytes: output.omitted_bytes,
         input_omitted_bytes: input.omitted_bytes,
-    })
+        artifact: None,
+    }
 }

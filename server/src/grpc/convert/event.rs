@@ -3,18 +3,22 @@
 use std::time::Duration;
 
 use sessionplane::v1 as wire;
+use sessionplane_core::domain::artifact::ArtifactRef;
+use sessionplane_core::domain::compaction::{CompactionOutcome, CompactionTrigger};
 use sessionplane_core::domain::event::{
     Event, EventBody, EventEnvelope, OutputChannel, QueueChange,
 };
-use sessionplane_core::domain::ids::{AgentName, EntryId, InputId};
+use sessionplane_core::domain::ids::{AgentName, EntryId, InputId, InteractionId};
 use sessionplane_core::domain::input::DiscardCause;
+use sessionplane_core::domain::interaction::{Interaction, Resolution};
 use sessionplane_core::domain::provenance::Origin;
 use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::domain::settings::{Resolved, SettingsOverride};
 use sessionplane_core::domain::text::BoundedText;
 use wire::queue_changed::Change;
 use wire::session_event::Payload;
 
-use super::{entry, input, origin, run, time, usage};
+use super::{entry, input, interaction, origin, run, time, usage};
 
 /// An event with its place in the stream.
 pub(crate) fn envelope(envelope: &EventEnvelope) -> wire::SessionEventEnvelope {
@@ -37,12 +41,36 @@ pub(crate) fn tool_started(call: &str, name: &str, input: &BoundedText) -> wire:
 }
 
 /// A tool that is done, as both streams tell it.
-pub(crate) fn tool_finished(call: &str, failed: bool, output: &BoundedText) -> wire::ToolFinished {
+pub(crate) fn tool_finished(
+    call: &str,
+    failed: bool,
+    output: &BoundedText,
+    artifact: Option<&ArtifactRef>,
+) -> wire::ToolFinished {
     wire::ToolFinished {
         tool_call_id: call.to_owned(),
         failed,
         output: output.text.clone(),
         omitted_bytes: output.omitted_bytes,
+        artifact: artifact.map(entry::artifact_ref),
+    }
+}
+
+/// A question, as both streams tell it.
+pub(crate) fn interaction_requested(asked: &Interaction) -> wire::InteractionRequested {
+    wire::InteractionRequested {
+        interaction: Some(interaction::to_wire(asked)),
+    }
+}
+
+/// A question's end, as both streams tell it.
+pub(crate) fn interaction_resolved(
+    id: InteractionId,
+    resolution: &Resolution,
+) -> wire::InteractionResolved {
+    wire::InteractionResolved {
+        interaction_id: id.to_string(),
+        resolution: Some(interaction::resolution(resolution)),
     }
 }
 
@@ -106,7 +134,26 @@ fn payload(body: &EventBody) -> Payload {
             call,
             failed,
             output,
-        } => Payload::ToolFinished(tool_finished(call, *failed, output)),
+            artifact,
+        } => Payload::ToolFinished(tool_finished(call, *failed, output, artifact.as_ref())),
+        Body::RetryScheduled {
+            attempt,
+            max_attempts,
+            delay,
+            reason,
+        } => Payload::RetryScheduled(retry_scheduled(*attempt, *max_attempts, *delay, reason)),
+        Body::UsageUpdated { usage, session } => Payload::UsageUpdated(wire::UsageUpdated {
+            usage: Some(usage::to_wire(*usage)),
+            session_usage: Some(usage::to_wire(*session)),
+        }),
+        other => of_the_session(other),
+    }
+}
+
+/// What is told of the session itself: its queue, its entries, its settings, its questions.
+fn of_the_session(body: &EventBody) -> Payload {
+    use EventBody as Body;
+    match body {
         Body::QueueChanged { change, depth } => {
             Payload::QueueChanged(queue_changed(change, *depth))
         }
@@ -116,22 +163,92 @@ fn payload(body: &EventBody) -> Payload {
         Body::InputDiscarded { input, cause } => {
             Payload::InputDiscarded(input_discarded(*input, *cause))
         }
-        Body::RetryScheduled {
-            attempt,
-            max_attempts,
-            delay,
-            reason,
-        } => Payload::RetryScheduled(retry_scheduled(*attempt, *max_attempts, *delay, reason)),
+        Body::CompactionStarted { trigger } => {
+            Payload::CompactionStarted(compaction_started(*trigger))
+        }
+        Body::CompactionFinished { outcome } => {
+            Payload::CompactionFinished(compaction_finished(outcome))
+        }
+        Body::StateChanged {
+            leaf,
+            chosen,
+            resolved,
+        } => Payload::StateChanged(state_changed(*leaf, chosen, resolved)),
+        Body::InteractionRequested { interaction } => {
+            Payload::InteractionRequested(interaction_requested(interaction))
+        }
+        Body::InteractionResolved { id, resolution } => {
+            Payload::InteractionResolved(interaction_resolved(*id, resolution))
+        }
         Body::EntryAppended { entry } => Payload::EntryAppended(wire::EntryAppended {
             entry: Some(entry::to_wire(entry)),
-        }),
-        Body::UsageUpdated { usage, session } => Payload::UsageUpdated(wire::UsageUpdated {
-            usage: Some(usage::to_wire(*usage)),
-            session_usage: Some(usage::to_wire(*session)),
         }),
         Body::ServingError { reason } => Payload::ServingError(wire::ServingError {
             reason: reason.clone(),
         }),
+        Body::RunStarted { .. }
+        | Body::RunSettled { .. }
+        | Body::TurnStarted { .. }
+        | Body::TurnFinished { .. }
+        | Body::MessageStarted { .. }
+        | Body::MessageDelta { .. }
+        | Body::MessageFinished { .. }
+        | Body::ToolStarted { .. }
+        | Body::ToolProgress { .. }
+        | Body::ToolFinished { .. }
+        | Body::RetryScheduled { .. }
+        | Body::UsageUpdated { .. } => payload(body),
+    }
+}
+
+fn compaction_started(trigger: CompactionTrigger) -> wire::CompactionStarted {
+    let trigger = match trigger {
+        CompactionTrigger::Manual => wire::CompactionTrigger::Manual,
+        CompactionTrigger::Overflow => wire::CompactionTrigger::Overflow,
+    };
+    wire::CompactionStarted {
+        trigger: trigger.into(),
+    }
+}
+
+fn compaction_finished(outcome: &CompactionOutcome) -> wire::CompactionFinished {
+    let empty = wire::CompactionFinished::default();
+    match outcome {
+        CompactionOutcome::Completed(entry) => wire::CompactionFinished {
+            outcome: wire::CompactionOutcome::Completed.into(),
+            entry_id: entry.to_string(),
+            ..empty
+        },
+        CompactionOutcome::Failed(failure) => wire::CompactionFinished {
+            outcome: wire::CompactionOutcome::Failed.into(),
+            code: failure.code.clone(),
+            details: failure.details.clone(),
+            retryable: failure.retryable,
+            ..empty
+        },
+        CompactionOutcome::Aborted => wire::CompactionFinished {
+            outcome: wire::CompactionOutcome::Aborted.into(),
+            ..empty
+        },
+    }
+}
+
+fn state_changed(
+    leaf: Option<EntryId>,
+    chosen: &SettingsOverride,
+    resolved: &Resolved,
+) -> wire::StateChanged {
+    let Resolved {
+        settings,
+        available_levels,
+    } = resolved.clone();
+    wire::StateChanged {
+        leaf_entry_id: leaf.map(|id| id.to_string()).unwrap_or_default(),
+        model: settings.model.unwrap_or_default(),
+        thinking_level: settings.thinking_level.unwrap_or_default(),
+        available_thinking_levels: available_levels,
+        model_override: chosen.model.clone(),
+        thinking_level_override: chosen.thinking_level.clone(),
     }
 }
 

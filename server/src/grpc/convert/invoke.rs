@@ -1,7 +1,7 @@
 //! Invokes and what they stream.
 
 use sessionplane::v1 as wire;
-use sessionplane_core::contract::{InvokeEvent, InvokeRequest, OnDisconnect};
+use sessionplane_core::contract::{InvokeEvent, InvokeRequest, OnDisconnect, Parent};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::run::RunRecord;
@@ -16,9 +16,29 @@ pub(crate) fn request(request: wire::InvokeRequest) -> Result<InvokeRequest, Cal
         session: session::reference(request.session)?,
         prompt,
         agent: field::optional_id("agent", &request.agent)?,
+        parent: parent(request.parent_session, request.branch_hints)?,
         must_exist: request.must_exist,
         on_disconnect: on_disconnect(request.on_disconnect)?,
     })
+}
+
+fn parent(
+    session: Option<wire::SessionRef>,
+    hints: Option<wire::BranchHints>,
+) -> Result<Option<Parent>, CallError> {
+    let from = hints.map(|hints| hints.from_entry_id).unwrap_or_default();
+    let entry = field::optional_id("branch_hints.from_entry_id", &from)?;
+    match session {
+        None if entry.is_some() => Err(CallError::invalid(
+            "branch_hints",
+            "is set without `parent_session`; name the session to branch off",
+        )),
+        None => Ok(None),
+        Some(_) => Ok(Some(Parent {
+            session: session::reference_at("parent_session", session)?,
+            entry,
+        })),
+    }
 }
 
 /// Unspecified is the careful choice. A value from a newer client is refused: a guess could abort
@@ -72,7 +92,19 @@ fn to_wire(event: &InvokeEvent) -> Event {
             call,
             failed,
             output,
-        } => Event::ToolEnded(event::tool_finished(call, *failed, output)),
+            artifact,
+        } => Event::ToolEnded(event::tool_finished(
+            call,
+            *failed,
+            output,
+            artifact.as_ref(),
+        )),
+        InvokeEvent::InteractionRequested { interaction } => {
+            Event::InteractionRequested(event::interaction_requested(interaction))
+        }
+        InvokeEvent::InteractionResolved { id, resolution } => {
+            Event::InteractionResolved(event::interaction_resolved(*id, resolution))
+        }
         InvokeEvent::Retrying {
             attempt,
             max_attempts,

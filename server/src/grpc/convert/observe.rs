@@ -2,7 +2,7 @@
 
 use sessionplane::v1 as wire;
 use sessionplane_core::contract::{
-    EntryPage, EventItem, EventsRequest, ListEntriesRequest, SessionState,
+    EntryPage, EventFilter, EventItem, EventsRequest, ListEntriesRequest, SessionState,
 };
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::error::CallError;
@@ -40,6 +40,27 @@ pub(crate) fn events_request(request: wire::EventsRequest) -> Result<EventsReque
         session: session::reference(request.session)?,
         resume: request.resume.map(position::from_wire),
         entries_since: cursor(request.entries_since),
+        filter: filter(request.filter)?,
+    })
+}
+
+/// Names in a filter at most, and bytes of one.
+const FILTER: (usize, usize) = (64, 64);
+
+fn filter(filter: Option<wire::EventFilter>) -> Result<EventFilter, CallError> {
+    let Some(filter) = filter else {
+        return Ok(EventFilter::default());
+    };
+    let (names, bytes) = FILTER;
+    if filter.types.len() > names || filter.types.iter().any(|it| it.len() > bytes) {
+        return Err(CallError::invalid(
+            "filter.types",
+            format!("holds more than {names} names, or one of more than {bytes} bytes"),
+        ));
+    }
+    Ok(EventFilter {
+        types: filter.types.into_iter().collect(),
+        no_thinking: filter.no_thinking,
     })
 }
 

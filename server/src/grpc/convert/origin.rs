@@ -35,6 +35,8 @@ fn channel(channel: Channel) -> wire::OriginChannel {
         Channel::Invoke => wire::OriginChannel::Invoke,
         Channel::Steer => wire::OriginChannel::Steer,
         Channel::FollowUp => wire::OriginChannel::FollowUp,
+        Channel::Respond => wire::OriginChannel::Respond,
+        Channel::Control => wire::OriginChannel::Control,
     }
 }
 

@@ -1,10 +1,12 @@
 //! Runs and how they ended.
 
 use sessionplane::v1 as wire;
+use sessionplane_core::contract::{ListRunsRequest, RunPage};
+use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::run::{RunOutcome, RunRecord};
 use sessionplane_core::domain::session::LastRun;
 
-use super::{input, origin, time, usage};
+use super::{field, input, origin, session, time, usage};
 
 /// A run's record.
 pub(crate) fn record(run: &RunRecord) -> wire::RunRecord {
@@ -36,6 +38,24 @@ pub(crate) fn record(run: &RunRecord) -> wire::RunRecord {
         model: run.settings.model.clone().unwrap_or_default(),
         thinking_level: run.settings.thinking_level.clone().unwrap_or_default(),
         agent: run.agent.to_string(),
+    }
+}
+
+/// A request for a page of runs. The token is the id of the last run of the page before.
+pub(crate) fn list_request(request: wire::ListRunsRequest) -> Result<ListRunsRequest, CallError> {
+    Ok(ListRunsRequest {
+        session: session::reference(request.session)?,
+        before: field::optional_id("page_token", &request.page_token)?,
+        page_size: request.page_size,
+    })
+}
+
+/// A page of runs.
+pub(crate) fn page(page: &RunPage) -> wire::ListRunsResponse {
+    let last = page.runs.last().filter(|_| page.has_more);
+    wire::ListRunsResponse {
+        runs: page.runs.iter().map(record).collect(),
+        next_page_token: last.map(|run| run.id.to_string()).unwrap_or_default(),
     }
 }
 

@@ -7,27 +7,35 @@ use sessionplane_core::domain::ids::{ExternalKey, SessionRef};
 use sessionplane_core::domain::view::Status;
 use wire::session_ref::Ref;
 
-use super::{field, input, position, run, usage};
+use super::{field, input, interaction, position, run, usage};
 
 /// A session's address, in the request field `session`.
 pub(crate) fn reference(session: Option<wire::SessionRef>) -> Result<SessionRef, CallError> {
+    reference_at("session", session)
+}
+
+/// A session's address, in the request field `path`.
+pub(crate) fn reference_at(
+    path: &str,
+    session: Option<wire::SessionRef>,
+) -> Result<SessionRef, CallError> {
     let Some(address) = session.and_then(|session| session.r#ref) else {
         return Err(CallError::invalid(
-            "session",
+            path,
             "exactly one of `id`, `name` and `external_key` must be set",
         ));
     };
     match address {
-        Ref::Id(id) => field::id("session.id", &id).map(SessionRef::Id),
-        Ref::Name(name) => field::id("session.name", &name).map(SessionRef::Name),
+        Ref::Id(id) => field::id(&format!("{path}.id"), &id).map(SessionRef::Id),
+        Ref::Name(name) => field::id(&format!("{path}.name"), &name).map(SessionRef::Name),
         Ref::ExternalKey(key) if key.len() > ExternalKey::MAX_BYTES => Err(CallError::too_large(
-            "session.external_key",
+            &format!("{path}.external_key"),
             key.len(),
             ExternalKey::MAX_BYTES,
             "use a shorter key, for example a digest of it",
         )),
         Ref::ExternalKey(key) => {
-            field::id("session.external_key", &key).map(SessionRef::ExternalKey)
+            field::id(&format!("{path}.external_key"), &key).map(SessionRef::ExternalKey)
         }
     }
 }
@@ -35,7 +43,7 @@ pub(crate) fn reference(session: Option<wire::SessionRef>) -> Result<SessionRef,
 /// A session's state at a position.
 pub(crate) fn state(state: &SessionState) -> wire::SessionState {
     let view = &state.view;
-    let record = &view.session;
+    let (record, settings) = (&view.session, &view.resolved.settings);
     wire::SessionState {
         session_id: record.id.to_string(),
         name: record
@@ -52,9 +60,16 @@ pub(crate) fn state(state: &SessionState) -> wire::SessionState {
         status: status(view.status()).into(),
         active_run_id: view.active_run.map(|id| id.to_string()).unwrap_or_default(),
         last_run: view.last_run.as_ref().map(run::last),
-        model: view.settings.model.clone().unwrap_or_default(),
-        thinking_level: view.settings.thinking_level.clone().unwrap_or_default(),
-        available_thinking_levels: Vec::new(),
+        model: settings.model.clone().unwrap_or_default(),
+        thinking_level: settings.thinking_level.clone().unwrap_or_default(),
+        available_thinking_levels: view.resolved.available_levels.clone(),
+        model_override: view.chosen.model.clone(),
+        thinking_level_override: view.chosen.thinking_level.clone(),
+        interactions: view
+            .interactions
+            .values()
+            .map(interaction::to_wire)
+            .collect(),
         pending: view.pending.values().map(input::pending).collect(),
         usage: Some(usage::to_wire(view.usage)),
         leaf_entry_id: view.leaf.map(|id| id.to_string()).unwrap_or_default(),
@@ -67,6 +82,7 @@ fn status(status: Status) -> wire::SessionStatus {
     match status {
         Status::Idle => wire::SessionStatus::Idle,
         Status::Running => wire::SessionStatus::Running,
+        Status::Compacting => wire::SessionStatus::Compacting,
     }
 }
 

@@ -1,0 +1,98 @@
+//! Reading runs: a page of them, and waiting for the end of one.
+
+use std::sync::Arc;
+
+use sessionplane_core::contract::{ListRunsRequest, RunPage};
+use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::run::RunRecord;
+
+use super::caller::{AppCaller, store};
+use super::channel::Channel;
+
+/// Runs in a page when the caller does not say.
+const DEFAULT_PAGE: usize = 50;
+/// Runs in a page at most.
+const MAX_PAGE: usize = 500;
+
+impl AppCaller {
+    pub(crate) async fn run_page(&self, request: ListRunsRequest) -> Result<RunPage, CallError> {
+        let channel = self.observed(&request.session).await?;
+        let size = match request.page_size as usize {
+            0 => DEFAULT_PAGE,
+            size if size <= MAX_PAGE => size,
+            size => {
+                let description = format!(
+                    "is {size}; the limit is {MAX_PAGE}; ask for less and follow the pages"
+                );
+                return Err(CallError::invalid("page_size", description));
+            }
+        };
+        let repository = &self.context.ports.repository;
+        if let Some(before) = request.before {
+            let known = repository.run(before).await.map_err(store)?;
+            if known.is_none_or(|run| run.session != channel.session()) {
+                let description = "names no run of this session; start without";
+                return Err(CallError::invalid("page_token", description));
+            }
+        }
+        let mut runs = repository
+            .runs(channel.session(), request.before, size + 1)
+            .await
+            .map_err(store)?;
+        let has_more = runs.len() > size;
+        runs.truncate(size);
+        Ok(RunPage { runs, has_more })
+    }
+
+    /// The record of a run once it has settled. Wakes with the session's events; whoever asks for a
+    /// run that nobody serves any more reads its record.
+    pub(crate) async fn settled_run(&self, run: RunId) -> Result<RunRecord, CallError> {
+        let record = self.run_record(run).await?;
+        if record.settled.is_some() {
+            return Ok(record);
+        }
+        let channel = self.channel_to_wait_on(&record).await?;
+        let mut wake = channel.subscribe();
+        loop {
+            let record = self.run_record(run).await?;
+            if record.settled.is_some() {
+                return Ok(record);
+            }
+            // The channel outlives the wait, unless the session lost its owner.
+            if wake.changed().await.is_err() || !self.is_current(&channel) {
+                let message = "the run is being settled; ask again";
+                return Err(CallError::unknown(Reason::ServingLost, message));
+            }
+            self.over(&channel, &mut wake, run).await;
+        }
+    }
+
+    /// Waits until the state no longer shows the run as active, without a read per event.
+    async fn over(
+        &self,
+        channel: &Arc<Channel>,
+        wake: &mut tokio::sync::watch::Receiver<u64>,
+        run: RunId,
+    ) {
+        while channel.with_view(|view| view.active_run == Some(run)) {
+            if wake.changed().await.is_err() || !self.is_current(channel) {
+                return;
+            }
+        }
+    }
+
+    fn is_current(&self, channel: &Arc<Channel>) -> bool {
+        let now = self.context.channels.get(channel.session());
+        now.is_some_and(|now| Arc::ptr_eq(&now, channel))
+    }
+
+    async fn channel_to_wait_on(&self, record: &RunRecord) -> Result<Arc<Channel>, CallError> {
+        let context = &self.context;
+        context
+            .open_channel(record.session)
+            .await
+            .map_err(store)?
+            .ok_or_else(CallError::no_such_session)
+    }
+}

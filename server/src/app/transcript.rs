@@ -1,0 +1,163 @@
+//! What an engine reads of a conversation: the active path, from the newest compaction on, with the
+//! past that a session took over from its parent before it.
+//!
+//! The path is walked back once, along parents, a page of entries at a time; its entries are then
+//! handed out in order. Nothing here knows an engine.
+
+use std::sync::Arc;
+
+use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::ids::{EntryId, EntrySeq};
+use sessionplane_core::ports::engine::{EngineError, Transcript};
+use sessionplane_core::ports::repository::{EntryRange, ReadError, Repository};
+use tokio::sync::OnceCell;
+
+/// Entries, and bytes, that are read at a time.
+const PAGE: (usize, usize) = (256, 1024 * 1024);
+/// Parents' parents that are followed at most.
+const MAX_LINEAGE: usize = 16;
+
+/// The conversation up to a leaf, as it is stored.
+pub(crate) struct StoredTranscript {
+    leaf: Option<EntryId>,
+    /// The place in a parent session that the conversation's own root follows.
+    origin: Option<EntryId>,
+    repository: Arc<dyn Repository>,
+    path: OnceCell<Vec<EntryId>>,
+}
+
+impl StoredTranscript {
+    /// The conversation up to `leaf`, in a session that goes on from `origin`.
+    pub(crate) fn new(
+        leaf: Option<EntryId>,
+        origin: Option<EntryId>,
+        repository: Arc<dyn Repository>,
+    ) -> Self {
+        Self {
+            leaf,
+            origin,
+            repository,
+            path: OnceCell::new(),
+        }
+    }
+
+    async fn path(&self) -> Result<&Vec<EntryId>, ReadError> {
+        self.path.get_or_try_init(|| self.walk()).await
+    }
+
+    /// Every entry that a model reads, in the order in which it reads them.
+    async fn walk(&self) -> Result<Vec<EntryId>, ReadError> {
+        let mut newest_first = Vec::new();
+        let mut from = self.leaf;
+        let mut origin = self.origin;
+        for _ in 0..MAX_LINEAGE {
+            if self.own_part(from, &mut newest_first).await? {
+                break;
+            }
+            let Some(entry) = origin else { break };
+            from = Some(entry);
+            origin = self.origin_of(entry).await?;
+        }
+        newest_first.reverse();
+        Ok(newest_first)
+    }
+
+    /// One session's part of the path, newest first. Says whether a compaction ended it: nothing
+    /// before that is read.
+    async fn own_part(
+        &self,
+        from: Option<EntryId>,
+        newest_first: &mut Vec<EntryId>,
+    ) -> Result<bool, ReadError> {
+        let mut window = Window::default();
+        let mut at = from;
+        while let Some(id) = at {
+            let entry = window.entry(self.repository.as_ref(), id).await?;
+            let Some(entry) = entry else { return Ok(true) };
+            if let EntryBody::Compaction { first_kept, .. } = &entry.body {
+                let (summary, kept) = (entry.id, *first_kept);
+                let mut before = entry.parent;
+                let mut kept_part = Vec::new();
+                while let (Some(id), Some(first)) = (before, kept) {
+                    let Some(entry) = window.entry(self.repository.as_ref(), id).await? else {
+                        break;
+                    };
+                    kept_part.push(id);
+                    before = entry.parent.filter(|_| id != first);
+                }
+                // A summary stands before what it kept.
+                newest_first.extend(kept_part);
+                newest_first.push(summary);
+                return Ok(true);
+            }
+            newest_first.push(id);
+            at = entry.parent;
+        }
+        Ok(false)
+    }
+
+    async fn origin_of(&self, entry: EntryId) -> Result<Option<EntryId>, ReadError> {
+        let stored = self.repository.session(entry.session).await?;
+        let lineage = stored.and_then(|stored| stored.record.lineage);
+        Ok(lineage.and_then(|lineage| lineage.entry))
+    }
+}
+
+/// The page of entries that was read last: the next parent is mostly in it.
+#[derive(Default)]
+struct Window(Vec<Entry>);
+
+impl Window {
+    async fn entry(
+        &mut self,
+        repository: &dyn Repository,
+        id: EntryId,
+    ) -> Result<Option<Entry>, ReadError> {
+        if self.find(id).is_none() {
+            // The page that ends with it. It may be cut short by its bytes, which cuts its end.
+            let after = id.seq.saturating_sub(PAGE.0 as EntrySeq);
+            self.0 = repository.entries(id.session, range(after, id.seq)).await?;
+            if self.find(id).is_none() {
+                return repository.entry(id).await;
+            }
+        }
+        Ok(self.find(id).cloned())
+    }
+
+    fn find(&self, id: EntryId) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.id == id)
+    }
+}
+
+fn range(after: EntrySeq, up_to: EntrySeq) -> EntryRange {
+    EntryRange {
+        after,
+        up_to,
+        max_entries: PAGE.0,
+        max_bytes: PAGE.1,
+    }
+}
+
+/// The entries at the head of `wanted` that follow each other in one session.
+fn run_of(wanted: &[EntryId]) -> &[EntryId] {
+    let follows =
+        |pair: &[EntryId]| pair[0].session == pair[1].session && pair[0].seq + 1 == pair[1].seq;
+    let length = wanted.windows(2).take_while(|pair| follows(pair)).count() + 1;
+    &wanted[..length.min(wanted.len())]
+}
+
+#[async_trait::async_trait]
+impl Transcript for StoredTranscript {
+    async fn page(&self, from: usize) -> Result<Vec<Entry>, EngineError> {
+        let failed = |error: ReadError| EngineError(error.to_string());
+        let path = self.path().await.map_err(failed)?;
+        let wanted = run_of(path.get(from..).unwrap_or_default());
+        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
+            return Ok(Vec::new());
+        };
+        self.repository
+            .entries(first.session, range(first.seq - 1, last.seq))
+            .await
+            .map_err(failed)
+    }
+}
