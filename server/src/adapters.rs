@@ -3,6 +3,7 @@
 //! An adapter knows the core and its own outside world. It never names the application layer, a
 //! face, or another adapter.
 
+pub mod artifacts;
 pub mod authn;
 pub mod authz;
 pub mod clock;

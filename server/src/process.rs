@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
 
+use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::authn::{OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError};
 use crate::adapters::authz::OwnerAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
@@ -135,6 +136,13 @@ pub async fn run(
     served
 }
 
+fn artifacts(data_dir: &Path) -> Result<Arc<FolderArtifacts>, ProcessError> {
+    let path = data_dir.join("artifacts");
+    let opened = FolderArtifacts::open(&path);
+    let failed = |error| ProcessError::Directory { path, error };
+    opened.map(Arc::new).map_err(failed)
+}
+
 async fn serve(
     config: &ConfigFile,
     options: &Options,
@@ -151,6 +159,7 @@ async fn serve(
             TenantId::parse(OWNER_TENANT)?,
             PrincipalId::parse(OWNER_ID)?,
         )),
+        artifacts: artifacts(data_dir)?,
         clock: Arc::new(TokioClock::start()),
         entropy: Arc::new(OsEntropy),
         spawner: Arc::new(TokioSpawner::current()),

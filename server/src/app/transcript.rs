@@ -42,64 +42,93 @@ impl StoredTranscript {
     }
 
     async fn path(&self) -> Result<&Vec<EntryId>, ReadError> {
-        self.path.get_or_try_init(|| self.walk()).await
+        self.path.get_or_try_init(|| self.walk(usize::MAX)).await
     }
 
-    /// Every entry that a model reads, in the order in which it reads them.
-    async fn walk(&self) -> Result<Vec<EntryId>, ReadError> {
-        let mut newest_first = Vec::new();
+    /// The newest `max` entries that a model reads, in the order in which it reads them.
+    async fn walk(&self, max: usize) -> Result<Vec<EntryId>, ReadError> {
+        let mut walked = Walked {
+            newest_first: Vec::new(),
+            max,
+        };
         let mut from = self.leaf;
         let mut origin = self.origin;
         for _ in 0..MAX_LINEAGE {
-            if self.own_part(from, &mut newest_first).await? {
+            if self.own_part(from, &mut walked).await? {
                 break;
             }
             let Some(entry) = origin else { break };
             from = Some(entry);
             origin = self.origin_of(entry).await?;
         }
-        newest_first.reverse();
-        Ok(newest_first)
+        walked.newest_first.reverse();
+        Ok(walked.newest_first)
     }
 
-    /// One session's part of the path, newest first. Says whether a compaction ended it: nothing
-    /// before that is read.
+    /// One session's part of the path, newest first. Says whether that was all: a compaction ends
+    /// it, since nothing before that is read.
     async fn own_part(
         &self,
         from: Option<EntryId>,
-        newest_first: &mut Vec<EntryId>,
+        walked: &mut Walked,
     ) -> Result<bool, ReadError> {
         let mut window = Window::default();
         let mut at = from;
-        while let Some(id) = at {
-            let entry = window.entry(self.repository.as_ref(), id).await?;
-            let Some(entry) = entry else { return Ok(true) };
-            if let EntryBody::Compaction { first_kept, .. } = &entry.body {
-                let (summary, kept) = (entry.id, *first_kept);
-                let mut before = entry.parent;
-                let mut kept_part = Vec::new();
-                while let (Some(id), Some(first)) = (before, kept) {
-                    let Some(entry) = window.entry(self.repository.as_ref(), id).await? else {
-                        break;
-                    };
-                    kept_part.push(id);
-                    before = entry.parent.filter(|_| id != first);
-                }
+        while let Some(id) = at.filter(|_| !walked.is_full()) {
+            let Some(entry) = window.entry(self.repository.as_ref(), id).await? else {
+                return Ok(true);
+            };
+            at = entry.parent;
+            if let EntryBody::Compaction { first_kept, .. } = entry.body {
+                self.kept(at, first_kept, &mut window, walked).await?;
                 // A summary stands before what it kept.
-                newest_first.extend(kept_part);
-                newest_first.push(summary);
+                walked.add(id);
                 return Ok(true);
             }
-            newest_first.push(id);
-            at = entry.parent;
+            walked.add(id);
         }
-        Ok(false)
+        Ok(walked.is_full())
+    }
+
+    /// What a compaction kept, newest first: from the entry before it back to the first kept one.
+    async fn kept(
+        &self,
+        mut at: Option<EntryId>,
+        first: Option<EntryId>,
+        window: &mut Window,
+        walked: &mut Walked,
+    ) -> Result<(), ReadError> {
+        while let (Some(id), Some(first)) = (at.filter(|_| !walked.is_full()), first) {
+            let Some(entry) = window.entry(self.repository.as_ref(), id).await? else {
+                break;
+            };
+            walked.add(id);
+            at = entry.parent.filter(|_| id != first);
+        }
+        Ok(())
     }
 
     async fn origin_of(&self, entry: EntryId) -> Result<Option<EntryId>, ReadError> {
         let stored = self.repository.session(entry.session).await?;
         let lineage = stored.and_then(|stored| stored.record.lineage);
         Ok(lineage.and_then(|lineage| lineage.entry))
+    }
+}
+
+/// The way back from the leaf, as far as it is wanted.
+struct Walked {
+    newest_first: Vec<EntryId>,
+    max: usize,
+}
+
+impl Walked {
+    fn is_full(&self) -> bool {
+        self.newest_first.len() >= self.max
+    }
+    fn add(&mut self, id: EntryId) {
+        if !self.is_full() {
+            self.newest_first.push(id);
+        }
     }
 }
 
@@ -146,18 +175,41 @@ fn run_of(wanted: &[EntryId]) -> &[EntryId] {
     &wanted[..length.min(wanted.len())]
 }
 
-#[async_trait::async_trait]
-impl Transcript for StoredTranscript {
-    async fn page(&self, from: usize) -> Result<Vec<Entry>, EngineError> {
-        let failed = |error: ReadError| EngineError(error.to_string());
-        let path = self.path().await.map_err(failed)?;
-        let wanted = run_of(path.get(from..).unwrap_or_default());
+impl StoredTranscript {
+    /// The entries at the head of `wanted` that follow each other, at most a page of them.
+    async fn read(&self, wanted: &[EntryId]) -> Result<Vec<Entry>, ReadError> {
+        let wanted = run_of(wanted);
         let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
             return Ok(Vec::new());
         };
         self.repository
             .entries(first.session, range(first.seq - 1, last.seq))
             .await
-            .map_err(failed)
+    }
+}
+
+fn failed(error: &ReadError) -> EngineError {
+    EngineError(error.to_string())
+}
+
+#[async_trait::async_trait]
+impl Transcript for StoredTranscript {
+    async fn page(&self, from: usize) -> Result<Vec<Entry>, EngineError> {
+        let path = self.path().await.map_err(|error| failed(&error))?;
+        let wanted = path.get(from..).unwrap_or_default();
+        self.read(wanted).await.map_err(|error| failed(&error))
+    }
+
+    async fn newest(&self, max: usize) -> Result<Vec<Entry>, EngineError> {
+        let ids = self.walk(max).await.map_err(|error| failed(&error))?;
+        let mut entries: Vec<Entry> = Vec::with_capacity(ids.len());
+        while let Some(wanted) = ids.get(entries.len()..).filter(|rest| !rest.is_empty()) {
+            let page = self.read(wanted).await.map_err(|error| failed(&error))?;
+            if page.is_empty() {
+                break;
+            }
+            entries.extend(page);
+        }
+        Ok(entries)
     }
 }

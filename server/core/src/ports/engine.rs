@@ -70,6 +70,10 @@ pub trait Transcript: Send + Sync {
     /// The entries from the `from`th on (0: from the start), at most a bounded page; empty at the
     /// end.
     async fn page(&self, from: usize) -> Result<Vec<Entry>, EngineError>;
+
+    /// The newest `max` of these entries, in their order. Costs as much as it returns, however
+    /// long the conversation is.
+    async fn newest(&self, max: usize) -> Result<Vec<Entry>, EngineError>;
 }
 
 /// Why an engine could not be opened or driven.

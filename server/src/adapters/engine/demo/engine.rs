@@ -72,6 +72,7 @@ impl DemoEngine {
                 follow_up: true,
                 tool_progress: true,
                 usage: false,
+                ..Capabilities::default()
             },
             settings: RunSettings::default(),
         };

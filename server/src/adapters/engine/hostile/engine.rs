@@ -44,6 +44,7 @@ impl HostileEngine {
                 follow_up: true,
                 tool_progress: true,
                 usage: true,
+                ..Capabilities::default()
             },
             settings: RunSettings::default(),
         };

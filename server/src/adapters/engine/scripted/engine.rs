@@ -39,6 +39,7 @@ impl ScriptedEngine {
                 follow_up: true,
                 tool_progress: true,
                 usage: true,
+                ..Capabilities::default()
             },
             settings: RunSettings {
                 model: Some("scripted".to_owned()),

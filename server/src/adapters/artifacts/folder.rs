@@ -1,0 +1,176 @@
+//! Contents as files of one folder, each written aside, synced and then renamed into its place, so
+//! that whatever has the name is whole and durable.
+//!
+//! A file is a header of 44 bytes (`SPA1`, the length as a big-endian u64, the SHA-256 of the
+//! content) and the content. Files lie in subfolders by the last two characters of their id, which
+//! are random.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sessionplane_core::domain::ids::ArtifactId;
+use sessionplane_core::ports::artifact_store::{ArtifactError, ArtifactStore};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+const MAGIC: &[u8; 4] = b"SPA1";
+const HEADER: usize = 44;
+/// Files that are read or written at the same time at most.
+const AT_ONCE: usize = 8;
+
+/// Contents in a folder that nobody else writes to.
+pub struct FolderArtifacts {
+    root: PathBuf,
+    permits: Arc<Semaphore>,
+}
+
+impl FolderArtifacts {
+    /// Opens the folder, creating it (readable by its owner alone) if there is none. What a killed
+    /// process left unfinished is removed.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or read.
+    pub fn open(root: impl Into<PathBuf>) -> io::Result<Self> {
+        let root = root.into();
+        let unfinished = root.join(UNFINISHED);
+        std::fs::create_dir_all(&unfinished)?;
+        std::fs::set_permissions(&root, Permissions::from_mode(0o700))?;
+        for entry in std::fs::read_dir(&unfinished)? {
+            std::fs::remove_file(entry?.path())?;
+        }
+        sync_dir(&root)?;
+        if let Some(parent) = root.parent() {
+            sync_dir(parent)?;
+        }
+        Ok(Self {
+            root,
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
+        })
+    }
+
+    /// Runs blocking work on a thread where blocking is allowed; a bounded number at a time.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Path) -> Result<T, ArtifactError> + Send + 'static,
+    ) -> Result<T, ArtifactError> {
+        let permit = self.permits.clone().acquire_owned().await;
+        let permit = permit.map_err(|error| ArtifactError::Store(error.to_string()))?;
+        let root = self.root.clone();
+        let done = spawn_blocking(move || {
+            let _permit = permit;
+            work(&root)
+        });
+        done.await
+            .unwrap_or_else(|error| Err(ArtifactError::Store(error.to_string())))
+    }
+}
+
+/// The subfolder of files that are being written.
+const UNFINISHED: &str = "unfinished";
+
+#[async_trait]
+impl ArtifactStore for FolderArtifacts {
+    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<(), ArtifactError> {
+        self.blocking(move |root| put(root, id, &content)).await
+    }
+
+    async fn read(
+        &self,
+        id: ArtifactId,
+        offset: u64,
+        max: usize,
+    ) -> Result<Option<Vec<u8>>, ArtifactError> {
+        self.blocking(move |root| read(root, id, offset, max)).await
+    }
+}
+
+fn place(root: &Path, id: ArtifactId) -> (PathBuf, PathBuf) {
+    let name = id.to_string();
+    let folder = root.join(&name[name.len() - 2..]);
+    let file = folder.join(&name);
+    (folder, file)
+}
+
+fn put(root: &Path, id: ArtifactId, content: &[u8]) -> Result<(), ArtifactError> {
+    let (folder, file) = place(root, id);
+    if let Some(kept) = read(root, id, 0, usize::MAX)? {
+        return if kept == content {
+            Ok(())
+        } else {
+            Err(ArtifactError::Exists(id))
+        };
+    }
+    write(root, &folder, &file, content).map_err(|error| failed(&error))
+}
+
+fn write(root: &Path, folder: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
+    let name = file.file_name().unwrap_or_default();
+    let aside = root.join(UNFINISHED).join(name);
+    let mut open = OpenOptions::new();
+    let mut writing = open.write(true).create(true).truncate(true).open(&aside)?;
+    writing.write_all(&header(content))?;
+    writing.write_all(content)?;
+    writing.sync_all()?;
+    if !folder.is_dir() {
+        std::fs::create_dir_all(folder)?;
+        sync_dir(root)?;
+    }
+    std::fs::rename(&aside, file)?;
+    sync_dir(folder)
+}
+
+fn header(content: &[u8]) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..4].copy_from_slice(MAGIC);
+    header[4..12].copy_from_slice(&(content.len() as u64).to_be_bytes());
+    header[12..].copy_from_slice(&Sha256::digest(content));
+    header
+}
+
+/// A read of the whole checks the digest; a read of a part checks the length.
+fn read(
+    root: &Path,
+    id: ArtifactId,
+    offset: u64,
+    max: usize,
+) -> Result<Option<Vec<u8>>, ArtifactError> {
+    let (_, path) = place(root, id);
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(&error)),
+    };
+    let damaged = || ArtifactError::Damaged(id);
+    let mut header = [0; HEADER];
+    file.read_exact(&mut header).map_err(|_| damaged())?;
+    let length = u64::from_be_bytes(header[4..12].try_into().map_err(|_| damaged())?);
+    let stored = file.metadata().map_err(|error| failed(&error))?.len();
+    if header[..4] != *MAGIC || stored.checked_sub(HEADER as u64) != Some(length) {
+        return Err(damaged());
+    }
+    let wanted = length.saturating_sub(offset).min(max as u64);
+    let from = SeekFrom::Start((HEADER as u64).saturating_add(offset.min(length)));
+    file.seek(from).map_err(|error| failed(&error))?;
+    let mut content = Vec::new();
+    file.take(wanted)
+        .read_to_end(&mut content)
+        .map_err(|error| failed(&error))?;
+    let whole = offset == 0 && wanted == length;
+    if whole && header[12..] != *Sha256::digest(&content) {
+        return Err(damaged());
+    }
+    Ok(Some(content))
+}
+
+fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn failed(error: &io::Error) -> ArtifactError {
+    ArtifactError::Store(error.to_string())
+}
