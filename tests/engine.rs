@@ -55,6 +55,7 @@ fn hostile(options: HostileOptions) -> Subject {
             hang: None,
             crash: (options.dies >= 100).then_some("anything"),
             steerable: None,
+            awaits_steer: None,
             steer: "",
         },
         promises: Promises {

@@ -71,6 +71,7 @@ fn on(folder: TempDir, pace: Pace) -> Subject {
             hang: None,
             crash: None,
             steerable: Some("where is the harbour gate painted?"),
+            awaits_steer: None,
             steer: "also boats",
         },
         promises: Promises::ALL,

@@ -33,6 +33,7 @@ pub(crate) fn subject() -> Subject {
             hang: Some("say \"x\"\nhang"),
             crash: Some("say \"x\"\ncrash"),
             steerable: Some("wait 1s\nturn\nwait 1s\nturn\nwait 1s\nturn\nsay \"end\""),
+            awaits_steer: Some("say \"x\"\nwait-steer"),
             steer: "look elsewhere",
         },
         promises: Promises::ALL,

@@ -132,9 +132,11 @@ impl Player {
                 beats.insert(0, shown);
             }
             (Some(_), FollowUpManner::Lost) => {
+                self.link.forget_prompt();
                 beats.drain(..beats.len() - 1);
             }
-            (Some(_), FollowUpManner::Spent) | (None, _) => {}
+            (Some(_), FollowUpManner::Spent) => self.link.forget_prompt(),
+            (None, _) => {}
         }
         mangle(beats, &self.options, &mut self.chance, &mut self.labels)
     }
