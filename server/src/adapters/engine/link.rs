@@ -47,7 +47,7 @@ where
         clock,
         handed: VecDeque::new(),
         begun: None,
-        prompt: None,
+        waiting: None,
         running: false,
     };
     let task = spawner.spawn("engine", Box::pin(engine(link)));
@@ -132,8 +132,15 @@ pub(super) struct Link {
     handed: VecDeque<Steer>,
     /// The input that the running prompt is, likewise.
     begun: Option<InputId>,
-    prompt: Option<Prompt>,
+    waiting: Option<Waiting>,
     running: bool,
+}
+
+/// A prompt that has not begun.
+struct Waiting {
+    prompt: Prompt,
+    /// An abort came after it: it never begins.
+    aborted: bool,
 }
 
 impl Link {
@@ -145,10 +152,13 @@ impl Link {
                 let back = EngineEvent::InputTakenBack { input };
                 self.emit(back).await.ok()?;
             }
-            if let Some(prompt) = self.prompt.take() {
+            if let Some(Waiting { prompt, aborted }) = self.waiting.take() {
                 self.begun = prompt.input;
-                self.running = true;
-                return Some(prompt);
+                self.running = !aborted;
+                if !aborted {
+                    return Some(prompt);
+                }
+                self.stop(StopReason::Aborted).await.ok()?;
             }
             let command = self.commands.recv().await?;
             self.take(command).ok()?;
@@ -288,10 +298,12 @@ impl Link {
     fn take(&mut self, command: EngineCommand) -> Result<(), Halt> {
         match command {
             EngineCommand::Prompt { run, text, input } => {
-                if self.prompt.is_some() {
+                if self.waiting.is_some() {
                     tracing::warn!(%run, "a second prompt waits already; this one is dropped");
                 } else {
-                    self.prompt = Some(Prompt { run, text, input });
+                    let prompt = Prompt { run, text, input };
+                    let aborted = false;
+                    self.waiting = Some(Waiting { prompt, aborted });
                 }
             }
             EngineCommand::Steer { input, text } => {
@@ -301,9 +313,15 @@ impl Link {
                     tracing::warn!(%input, "more steers than an engine is handed; dropped");
                 }
             }
-            EngineCommand::Abort if self.running => return Err(Halt::Aborted),
-            // It crossed with our own end: there is nothing to stop any more.
-            EngineCommand::Abort => {}
+            EngineCommand::Abort => {
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.aborted = true;
+                }
+                if self.running {
+                    return Err(Halt::Aborted);
+                }
+                // Else it crossed with our own end: there is nothing more to stop.
+            }
         }
         Ok(())
     }

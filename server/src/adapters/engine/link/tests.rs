@@ -168,3 +168,44 @@ async fn c19_c21_an_abort_overtakes_an_end_that_waits_for_room() {
     assert_eq!(stopped, Ok(()));
     assert_eq!(events, [back(input(1)), ABORTED]);
 }
+
+/// C21: the abort is heard while a late steer is given back, when the prompt has not begun.
+#[tokio::test]
+async fn c21_an_abort_of_a_prompt_that_has_not_begun_is_not_swallowed() {
+    let (mut connection, mut link) = line().await;
+    let late = steer(input(1));
+    let follow_up = prompt(Some(input(2)));
+    send(&mut connection, [late, follow_up, EngineCommand::Abort]).await;
+    let mut next = Box::pin(link.next_prompt());
+    let early = futures_util::FutureExt::now_or_never(&mut next);
+    assert!(early.is_none(), "an aborted prompt began");
+    let (_, events) = heard(&mut connection, std::future::ready(())).await;
+    assert_eq!(events, [back(input(1)), back(input(2)), ABORTED]);
+
+    send(&mut connection, [prompt(None)]).await;
+    let begun = next.await.expect("the next one begins");
+    assert_eq!(begun.input, None);
+}
+
+/// C21: an abort that crossed with the engine's own end stops nothing that comes later.
+#[tokio::test]
+async fn c21_an_abort_at_rest_stops_nothing_later() {
+    let (mut connection, mut link) = line().await;
+    send(&mut connection, [EngineCommand::Abort, prompt(None)]).await;
+    link.next_prompt().await.expect("it begins");
+    let said = link.emit(EngineEvent::TurnFinished).await;
+    assert_eq!(said, Ok(()));
+}
+
+/// B14: an engine whose output nobody reads still hears an abort, and without any read.
+#[tokio::test]
+async fn b14_an_engine_that_waits_for_a_reader_hears_an_abort() {
+    let (mut connection, mut link) = unread(None).await;
+    let saying = link.emit(EngineEvent::TurnFinished);
+    tokio::pin!(saying);
+    let early = futures_util::FutureExt::now_or_never(&mut saying);
+    assert_eq!(early, None, "nobody reads");
+    send(&mut connection, [EngineCommand::Abort]).await;
+    let now = futures_util::FutureExt::now_or_never(&mut saying);
+    assert_eq!(now, Some(Err(Halt::Aborted)));
+}
