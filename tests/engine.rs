@@ -50,6 +50,7 @@ fn hostile(options: HostileOptions) -> Subject {
         prompts: Prompts {
             plain: "anything",
             long_text: Some("anything"),
+            overflows: None,
             long_tool: Some("anything"),
             retry: None,
             hang: None,

@@ -44,6 +44,8 @@ pub(crate) struct Prompts {
     pub(crate) plain: &'static str,
     /// It says text for a while.
     pub(crate) long_text: Option<&'static str>,
+    /// It says more than its connection keeps while nobody reads.
+    pub(crate) overflows: Option<&'static str>,
     /// It uses a tool for a while.
     pub(crate) long_tool: Option<&'static str>,
     /// It schedules a retry and waits.

@@ -66,6 +66,7 @@ fn on(folder: TempDir, pace: Pace) -> Subject {
         prompts: Prompts {
             plain: "where is the harbour gate painted?",
             long_text: Some("where is the harbour gate painted?"),
+            overflows: Some("where is the harbour gate painted?"),
             long_tool: Some("where is the harbour gate painted?"),
             retry: None,
             hang: None,
