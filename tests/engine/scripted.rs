@@ -203,7 +203,10 @@ async fn a_failure_is_reported_as_it_was_written() {
     };
     assert_eq!(
         events.last(),
-        Some(&EngineEvent::Stopped(StopReason::Failed(failure)))
+        Some(&EngineEvent::Stopped {
+            prompt: 1,
+            reason: StopReason::Failed(failure)
+        })
     );
     assert_eq!(said(&events), "a");
 }
@@ -251,7 +254,11 @@ async fn c20_a_stop_leaves_a_steer_that_was_handed_over_unshown() {
     opened.steer("say \"b\"", input).await;
     let mut events = opened.read_to_stop().await;
     events.extend(opened.read_at_rest().await);
-    assert_eq!(events, [EngineEvent::Stopped(StopReason::Completed)]);
+    let stopped = EngineEvent::Stopped {
+        prompt: 1,
+        reason: StopReason::Completed,
+    };
+    assert_eq!(events, [stopped]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,6 +76,7 @@ impl Bench {
             output: connection.output,
             revalidation: connection.revalidation,
             run: run(1),
+            prompts: 0,
         }
     }
 
@@ -100,6 +101,8 @@ pub(crate) struct Opened {
     pub(crate) output: Box<dyn EngineOutput>,
     pub(crate) revalidation: Revalidation,
     pub(crate) run: RunId,
+    /// The number of the last prompt.
+    pub(crate) prompts: u32,
 }
 
 impl Opened {
@@ -114,14 +117,26 @@ impl Opened {
     }
 
     pub(crate) async fn try_prompt(&mut self, text: &str) -> Result<(), EngineError> {
-        let (run, text) = (self.run, text.into());
-        let input = None;
-        self.send(EngineCommand::Prompt { run, text, input }).await
+        self.try_any_prompt(text, None).await
+    }
+
+    async fn try_any_prompt(
+        &mut self,
+        text: &str,
+        input: Option<InputId>,
+    ) -> Result<(), EngineError> {
+        self.prompts += 1;
+        let prompt = EngineCommand::Prompt {
+            number: self.prompts,
+            run: self.run,
+            text: text.into(),
+            input,
+        };
+        self.send(prompt).await
     }
 
     pub(crate) async fn follow_up(&mut self, text: &str, input: InputId) {
-        let (run, text, input) = (self.run, text.into(), Some(input));
-        let sent = self.send(EngineCommand::Prompt { run, text, input }).await;
+        let sent = self.try_any_prompt(text, Some(input)).await;
         sent.unwrap_or_else(|error| panic!("follow-up: {error}"));
     }
 
@@ -188,7 +203,7 @@ impl Opened {
 
 pub(crate) fn stop_of(event: &EngineEvent) -> Option<&StopReason> {
     match event {
-        EngineEvent::Stopped(reason) => Some(reason),
+        EngineEvent::Stopped { reason, .. } => Some(reason),
         _ => None,
     }
 }

@@ -46,6 +46,7 @@ where
         output: events,
         clock,
         handed: VecDeque::new(),
+        number: 0,
         begun: None,
         waiting: None,
         running: false,
@@ -102,6 +103,8 @@ pub(super) enum Halt {
 
 /// A text to begin or continue a run with.
 pub(super) struct Prompt {
+    /// The number that the report of its end names.
+    pub(super) number: u32,
     /// The run.
     pub(super) run: RunId,
     /// The text.
@@ -130,6 +133,8 @@ pub(super) struct Link {
     /// Steers that were neither shown nor given back, oldest first. One leaves only in the step
     /// that tells what became of it, so that an abort at any moment finds it here.
     handed: VecDeque<Steer>,
+    /// The number of the prompt that began last.
+    number: u32,
     /// The input that the running prompt is, likewise.
     begun: Option<InputId>,
     waiting: Option<Waiting>,
@@ -153,6 +158,7 @@ impl Link {
                 self.emit(back).await.ok()?;
             }
             if let Some(Waiting { prompt, aborted }) = self.waiting.take() {
+                self.number = prompt.number;
                 self.begun = prompt.input;
                 self.running = !aborted;
                 if !aborted {
@@ -254,7 +260,7 @@ impl Link {
                     self.running = false;
                     self.handed.drain(..lost);
                     self.begun = None;
-                    self.tell(room, EngineEvent::Stopped(reason));
+                    self.tell_stop(room, reason);
                     return Ok(());
                 }
                 Err(Halt::Aborted) => {}
@@ -266,11 +272,16 @@ impl Link {
             let room = self.room().await?;
             let handed = self.handed.front().map(|steer| steer.input);
             let Some(input) = self.begun.or(handed) else {
-                self.tell(room, EngineEvent::Stopped(StopReason::Aborted));
+                self.tell_stop(room, StopReason::Aborted);
                 return Ok(());
             };
             self.tell(room, EngineEvent::InputTakenBack { input });
         }
+    }
+
+    fn tell_stop(&mut self, room: Room, reason: StopReason) {
+        let prompt = self.number;
+        self.tell(room, EngineEvent::Stopped { prompt, reason });
     }
 
     /// Forgets the input that the prompt is: nothing will be told of it. For an engine that loses
@@ -297,11 +308,21 @@ impl Link {
 
     fn take(&mut self, command: EngineCommand) -> Result<(), Halt> {
         match command {
-            EngineCommand::Prompt { run, text, input } => {
+            EngineCommand::Prompt {
+                number,
+                run,
+                text,
+                input,
+            } => {
                 if self.waiting.is_some() {
                     tracing::warn!(%run, "a second prompt waits already; this one is dropped");
                 } else {
-                    let prompt = Prompt { run, text, input };
+                    let prompt = Prompt {
+                        number,
+                        run,
+                        text,
+                        input,
+                    };
                     let aborted = false;
                     self.waiting = Some(Waiting { prompt, aborted });
                 }

@@ -28,6 +28,7 @@ fn input(ordinal: u32) -> InputId {
 
 fn prompt(input: Option<InputId>) -> EngineCommand {
     EngineCommand::Prompt {
+        number: 1,
         run: run(),
         text: "prompt".into(),
         input,
@@ -43,7 +44,10 @@ fn back(input: InputId) -> EngineEvent {
     EngineEvent::InputTakenBack { input }
 }
 
-const ABORTED: EngineEvent = EngineEvent::Stopped(StopReason::Aborted);
+const ABORTED: EngineEvent = EngineEvent::Stopped {
+    prompt: 1,
+    reason: StopReason::Aborted,
+};
 
 async fn send<const N: usize>(connection: &mut EngineConnection, commands: [EngineCommand; N]) {
     for command in commands {
@@ -179,7 +183,7 @@ async fn c21_an_abort_of_a_prompt_that_has_not_begun_is_not_swallowed() {
     let mut next = Box::pin(link.next_prompt());
     let early = futures_util::FutureExt::now_or_never(&mut next);
     assert!(early.is_none(), "an aborted prompt began");
-    let (_, events) = heard(&mut connection, std::future::ready(())).await;
+    let ((), events) = heard(&mut connection, std::future::ready(())).await;
     assert_eq!(events, [back(input(1)), back(input(2)), ABORTED]);
 
     send(&mut connection, [prompt(None)]).await;
