@@ -219,6 +219,30 @@ async fn a_greeting_gets_an_overview_and_a_hint() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pasted_line_is_found_and_an_example_of_the_question_is_not() {
+    let folder = folder();
+    write(
+        folder.path(),
+        "src/closed.rs",
+        "fn closed() -> String {\n    \"the harbour gate is closed\".to_owned()\n}\n",
+    );
+    write(
+        folder.path(),
+        "docs/faq.md",
+        "Ask: where is the harbour gate painted?\n",
+    );
+    let bench = Bench::new(on(folder, Pace::NONE));
+    let mut opened = bench.open().await;
+    let answer = said(&ask(&mut opened, "the harbour gate is closed").await);
+    assert!(
+        answer.starts_with("The best place is `src/closed.rs:2`"),
+        "{answer}"
+    );
+    let answer = said(&ask(&mut opened, "Where is the harbour gate painted?").await);
+    assert!(!answer.contains("docs/faq.md"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_not_there_is_said_plainly() {
     let bench = Bench::new(on(folder(), Pace::NONE));
     let mut opened = bench.open().await;
