@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use sessionplane_core::domain::capabilities::{Capabilities, Steering};
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::ports::clock::Clock as _;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 use sessionplane_server::adapters::engine::demo::{DemoEngine, Pace};
 use tempfile::TempDir;
 
-use crate::suite::bench::{Bench, Opened, conversation, session, stop_of};
+use crate::suite::bench::{Bench, Opened, conversation, conversation_of, session, stop_of};
 use crate::suite::{Promises, Prompts, Subject};
 
 /// A folder about a harbour.
@@ -201,6 +202,26 @@ async fn a_follow_up_and_a_reopened_session_remember_what_it_was_about() {
         answer.starts_with("I keep in mind what we had: `earlier`"),
         "{answer}"
     );
+}
+
+/// A steer of an earlier run narrowed the question; it did not take its place.
+#[tokio::test(start_paused = true)]
+async fn a_reopened_session_remembers_what_was_steered() {
+    let bench = Bench::new(on(folder(), Pace::NONE));
+    let id = session(8);
+    let earlier = [
+        (Channel::Invoke, "where is the gate painted?"),
+        (Channel::Steer, "look in docs only"),
+    ];
+    let earlier = earlier.map(|(channel, text)| (channel, text.to_owned()));
+    let mut opened = bench.reopen(id, conversation_of(id, earlier)).await;
+    let answer = said(&ask(&mut opened, "and who is its keeper?").await);
+    assert!(
+        answer.starts_with("I keep in mind what we had: `gate` and `painted`."),
+        "{answer}"
+    );
+    assert!(answer.contains("`docs/gate.md:3`"), "{answer}");
+    assert!(!answer.contains("src/gate.rs"), "{answer}");
 }
 
 #[tokio::test(start_paused = true)]

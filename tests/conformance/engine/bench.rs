@@ -227,15 +227,24 @@ pub(crate) fn run(number: u128) -> RunId {
 
 /// A durable conversation of so many prompts of a user.
 pub(crate) fn conversation(session: SessionId, prompts: u64) -> Vec<Entry> {
-    let origin = Origin {
+    let texts = (1..=prompts).map(|seq| (Channel::Invoke, format!("earlier text {seq}")));
+    conversation_of(session, texts)
+}
+
+/// A durable conversation of what a user sent.
+pub(crate) fn conversation_of(
+    session: SessionId,
+    texts: impl IntoIterator<Item = (Channel, String)>,
+) -> Vec<Entry> {
+    let origin = |channel| Origin {
         principal: PrincipalId::parse("somebody").unwrap_or_else(|error| panic!("{error}")),
         kind: PrincipalKind::Human,
-        channel: Channel::Invoke,
+        channel,
         trust: Trust::Typed,
         digest: Digest([0; 32]),
         request_id: None,
     };
-    let entry = |seq| Entry {
+    let entry = |(seq, (channel, text)): (u64, (Channel, String))| Entry {
         id: EntryId { session, seq },
         parent: (seq > 1).then(|| EntryId {
             session,
@@ -244,13 +253,13 @@ pub(crate) fn conversation(session: SessionId, prompts: u64) -> Vec<Entry> {
         run: run(9),
         at: Timestamp::from_millis(1_600_000_000_000 + seq),
         body: EntryBody::User {
-            text: format!("earlier text {seq}").into(),
+            text: text.into(),
             omitted_bytes: 0,
-            origin: origin.clone(),
+            origin: origin(channel),
             input: None,
         },
     };
-    (1..=prompts).map(entry).collect()
+    (1..).zip(texts).map(entry).collect()
 }
 
 /// A transcript in memory, three entries a page.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::ids::InputId;
+use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 
 use super::answer;
@@ -167,8 +168,13 @@ impl Agent {
 
     /// Takes up what the durable conversation was about, once.
     fn recall(&mut self, listing: &Listing) {
-        for text in std::mem::take(&mut self.memory.texts) {
-            self.focus.ask(&Question::read(&text), listing, false);
+        for said in std::mem::take(&mut self.memory.texts) {
+            let question = Question::read(&said.text);
+            match said.channel {
+                Channel::Invoke => self.focus.ask(&question, listing, false),
+                Channel::FollowUp => self.focus.ask(&question, listing, true),
+                Channel::Steer => self.focus.steer(&question, listing),
+            };
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::ids::InputId;
+use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
@@ -58,11 +59,11 @@ pub(super) struct Player {
 
 impl Player {
     pub(super) fn new(link: Link, memory: Memory) -> Self {
-        let shown = memory.texts.back().cloned().unwrap_or_default();
+        let shown = memory.texts.back().map(|said| said.text.clone());
         Self {
             link,
             memory,
-            shown,
+            shown: shown.unwrap_or_default(),
             messages: 0,
             calls: 0,
             message: None,
@@ -217,13 +218,14 @@ impl Player {
             }))
         })?;
         let steps = steps.unwrap_or_else(|| words(&text).map(Step::Say).collect());
-        self.memory.remember(&text);
+        // It makes no difference between what came how.
+        self.memory.remember(&text, Channel::Invoke);
         self.shown = text;
         Ok(steps.into())
     }
 
     fn recollection(&self) -> String {
-        let texts: Vec<&str> = self.memory.texts.iter().map(AsRef::as_ref).collect();
+        let texts: Vec<&str> = self.memory.texts.iter().map(|said| &*said.text).collect();
         format!(
             "opened with {} entries; the newest texts: {texts:?}",
             self.memory.entries
