@@ -6,6 +6,7 @@ use std::time::Duration;
 use sessionplane_core::domain::capabilities::{Capabilities, Steering};
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::run::Failure;
+use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::clock::Clock as _;
 use sessionplane_core::ports::engine::{EngineEvent, Revalidation, StopReason};
 use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
@@ -57,6 +58,15 @@ fn said(events: &[EngineEvent]) -> String {
         _ => None,
     };
     events.iter().filter_map(said).collect()
+}
+
+/// The end of a message that used nothing.
+fn finished(message: &str, text: &str) -> EngineEvent {
+    EngineEvent::MessageFinished {
+        message: message.to_owned(),
+        text: Some(text.to_owned()),
+        usage: Usage::default(),
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,13 +211,11 @@ async fn a_failure_is_reported_as_it_was_written() {
         details: "try later".to_owned(),
         retryable: true,
     };
-    assert_eq!(
-        events.last(),
-        Some(&EngineEvent::Stopped {
-            prompt: 1,
-            reason: StopReason::Failed(failure)
-        })
-    );
+    let stopped = EngineEvent::Stopped {
+        prompt: 1,
+        reason: StopReason::Failed(failure),
+    };
+    assert_eq!(events[events.len() - 2..], [finished("m1", "a"), stopped]);
     assert_eq!(said(&events), "a");
 }
 
@@ -258,7 +266,7 @@ async fn c20_a_stop_leaves_a_steer_that_was_handed_over_unshown() {
         prompt: 1,
         reason: StopReason::Completed,
     };
-    assert_eq!(events, [stopped]);
+    assert_eq!(events, [finished("m1", "a"), stopped]);
 }
 
 #[tokio::test(start_paused = true)]
