@@ -349,4 +349,4 @@ impl Link {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -6,7 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cap_std::fs::{Dir, DirEntry};
+use cap_std::fs::{Dir, DirEntry, File, Metadata, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::OFlags;
 
 /// Most files that are listed.
 const MOST_FILES: usize = 20_000;
@@ -16,6 +17,9 @@ const MOST_FOLDERS: usize = 5_000;
 const DEEPEST: usize = 32;
 /// The largest file that is read, in bytes.
 pub(super) const MOST_FILE_BYTES: u64 = 512 * 1024;
+
+/// How much of a file is read before it is asked whether anybody still waits for it, in bytes.
+const PART_BYTES: u64 = 64 * 1024;
 
 /// Folders that hold what is made or fetched, not what people wrote.
 const SKIPPED_FOLDERS: [&str; 7] = [
@@ -96,7 +100,8 @@ impl Folder {
             // A folder that cannot be read, or is gone by now, is as good as empty.
             if let Ok(entries) = self.root.read_dir(&inner.path) {
                 let room = MOST_FILES.saturating_sub(listing.files.len());
-                for entry in entries.flatten().take(room) {
+                let waited_for = |_: &DirEntry| !stop.load(Ordering::Relaxed);
+                for entry in entries.flatten().take(room).take_while(waited_for) {
                     self.add(&inner, &entry, &mut listing.files, &mut folders);
                 }
             }
@@ -139,8 +144,9 @@ impl Folder {
         }
     }
 
-    /// A file's text. Blocks. `None` for what is no text, too large, hidden, or not in the folder.
-    pub(super) fn read(&self, path: &str) -> Option<String> {
+    /// A file's text. Blocks; gives up once `stop` is set. `None` for what is no text, too large,
+    /// hidden, or not in the folder.
+    pub(super) fn read(&self, path: &str, stop: &AtomicBool) -> Option<String> {
         let path = Path::new(path);
         // A path that is not plain could name a hidden file in other words.
         let plain = path
@@ -150,22 +156,44 @@ impl Folder {
         if hidden || !(plain || self.hidden.is_empty()) {
             return None;
         }
-        // Asked before it is opened: opening a pipe would wait for somebody to write to it.
-        let about = self.root.metadata(path).ok()?;
-        if !about.is_file() || about.len() > MOST_FILE_BYTES {
-            return None;
-        }
-        let file = self.root.open(path).ok()?;
+        let mut file = self.open(path)?;
         let mut bytes = Vec::new();
-        // One byte more than allowed, so that a file that grows meanwhile is noticed.
-        let read = file
-            .take(MOST_FILE_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .ok()?;
-        if read as u64 > MOST_FILE_BYTES || bytes.contains(&0) {
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            let mut part = file.take(PART_BYTES);
+            let read = part.read_to_end(&mut bytes).ok()?;
+            // A file may grow while it is read.
+            if bytes.len() as u64 > MOST_FILE_BYTES {
+                return None;
+            }
+            if read == 0 {
+                break;
+            }
+            file = part.into_inner();
+        }
+        let text = String::from_utf8(bytes).ok()?;
+        (!text.contains('\0')).then_some(text)
+    }
+
+    /// Opens a file, and nothing else: a pipe or a device could keep its reader for ever.
+    fn open(&self, path: &Path) -> Option<File> {
+        let readable = |about: &Metadata| about.is_file() && about.len() <= MOST_FILE_BYTES;
+        if !readable(&self.root.metadata(path).ok()?) {
             return None;
         }
-        String::from_utf8(bytes).ok()
+        self.open_at_once(path)
+            .filter(|file| file.metadata().is_ok_and(|about| readable(&about)))
+    }
+
+    /// Opens whatever is there without waiting: it may have become a pipe that nobody writes to.
+    fn open_at_once(&self, path: &Path) -> Option<File> {
+        let mut options = OpenOptions::new();
+        options
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        self.root.open_with(path, &options).ok()
     }
 }
 
@@ -244,6 +272,10 @@ mod tests {
         Folder::new(root, hidden.iter().map(PathBuf::from).collect())
     }
 
+    fn read(folder: &Folder, path: &str) -> Option<String> {
+        folder.read(path, &AtomicBool::new(false))
+    }
+
     fn paths(folder: &Folder) -> Vec<String> {
         let listing = folder.list(&AtomicBool::new(false)).expect("a listing");
         listing.files.into_iter().map(|file| file.path).collect()
@@ -270,9 +302,9 @@ mod tests {
         let folder = folder(at.path(), &["data"]);
         assert_eq!(paths(&folder), [".github/ci.yml", "b.md", "src/a.rs"]);
         for path in ["data/token", "./data/token", "src/../data/token"] {
-            assert_eq!(folder.read(path), None, "{path} was read");
+            assert_eq!(read(&folder, path), None, "{path} was read");
         }
-        assert_eq!(folder.read("b.md").as_deref(), Some("text"));
+        assert_eq!(read(&folder, "b.md").as_deref(), Some("text"));
     }
 
     #[cfg(unix)]
@@ -306,7 +338,7 @@ mod tests {
             absolute.to_str().expect("text"),
             &upwards,
         ] {
-            assert_eq!(folder.read(path), None, "{path} was read");
+            assert_eq!(read(&folder, path), None, "{path} was read");
         }
     }
 
@@ -324,8 +356,35 @@ mod tests {
         let folder = folder(at.path(), &[]);
         assert_eq!(paths(&folder), ["large", "latin", "nul"]);
         for name in ["nul", "latin", "large", "missing"] {
-            assert_eq!(folder.read(name), None, "{name} was read");
+            assert_eq!(read(&folder, name), None, "{name} was read");
         }
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_read() {
+        let at = tempfile::tempdir().expect("a folder");
+        fs::write(at.path().join("a.md"), "text").expect("written");
+        let folder = folder(at.path(), &[]);
+        let stopped = AtomicBool::new(true);
+        assert_eq!(folder.read("a.md", &stopped), None);
+        assert_eq!(folder.list(&stopped).expect("a listing").files, []);
+    }
+
+    /// The pipe takes the place of a file between the two looks at it.
+    #[test]
+    fn a_pipe_keeps_nobody_waiting() {
+        let at = tempfile::tempdir().expect("a folder");
+        let path = at.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0)
+            .expect("a pipe");
+        let folder = folder(at.path(), &[]);
+        assert_eq!(read(&folder, "pipe"), None);
+        let (done, opened) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(folder.open_at_once(Path::new("pipe"))));
+        let file = opened.recv_timeout(std::time::Duration::from_secs(10));
+        let file = file.expect("opening it does not wait").expect("opened");
+        assert!(!file.metadata().expect("known").is_file());
     }
 
     #[test]

@@ -9,13 +9,12 @@ use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 
 use super::answer;
-use super::engine::Pace;
 use super::files::{Folder, Listing};
 use super::focus::{Focus, quoted};
 use super::question::Question;
 use super::tools;
 use super::voice::{Stop, Voice};
-use crate::adapters::engine::link::{Link, Prompt};
+use crate::adapters::engine::link::Prompt;
 use crate::adapters::engine::memory::Memory;
 
 pub(super) struct Agent {
@@ -27,9 +26,9 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    pub(super) fn new(link: Link, pace: Pace, folder: Folder, memory: Memory) -> Self {
+    pub(super) fn new(voice: Voice, folder: Folder, memory: Memory) -> Self {
         Self {
-            voice: Voice::new(link, pace),
+            voice,
             folder,
             memory,
             focus: Focus::default(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -86,7 +87,7 @@ pub(super) async fn search(
     }
     let places = rank(&found, &focus.terms, PLACES);
     let reader = folder.clone();
-    let sights = voice.work(move |_| look(&reader, places)).await?;
+    let sights = voice.work(move |stop| look(&reader, places, stop)).await?;
     let mut output = status(&found, files.len());
     for sight in &sights {
         let Place { path, line, .. } = &sight.place;
@@ -113,7 +114,7 @@ pub(super) async fn read_head(
         .call("read_file", &json!({"path": path, "line": 1}))
         .await?;
     let (reader, wanted) = (folder.clone(), path.to_owned());
-    let text = voice.work(move |_| reader.read(&wanted)).await?;
+    let text = voice.work(move |stop| reader.read(&wanted, stop)).await?;
     let output = match &text {
         Some(text) => text
             .lines()
@@ -128,9 +129,9 @@ pub(super) async fn read_head(
 }
 
 /// Looks at places; those whose file changed or vanished meanwhile fall away.
-fn look(folder: &Folder, places: Vec<Place>) -> Vec<Sight> {
+fn look(folder: &Folder, places: Vec<Place>, stop: &AtomicBool) -> Vec<Sight> {
     let look = |place: Place| {
-        let text = folder.read(&place.path)?;
+        let text = folder.read(&place.path, stop)?;
         let lines: Vec<&str> = text.lines().collect();
         let at = place.line.checked_sub(1)?;
         Some(Sight {

@@ -6,7 +6,7 @@ use super::*;
 use crate::adapters::clock::{TokioClock, TokioSpawner};
 
 /// Both ends of a line, without an engine.
-async fn line() -> (EngineConnection, Link) {
+pub(in crate::adapters::engine) async fn line() -> (EngineConnection, Link) {
     let (give, take) = tokio::sync::oneshot::channel();
     let clock = Arc::new(TokioClock::start());
     let spawner = TokioSpawner::current();
