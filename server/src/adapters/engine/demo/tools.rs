@@ -85,9 +85,13 @@ pub(super) async fn search(
         found.add(more);
         voice.progress(&call, status(&found, files.len())).await?;
     }
-    let places = rank(&found, &focus.terms, PLACES);
-    let reader = folder.clone();
-    let sights = voice.work(move |stop| look(&reader, places, stop)).await?;
+    let (reader, terms) = (folder.clone(), focus.terms.clone());
+    let best = voice.work(move |stop| {
+        let places = rank(&found, &terms, PLACES, stop);
+        let sights = look(&reader, places, stop);
+        (found, sights)
+    });
+    let (found, sights) = best.await?;
     let mut output = status(&found, files.len());
     for sight in &sights {
         let Place { path, line, .. } = &sight.place;
