@@ -230,7 +230,7 @@ async fn a_greeting_gets_an_overview_and_a_hint() {
     let mut opened = bench.open().await;
     let answer = said(&ask(&mut opened, "hello, what is this?").await);
     assert!(
-        answer.starts_with("This folder holds 4 text files"),
+        answer.starts_with("This folder holds 4 files, mostly 2 .md"),
         "{answer}"
     );
     assert!(
@@ -274,7 +274,26 @@ async fn what_is_not_there_is_said_plainly() {
     );
     let answer = said(&ask(&mut opened, "which gate is a zeppelin?").await);
     assert!(answer.starts_with("No place holds all of it."), "{answer}");
-    assert!(answer.contains("No file holds `zeppelin`."), "{answer}");
+    assert!(
+        answer.contains("None of these files holds `zeppelin`."),
+        "{answer}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_is_too_deep_is_not_told_as_the_whole() {
+    let folder = folder();
+    let deep = "deep/".repeat(33);
+    write(folder.path(), &format!("{deep}zeppelin.md"), "zeppelins\n");
+    let bench = Bench::new(on(folder, Pace::NONE));
+    let mut opened = bench.open().await;
+    let answer = said(&ask(&mut opened, "where are zeppelins moored?").await);
+    assert!(answer.contains("I did not get to its end"), "{answer}");
+    let answer = said(&ask(&mut opened, "hello, what is this?").await);
+    assert!(
+        answer.starts_with("This folder holds more than 4 files"),
+        "{answer}"
+    );
 }
 
 #[cfg(unix)]

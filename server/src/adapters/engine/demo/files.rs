@@ -9,12 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cap_std::fs::{Dir, DirEntry, File, Metadata, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 
-/// Most files that are listed.
-const MOST_FILES: usize = 20_000;
-/// Most folders that are entered.
-const MOST_FOLDERS: usize = 5_000;
-/// How deep folders are entered.
-const DEEPEST: usize = 32;
 /// The largest file that is read, in bytes.
 pub(super) const MOST_FILE_BYTES: u64 = 512 * 1024;
 
@@ -83,65 +77,81 @@ impl Folder {
 
     /// Lists the files. Blocks; leaves early once `stop` is set. Symbolic links are not followed.
     pub(super) fn list(&self, stop: &AtomicBool) -> io::Result<Listing> {
+        self.list_at_most(Most::LISTED, stop)
+    }
+
+    fn list_at_most(&self, most: Most, stop: &AtomicBool) -> io::Result<Listing> {
+        // Only the folder itself must be readable.
+        self.root.entries()?;
         let mut listing = Listing::default();
+        let mut left = most;
         let mut folders = vec![Inner {
             path: PathBuf::from("."),
             depth: 0,
         }];
-        // Only the folder itself must be readable.
-        self.root.entries()?;
-        let mut entered = 0;
         while let Some(inner) = folders.pop() {
-            entered += 1;
-            listing.cut = entered > MOST_FOLDERS || listing.files.len() >= MOST_FILES;
-            if listing.cut || stop.load(Ordering::Relaxed) {
+            let room = one_less(&mut left.folders);
+            if !room || !self.enter(&inner, &mut left, &mut listing, &mut folders, stop) {
+                listing.cut = true;
                 break;
             }
-            // A folder that cannot be read, or is gone by now, is as good as empty.
-            if let Ok(entries) = self.root.read_dir(&inner.path) {
-                let room = MOST_FILES.saturating_sub(listing.files.len());
-                let waited_for = |_: &DirEntry| !stop.load(Ordering::Relaxed);
-                for entry in entries.flatten().take(room).take_while(waited_for) {
-                    self.add(&inner, &entry, &mut listing.files, &mut folders);
-                }
-            }
         }
-        listing.cut |= listing.files.len() >= MOST_FILES;
         listing.files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(listing)
     }
 
-    /// Adds an entry of a folder to the files or to the folders that are still to be entered.
-    fn add(
+    /// Goes through one folder. `false`: there is more than may be listed, or nobody waits.
+    fn enter(
         &self,
         inner: &Inner,
-        entry: &DirEntry,
-        files: &mut Vec<Listed>,
+        left: &mut Most,
+        listing: &mut Listing,
         folders: &mut Vec<Inner>,
-    ) {
-        let name = entry.file_name();
-        let (Some(name), Ok(kind)) = (name.to_str(), entry.file_type()) else {
-            return;
+        stop: &AtomicBool,
+    ) -> bool {
+        // A folder that cannot be read, or is gone by now, is as good as empty.
+        let Ok(entries) = self.root.read_dir(&inner.path) else {
+            return true;
         };
+        for entry in entries.flatten() {
+            if stop.load(Ordering::Relaxed) || !one_less(&mut left.entries) {
+                return false;
+            }
+            match self.sort_out(inner, &entry) {
+                Some(Entry::Folder(folder)) if folder.depth <= left.depth => folders.push(folder),
+                // It is left out, and the others go on.
+                Some(Entry::Folder(_)) => listing.cut = true,
+                Some(Entry::File(file)) if one_less(&mut left.files) => listing.files.push(file),
+                Some(Entry::File(_)) => return false,
+                None => {}
+            }
+        }
+        true
+    }
+
+    /// What an entry of a folder is to us; `None`: nothing that people wrote.
+    fn sort_out(&self, inner: &Inner, entry: &DirEntry) -> Option<Entry> {
+        let name = entry.file_name();
+        let (name, kind) = (name.to_str()?, entry.file_type().ok()?);
         let path = match inner.depth {
             0 => PathBuf::from(name),
             _ => inner.path.join(name),
         };
         if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
-            return;
+            return None;
         }
-        if kind.is_dir() && inner.depth < DEEPEST && is_entered(name) {
+        if kind.is_dir() && is_entered(name) {
             let depth = inner.depth + 1;
-            folders.push(Inner { path, depth });
-        } else if kind.is_file()
-            && is_read(name)
-            && let Ok(about) = entry.metadata()
-        {
-            files.push(Listed {
-                path: slashed(&path),
-                bytes: about.len(),
-            });
+            return Some(Entry::Folder(Inner { path, depth }));
         }
+        if !kind.is_file() || !is_read(name) {
+            return None;
+        }
+        let about = entry.metadata().ok()?;
+        Some(Entry::File(Listed {
+            path: slashed(&path),
+            bytes: about.len(),
+        }))
     }
 
     /// A file's text. Blocks; gives up once `stop` is set. `None` for what is no text, too large,
@@ -195,6 +205,40 @@ impl Folder {
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
         self.root.open_with(path, &options).ok()
     }
+}
+
+/// How much is listed at most.
+#[derive(Clone, Copy)]
+struct Most {
+    files: usize,
+    /// Folders that are entered.
+    folders: usize,
+    /// What lies in them, of whatever kind.
+    entries: usize,
+    /// How deep folders are entered.
+    depth: usize,
+}
+
+impl Most {
+    const LISTED: Self = Self {
+        files: 20_000,
+        folders: 5_000,
+        entries: 200_000,
+        depth: 32,
+    };
+}
+
+/// Takes one from what is left; `false`: nothing is.
+fn one_less(left: &mut usize) -> bool {
+    let rest = left.checked_sub(1);
+    *left = rest.unwrap_or(0);
+    rest.is_some()
+}
+
+/// An entry of a folder that people wrote.
+enum Entry {
+    File(Listed),
+    Folder(Inner),
 }
 
 /// A folder on the way. Not opened before it is its turn: handles are few.
@@ -357,6 +401,36 @@ mod tests {
         assert_eq!(paths(&folder), ["large", "latin", "nul"]);
         for name in ["nul", "latin", "large", "missing"] {
             assert_eq!(read(&folder, name), None, "{name} was read");
+        }
+    }
+
+    /// What is cut is told as cut, and a folder that just fits is not.
+    #[test]
+    fn a_listing_says_when_there_is_more() {
+        let at = tempfile::tempdir().expect("a folder");
+        for path in ["a.md", "b.md", "x.lock", "one/two/c.md"] {
+            let path = at.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs::write(path, "text").expect("written");
+        }
+        let folder = folder(at.path(), &[]);
+        let fits = Most {
+            files: 3,
+            folders: 3,
+            entries: 6,
+            depth: 2,
+        };
+        for (most, files, cut) in [
+            (fits, 3..=3, false),
+            (Most { files: 2, ..fits }, 2..=2, true),
+            (Most { folders: 2, ..fits }, 2..=2, true),
+            (Most { entries: 5, ..fits }, 0..=3, true),
+            (Most { depth: 1, ..fits }, 2..=2, true),
+        ] {
+            let listing = folder.list_at_most(most, &AtomicBool::new(false));
+            let listing = listing.expect("a listing");
+            assert_eq!(listing.cut, cut, "{listing:?}");
+            assert!(files.contains(&listing.files.len()), "{listing:?}");
         }
     }
 

@@ -57,7 +57,7 @@ pub(super) struct Found {
     pub(super) holding: [usize; MOST_TERMS],
     /// Files that hold terms.
     pub(super) files: Vec<FileHits>,
-    /// The search ended before all files were read.
+    /// The search ended before all files were read, or did not know all of them.
     pub(super) cut: bool,
 }
 

@@ -67,7 +67,11 @@ pub(super) async fn search(
     let input = json!({"terms": terms, "in": focus.within, "not_in": focus.without});
     let call = voice.call("search", &input).await?;
     let files = focus.files(listing);
-    let mut found = Found::default();
+    let mut found = Found {
+        // What was not listed is not searched either.
+        cut: listing.cut,
+        ..Found::default()
+    };
     let mut budget = voice.link.timer(LONGEST);
     for (number, part) in files.chunks(PART_FILES).enumerate() {
         let over = (&mut budget).now_or_never().is_some() || found.bytes > MOST_BYTES;
