@@ -6,6 +6,7 @@ use std::time::Duration;
 use sessionplane_core::domain::capabilities::{Capabilities, Steering};
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::run::Failure;
+use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::clock::Clock as _;
 use sessionplane_core::ports::engine::{EngineEvent, Revalidation, StopReason};
 use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
@@ -28,11 +29,13 @@ pub(crate) fn subject() -> Subject {
         prompts: Prompts {
             plain: "Say this back to me, please.",
             long_text: Some("think \"hm\"\nsay-words 200 every 20ms\nusage in=1"),
+            overflows: Some("say-words 1000"),
             long_tool: Some("tool build {\"a\":1} progress 40 every 100ms\ntool test fail"),
             retry: Some("retry 1 of 3 after 10m \"rate limited\"\nsay \"never\""),
             hang: Some("say \"x\"\nhang"),
             crash: Some("say \"x\"\ncrash"),
             steerable: Some("wait 1s\nturn\nwait 1s\nturn\nwait 1s\nturn\nsay \"end\""),
+            awaits_steer: Some("say \"x\"\nwait-steer"),
             steer: "look elsewhere",
         },
         promises: Promises::ALL,
@@ -55,6 +58,15 @@ fn said(events: &[EngineEvent]) -> String {
         _ => None,
     };
     events.iter().filter_map(said).collect()
+}
+
+/// The end of a message that used nothing.
+fn finished(message: &str, text: &str) -> EngineEvent {
+    EngineEvent::MessageFinished {
+        message: message.to_owned(),
+        text: Some(text.to_owned()),
+        usage: Usage::default(),
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,10 +211,11 @@ async fn a_failure_is_reported_as_it_was_written() {
         details: "try later".to_owned(),
         retryable: true,
     };
-    assert_eq!(
-        events.last(),
-        Some(&EngineEvent::Stopped(StopReason::Failed(failure)))
-    );
+    let stopped = EngineEvent::Stopped {
+        prompt: 1,
+        reason: StopReason::Failed(failure),
+    };
+    assert_eq!(events[events.len() - 2..], [finished("m1", "a"), stopped]);
     assert_eq!(said(&events), "a");
 }
 
@@ -249,7 +262,11 @@ async fn c20_a_stop_leaves_a_steer_that_was_handed_over_unshown() {
     opened.steer("say \"b\"", input).await;
     let mut events = opened.read_to_stop().await;
     events.extend(opened.read_at_rest().await);
-    assert_eq!(events, [EngineEvent::Stopped(StopReason::Completed)]);
+    let stopped = EngineEvent::Stopped {
+        prompt: 1,
+        reason: StopReason::Completed,
+    };
+    assert_eq!(events, [finished("m1", "a"), stopped]);
 }
 
 #[tokio::test(start_paused = true)]

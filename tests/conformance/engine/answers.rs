@@ -31,8 +31,11 @@ pub(crate) async fn answers_and_rests(subject: Subject) {
         let events = opened.read_to_stop().await;
         let after = opened.read_at_rest().await;
         if bench.subject.promises.orderly {
-            let stop = events.last().and_then(stop_of);
-            assert_eq!(stop, Some(&StopReason::Completed), "{events:?}");
+            let stopped = EngineEvent::Stopped {
+                prompt: opened.prompts,
+                reason: StopReason::Completed,
+            };
+            assert_eq!(events.last(), Some(&stopped), "{events:?}");
             assert!(!text_of(&events).is_empty(), "it answered nothing");
             assert_eq!(after, [], "at rest it says nothing");
         } else {

@@ -107,6 +107,8 @@ pub struct EngineConnection {
 pub enum EngineCommand {
     /// Starts or, with an input, continues the run: the engine is at rest.
     Prompt {
+        /// Counts the prompts since the engine was opened, from 1. The report of its end names it.
+        number: u32,
         /// The run.
         run: RunId,
         /// The text to show the model.
@@ -263,8 +265,14 @@ pub enum EngineEvent {
         /// What went wrong.
         reason: String,
     },
-    /// The run came to the engine's own end: it is at rest and takes a prompt.
-    Stopped(StopReason),
+    /// The engine came to its end with a prompt: it is at rest and takes another. Of several such
+    /// reports about one prompt the first counts, and one about an earlier prompt ends nothing.
+    Stopped {
+        /// The number of the prompt that it has done with.
+        prompt: u32,
+        /// How it came to its end.
+        reason: StopReason,
+    },
 }
 
 /// An engine: opens connections.

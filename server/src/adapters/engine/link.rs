@@ -46,7 +46,9 @@ where
         output: events,
         clock,
         handed: VecDeque::new(),
-        prompt: None,
+        number: 0,
+        begun: None,
+        waiting: None,
         running: false,
     };
     let task = spawner.spawn("engine", Box::pin(engine(link)));
@@ -101,6 +103,8 @@ pub(super) enum Halt {
 
 /// A text to begin or continue a run with.
 pub(super) struct Prompt {
+    /// The number that the report of its end names.
+    pub(super) number: u32,
     /// The run.
     pub(super) run: RunId,
     /// The text.
@@ -110,6 +114,7 @@ pub(super) struct Prompt {
 }
 
 /// A text that was handed over in the middle of a run.
+#[derive(Clone)]
 pub(super) struct Steer {
     /// The input that it is.
     pub(super) input: InputId,
@@ -117,14 +122,30 @@ pub(super) struct Steer {
     pub(super) text: Arc<str>,
 }
 
+/// Room for one event in the output.
+type Room = mpsc::OwnedPermit<EngineEvent>;
+
 /// The engine's end of the line.
 pub(super) struct Link {
     commands: mpsc::Receiver<EngineCommand>,
     output: mpsc::Sender<EngineEvent>,
     clock: Arc<dyn Clock>,
+    /// Steers that were neither shown nor given back, oldest first. One leaves only in the step
+    /// that tells what became of it, so that an abort at any moment finds it here.
     handed: VecDeque<Steer>,
-    prompt: Option<Prompt>,
+    /// The number of the prompt that began last.
+    number: u32,
+    /// The input that the running prompt is, likewise.
+    begun: Option<InputId>,
+    waiting: Option<Waiting>,
     running: bool,
+}
+
+/// A prompt that has not begun.
+struct Waiting {
+    prompt: Prompt,
+    /// An abort came after it: it never begins.
+    aborted: bool,
 }
 
 impl Link {
@@ -132,13 +153,18 @@ impl Link {
     /// A steer that comes too late is given back. `None`: the other end is gone.
     pub(super) async fn next_prompt(&mut self) -> Option<Prompt> {
         loop {
-            while let Some(steer) = self.handed.pop_front() {
-                let back = EngineEvent::InputTakenBack { input: steer.input };
+            while let Some(input) = self.handed.front().map(|steer| steer.input) {
+                let back = EngineEvent::InputTakenBack { input };
                 self.emit(back).await.ok()?;
             }
-            if let Some(prompt) = self.prompt.take() {
-                self.running = true;
-                return Some(prompt);
+            if let Some(Waiting { prompt, aborted }) = self.waiting.take() {
+                self.number = prompt.number;
+                self.begun = prompt.input;
+                self.running = !aborted;
+                if !aborted {
+                    return Some(prompt);
+                }
+                self.stop(StopReason::Aborted).await.ok()?;
             }
             let command = self.commands.recv().await?;
             self.take(command).ok()?;
@@ -147,17 +173,31 @@ impl Link {
 
     /// Reports an event, waiting for room.
     pub(super) async fn emit(&mut self, event: EngineEvent) -> Result<(), Halt> {
+        let room = self.room().await?;
+        self.tell(room, event);
+        Ok(())
+    }
+
+    /// Waits for room for an event, and takes commands before and meanwhile.
+    async fn room(&mut self) -> Result<Room, Halt> {
         self.hear()?;
-        match self.output.try_send(event) {
-            Ok(()) => Ok(()),
+        match self.output.clone().try_reserve_owned() {
+            Ok(room) => Ok(room),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(Halt::Gone),
-            Err(mpsc::error::TrySendError::Full(event)) => {
-                let room = self.output.clone().reserve_owned();
-                let permit = self.until(room).await?.map_err(|_| Halt::Gone)?;
-                permit.send(event);
-                Ok(())
+            Err(mpsc::error::TrySendError::Full(output)) => {
+                let room = self.until(output.reserve_owned()).await?;
+                room.map_err(|_| Halt::Gone)
             }
         }
+    }
+
+    /// Reports an event; from here on an input that it tells of is no longer ours.
+    fn tell(&mut self, room: Room, event: EngineEvent) {
+        if let EngineEvent::InputShown { input } | EngineEvent::InputTakenBack { input } = event {
+            self.handed.retain(|steer| steer.input != input);
+            self.begun.take_if(|begun| *begun == input);
+        }
+        room.send(event);
     }
 
     /// Waits for some time of the engine's clock. Zero does not wait.
@@ -189,35 +229,65 @@ impl Link {
         }
     }
 
-    /// The oldest steer that has not been shown, if there is one.
+    /// The oldest steer that has not been shown, if there is one. It is the oldest until its
+    /// [`EngineEvent::InputShown`] is emitted.
     pub(super) fn next_steer(&mut self) -> Result<Option<Steer>, Halt> {
         self.hear()?;
-        Ok(self.handed.pop_front())
+        Ok(self.handed.front().cloned())
     }
 
-    /// Waits for a steer.
+    /// Waits for a steer, as [`Self::next_steer`] returns it.
     pub(super) async fn wait_steer(&mut self) -> Result<Steer, Halt> {
         loop {
-            if let Some(steer) = self.handed.pop_front() {
-                return Ok(steer);
+            if let Some(steer) = self.handed.front() {
+                return Ok(steer.clone());
             }
             let command = self.commands.recv().await.ok_or(Halt::Gone)?;
             self.take(command)?;
         }
     }
 
-    /// Reports that the run is over: the engine is at rest. After an abort, what was handed and not
-    /// shown is given back first; otherwise it is lost with the run.
+    /// Reports that the run is over: the engine is at rest. After an abort, also one that is heard
+    /// only now, what was handed and not shown is given back first; otherwise it is lost with the
+    /// run.
     pub(super) async fn stop(&mut self, reason: StopReason) -> Result<(), Halt> {
-        self.running = false;
-        let unshown = std::mem::take(&mut self.handed);
-        if reason == StopReason::Aborted {
-            for steer in unshown {
-                let back = EngineEvent::InputTakenBack { input: steer.input };
-                self.emit(back).await?;
+        if reason != StopReason::Aborted {
+            // What is handed while this waits for room comes too late for the run. It is not lost
+            // with it, but given back at rest.
+            let lost = self.handed.len();
+            match self.room().await {
+                Ok(room) => {
+                    self.running = false;
+                    self.handed.drain(..lost);
+                    self.begun = None;
+                    self.tell_stop(room, reason);
+                    return Ok(());
+                }
+                Err(Halt::Aborted) => {}
+                Err(Halt::Gone) => return Err(Halt::Gone),
             }
         }
-        self.emit(EngineEvent::Stopped(reason)).await
+        self.running = false;
+        loop {
+            let room = self.room().await?;
+            let handed = self.handed.front().map(|steer| steer.input);
+            let Some(input) = self.begun.or(handed) else {
+                self.tell_stop(room, StopReason::Aborted);
+                return Ok(());
+            };
+            self.tell(room, EngineEvent::InputTakenBack { input });
+        }
+    }
+
+    fn tell_stop(&mut self, room: Room, reason: StopReason) {
+        let prompt = self.number;
+        self.tell(room, EngineEvent::Stopped { prompt, reason });
+    }
+
+    /// Forgets the input that the prompt is: nothing will be told of it. For an engine that loses
+    /// what it is given.
+    pub(super) fn forget_prompt(&mut self) {
+        self.begun = None;
     }
 
     /// Hears no further abort of this run.
@@ -238,11 +308,23 @@ impl Link {
 
     fn take(&mut self, command: EngineCommand) -> Result<(), Halt> {
         match command {
-            EngineCommand::Prompt { run, text, input } => {
-                if self.prompt.is_some() {
+            EngineCommand::Prompt {
+                number,
+                run,
+                text,
+                input,
+            } => {
+                if self.waiting.is_some() {
                     tracing::warn!(%run, "a second prompt waits already; this one is dropped");
                 } else {
-                    self.prompt = Some(Prompt { run, text, input });
+                    let prompt = Prompt {
+                        number,
+                        run,
+                        text,
+                        input,
+                    };
+                    let aborted = false;
+                    self.waiting = Some(Waiting { prompt, aborted });
                 }
             }
             EngineCommand::Steer { input, text } => {
@@ -252,10 +334,19 @@ impl Link {
                     tracing::warn!(%input, "more steers than an engine is handed; dropped");
                 }
             }
-            EngineCommand::Abort if self.running => return Err(Halt::Aborted),
-            // It crossed with our own end: there is nothing to stop any more.
-            EngineCommand::Abort => {}
+            EngineCommand::Abort => {
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.aborted = true;
+                }
+                if self.running {
+                    return Err(Halt::Aborted);
+                }
+                // Else it crossed with our own end: there is nothing more to stop.
+            }
         }
         Ok(())
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -43,9 +43,11 @@ pub(super) fn opened(turn: &mut Turn<'_>, tag: EngineTag, revalidation: Revalida
     }
     run.engine = EngineStatus::Working;
     let (text, token, id) = (run.prompt.clone(), run.token, run.record.id);
+    let number = run.next_prompt();
     turn.live(Effect::Tell(
         tag,
         EngineCommand::Prompt {
+            number,
             run: id,
             text,
             input: None,
@@ -179,7 +181,7 @@ pub(super) fn event(
                 },
             );
         }
-        EngineEvent::Stopped(reason) => stopped(turn, tag, reason),
+        EngineEvent::Stopped { prompt, reason } => stopped(turn, tag, prompt, reason),
     }
 }
 
@@ -457,11 +459,15 @@ fn handed<'t>(
     run.queue[at].handed.then_some((run, at))
 }
 
-/// The engine came to its own end.
-fn stopped(turn: &mut Turn<'_>, tag: EngineTag, reason: StopReason) {
+/// The engine came to its own end with a prompt.
+fn stopped(turn: &mut Turn<'_>, tag: EngineTag, prompt: u32, reason: StopReason) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
+    // Said again after the next prompt was given, it would end what it is not about.
+    if prompt != run.prompts {
+        return ignore(turn, tag, "a stop of another prompt");
+    }
     run.engine = EngineStatus::Resting;
     run.tools.clear();
     let aborting = run.phase == Phase::Aborting;

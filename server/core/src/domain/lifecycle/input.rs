@@ -224,7 +224,7 @@ impl Input {
                 | EngineEvent::Asked { .. }
                 | EngineEvent::AskWithdrawn { .. }
                 | EngineEvent::CompactionFinished(_)
-                | EngineEvent::Stopped(_) => false,
+                | EngineEvent::Stopped { .. } => false,
                 EngineEvent::TurnStarted
                 | EngineEvent::TurnFinished
                 | EngineEvent::MessageStarted { .. }

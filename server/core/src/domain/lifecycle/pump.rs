@@ -69,6 +69,7 @@ fn hand_over(turn: &mut Turn<'_>, at: usize) {
     let command = if run.engine == EngineStatus::Resting {
         run.engine = EngineStatus::Working;
         EngineCommand::Prompt {
+            number: run.next_prompt(),
             run: id_of_run,
             text,
             input: Some(id),

@@ -3,6 +3,7 @@
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::{EventBody, QueueChange};
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
+use sessionplane_core::domain::lifecycle::Effect;
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
@@ -189,7 +190,7 @@ fn c20_b16_every_accepted_input_ends_once_and_the_run_record_lists_the_undeliver
         details: "try later".to_owned(),
         retryable: true,
     };
-    story.says(EngineEvent::Stopped(StopReason::Failed(failure)));
+    story.stops_with(StopReason::Failed(failure));
     story.shell.settle_disk();
     assert!(matches!(story.fate(1), InputFate::Delivered(_)));
     assert_eq!(
@@ -264,6 +265,31 @@ fn c19_b16_a_steer_is_not_handed_to_an_engine_that_is_known_to_have_stopped() {
     story.stops();
     story.shell.settle_disk();
     assert!(matches!(story.fate(1), InputFate::Delivered(_)));
+    story.ends();
+}
+
+#[test]
+fn c19_a_stop_that_is_said_again_does_not_end_the_continuation() {
+    let mut story = Story::working();
+    story.follow_up();
+    story.land();
+    story.stops();
+    assert_eq!(story.news().handed(), [1], "it continues the run");
+    for reason in [StopReason::Completed, StopReason::Aborted] {
+        story.says(EngineEvent::Stopped { prompt: 1, reason });
+        assert!(story.news().has(|it| matches!(it, Effect::Ignored { .. })));
+    }
+    story.shell.settle_disk();
+    assert_eq!(
+        story.outcome(),
+        None,
+        "the engine answers the second prompt"
+    );
+    story.shows(1);
+    story.stops();
+    story.shell.settle_disk();
+    assert!(matches!(story.fate(1), InputFate::Delivered(_)));
+    assert_eq!(story.outcome(), Some(&RunOutcome::Completed));
     story.ends();
 }
 

@@ -57,7 +57,8 @@ pub(super) fn found(focus: &Focus, found: &Found, sights: &[Sight]) -> String {
 
 /// What the folder is, as far as its own introduction and its files say.
 pub(super) fn overview(listing: &Listing, introduction: Option<(&str, &str)>) -> String {
-    let mut text = format!("This folder holds {} text files", listing.files.len());
+    let more = if listing.cut { "more than " } else { "" };
+    let mut text = format!("This folder holds {more}{} files", listing.files.len());
     let kinds = kinds(listing);
     if !kinds.is_empty() {
         let _ = write!(text, ", mostly {}", kinds.join(", "));
@@ -145,7 +146,8 @@ fn closing(focus: &Focus, found: &Found) -> String {
         .map(|(term, _)| term.clone())
         .collect();
     if !nowhere.is_empty() && found.lines > 0 {
-        let _ = write!(text, "No file holds {}. ", quoted(&nowhere));
+        // Others were too large, no text, or not reached.
+        let _ = write!(text, "None of these files holds {}. ", quoted(&nowhere));
     }
     text.push_str("Ask on, or steer me with another word or \"look in FOLDER\".\n");
     text
@@ -186,4 +188,31 @@ fn most(counts: BTreeMap<&str, usize>, number: usize) -> Vec<(&str, usize)> {
     counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     counts.truncate(number);
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::Listed;
+    use super::*;
+
+    #[test]
+    fn what_was_cut_is_not_told_as_the_whole() {
+        let file = Listed {
+            path: "a.md".to_owned(),
+            bytes: 1,
+        };
+        let mut listing = Listing {
+            files: vec![file],
+            cut: false,
+        };
+        assert!(overview(&listing, None).starts_with("This folder holds 1 files"));
+        listing.cut = true;
+        assert!(overview(&listing, None).starts_with("This folder holds more than 1 files"));
+        let nothing = Found {
+            cut: true,
+            ..Found::default()
+        };
+        let answer = found(&Focus::default(), &nothing, &[]);
+        assert!(answer.contains("I did not get to its end"), "{answer}");
+    }
 }

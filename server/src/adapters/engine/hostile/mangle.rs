@@ -103,11 +103,15 @@ fn stray(chance: &mut StdRng, labels: &mut Labels) -> EngineEvent {
         8 => EngineEvent::MessageStarted {
             message: labels.next("unfinished"),
         },
-        _ => EngineEvent::Stopped(StopReason::Failed(Failure {
-            code: labels.next("code"),
-            details: labels.next("details"),
-            retryable: chance.random(),
-        })),
+        _ => EngineEvent::Stopped {
+            // Of the first prompt, and of one that there hardly is.
+            prompt: chance.random_range(1..=2),
+            reason: StopReason::Failed(Failure {
+                code: labels.next("code"),
+                details: labels.next("details"),
+                retryable: chance.random(),
+            }),
+        },
     }
 }
 
@@ -131,9 +135,9 @@ mod tests {
     fn plan_of(options: &HostileOptions) -> String {
         let mut chance = StdRng::seed_from_u64(options.seed);
         let mut labels = Labels::new(options.labels);
-        let beats = plan::draw(&mut chance, &mut labels);
+        let beats = plan::draw(&mut chance, &mut labels, 1);
         let beats = mangle(beats, options, &mut chance, &mut labels);
-        let stops = |beat: &Beat| matches!(beat.event, EngineEvent::Stopped(_));
+        let stops = |beat: &Beat| matches!(beat.event, EngineEvent::Stopped { .. });
         assert!(beats.iter().any(stops), "no stop is left in {options:?}");
         format!("{beats:?}")
     }

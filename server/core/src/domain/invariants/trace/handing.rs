@@ -13,6 +13,8 @@ use crate::ports::engine::{EngineCommand, EngineEvent};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handing {
     open: Option<EngineTag>,
+    /// The number of the last prompt since then.
+    prompt: u32,
     outstanding: Option<InputId>,
     /// How often an input may still be handed: once, and once more each time it came back.
     allowed: BTreeMap<InputId, u32>,
@@ -39,7 +41,9 @@ impl Handing {
                 self.outstanding = None;
                 *self.allowed.entry(*input).or_default() += 1;
             }
-            EngineEvent::Stopped(_) => self.outstanding = None,
+            EngineEvent::Stopped { prompt, .. } if *prompt == self.prompt => {
+                self.outstanding = None;
+            }
             EngineEvent::Asked { ask, .. } => {
                 self.asked.insert(ask.clone());
             }
@@ -61,6 +65,7 @@ impl Handing {
             format!("{:?} is open and {tag:?} is opened", self.open)
         })?;
         self.open = Some(tag);
+        self.prompt = 0;
         Ok(())
     }
 
@@ -77,6 +82,12 @@ impl Handing {
         ensure(self.aborted != Some(tag), "T16", || {
             format!("after an abort comes {command:?}")
         })?;
+        if let EngineCommand::Prompt { number, .. } = command {
+            ensure(*number == self.prompt + 1, "T15", || {
+                format!("prompt {number} follows prompt {}", self.prompt)
+            })?;
+            self.prompt = *number;
+        }
         match command {
             EngineCommand::Abort => self.aborted = Some(tag),
             EngineCommand::Prompt { input: None, .. } | EngineCommand::Compact { .. } => {}
