@@ -12,7 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use sessionplane_core::domain::compaction::Compacted;
 use sessionplane_core::domain::ids::{InputId, RunId};
+use sessionplane_core::domain::interaction::InteractionAnswer;
+use sessionplane_core::domain::limits::MAX_OPEN_INTERACTIONS;
+use sessionplane_core::domain::run::Failure;
 use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
     EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent, EngineOutput,
@@ -49,6 +53,7 @@ where
         number: 0,
         begun: None,
         waiting: None,
+        answers: VecDeque::new(),
         running: false,
     };
     let task = spawner.spawn("engine", Box::pin(engine(link)));
@@ -138,36 +143,120 @@ pub(super) struct Link {
     /// The input that the running prompt is, likewise.
     begun: Option<InputId>,
     waiting: Option<Waiting>,
+    /// Answers that were given and not taken, oldest first. As many as questions can be open.
+    answers: VecDeque<Answered>,
     running: bool,
 }
 
-/// A prompt that has not begun.
+/// What an engine at rest is told to do.
+pub(super) enum Work {
+    /// Begin or continue a run.
+    Prompt(Prompt),
+    /// Compact its transcript.
+    Compact {
+        /// What the summary should keep.
+        instructions: Option<Arc<str>>,
+    },
+}
+
+/// What became of a question: its name, and the answer, if somebody gave one.
+pub(super) type Answered = (String, Option<InteractionAnswer>);
+
+/// What an aborted compaction ends with.
+fn cut() -> Failure {
+    Failure {
+        code: "aborted".to_owned(),
+        details: "the compaction was aborted".to_owned(),
+        retryable: true,
+    }
+}
+
+/// Something to do that has not begun.
 struct Waiting {
-    prompt: Prompt,
+    work: Work,
     /// An abort came after it: it never begins.
     aborted: bool,
 }
 
 impl Link {
     /// Waits, at rest, for the next prompt; from then on the engine runs until [`Self::stop`].
-    /// A steer that comes too late is given back. `None`: the other end is gone.
+    /// For an engine that cannot compact: it says so. `None`: the other end is gone.
     pub(super) async fn next_prompt(&mut self) -> Option<Prompt> {
         loop {
+            match self.next_work().await? {
+                Work::Prompt(prompt) => return Some(prompt),
+                Work::Compact { .. } => {
+                    let failed = Failure {
+                        code: "unsupported".to_owned(),
+                        details: "this agent cannot compact".to_owned(),
+                        retryable: false,
+                    };
+                    self.compacted(Err(failed)).await.ok()?;
+                }
+            }
+        }
+    }
+
+    /// Waits, at rest, for what to do next; from then on the engine runs until [`Self::stop`] or
+    /// [`Self::compacted`]. A steer that comes too late is given back. `None`: the other end is
+    /// gone.
+    pub(super) async fn next_work(&mut self) -> Option<Work> {
+        loop {
+            self.answers.clear();
             while let Some(input) = self.handed.front().map(|steer| steer.input) {
                 let back = EngineEvent::InputTakenBack { input };
                 self.emit(back).await.ok()?;
             }
-            if let Some(Waiting { prompt, aborted }) = self.waiting.take() {
-                self.number = prompt.number;
-                self.begun = prompt.input;
+            if let Some(Waiting { work, aborted }) = self.waiting.take() {
                 self.running = !aborted;
-                if !aborted {
-                    return Some(prompt);
+                match &work {
+                    Work::Prompt(prompt) => {
+                        self.number = prompt.number;
+                        self.begun = prompt.input;
+                    }
+                    Work::Compact { .. } => self.begun = None,
                 }
-                self.stop(StopReason::Aborted).await.ok()?;
+                if !aborted {
+                    return Some(work);
+                }
+                match work {
+                    Work::Prompt(_) => self.stop(StopReason::Aborted).await.ok()?,
+                    Work::Compact { .. } => self.compacted(Err(cut())).await.ok()?,
+                }
             }
             let command = self.commands.recv().await?;
             self.take(command).ok()?;
+        }
+    }
+
+    /// Reports how a compaction ended: the engine is at rest.
+    pub(super) async fn compacted(
+        &mut self,
+        result: Result<Compacted, Failure>,
+    ) -> Result<(), Halt> {
+        let room = match self.room().await {
+            Ok(room) => room,
+            Err(Halt::Gone) => return Err(Halt::Gone),
+            Err(Halt::Aborted) => {
+                self.running = false;
+                let room = self.room().await?;
+                self.tell(room, EngineEvent::CompactionFinished(Err(cut())));
+                return Ok(());
+            }
+        };
+        self.running = false;
+        self.tell(room, EngineEvent::CompactionFinished(result));
+        Ok(())
+    }
+
+    /// Waits for an answer to any open question: which one, and the answer, if somebody gave one.
+    pub(super) async fn wait_answer(&mut self) -> Result<Answered, Halt> {
+        loop {
+            if let Some(answered) = self.answers.pop_front() {
+                return Ok(answered);
+            }
+            let command = self.commands.recv().await.ok_or(Halt::Gone)?;
+            self.take(command)?;
         }
     }
 
@@ -306,6 +395,15 @@ impl Link {
         }
     }
 
+    fn wait_with(&mut self, work: Work) {
+        if self.waiting.is_some() {
+            tracing::warn!("something to do waits already; this is dropped");
+        } else {
+            let aborted = false;
+            self.waiting = Some(Waiting { work, aborted });
+        }
+    }
+
     fn take(&mut self, command: EngineCommand) -> Result<(), Halt> {
         match command {
             EngineCommand::Prompt {
@@ -314,17 +412,22 @@ impl Link {
                 text,
                 input,
             } => {
-                if self.waiting.is_some() {
-                    tracing::warn!(%run, "a second prompt waits already; this one is dropped");
+                let prompt = Prompt {
+                    number,
+                    run,
+                    text,
+                    input,
+                };
+                self.wait_with(Work::Prompt(prompt));
+            }
+            EngineCommand::Compact { instructions } => {
+                self.wait_with(Work::Compact { instructions });
+            }
+            EngineCommand::Answer { ask, answer } => {
+                if self.answers.len() < MAX_OPEN_INTERACTIONS {
+                    self.answers.push_back((ask, answer));
                 } else {
-                    let prompt = Prompt {
-                        number,
-                        run,
-                        text,
-                        input,
-                    };
-                    let aborted = false;
-                    self.waiting = Some(Waiting { prompt, aborted });
+                    tracing::warn!("more answers than there can be questions; dropped");
                 }
             }
             EngineCommand::Steer { input, text } => {

@@ -12,7 +12,7 @@ use sessionplane_core::domain::text::head;
 use sessionplane_core::ports::engine::{EngineError, OpenSession, Revalidation};
 
 /// How many of the newest entries are read: opening a session costs the same however long it is.
-const ENTRIES: u64 = 256;
+const ENTRIES: usize = 256;
 /// How many of the newest user texts are remembered.
 const TEXTS: usize = 8;
 /// How many bytes of each.
@@ -49,24 +49,19 @@ impl Memory {
             entries: leaf.seq,
             texts: VecDeque::new(),
         };
-        let mut after = leaf.seq.saturating_sub(ENTRIES);
-        while after < leaf.seq {
-            let page = open.transcript.page(after).await?;
-            let Some(last) = page.last() else {
-                tracing::warn!(session = %open.session, after, %leaf, "the transcript ends early");
-                return Ok((Self::default(), Revalidation::Replaced));
-            };
-            if last.id.seq <= after {
-                return Err(EngineError(format!(
-                    "the transcript does not advance after entry {after}"
-                )));
-            }
-            after = last.id.seq;
-            // What comes after the leaf is not yet part of the conversation: the run's own prompt.
-            for entry in page.iter().filter(|entry| entry.id.seq <= leaf.seq) {
-                if let EntryBody::User { text, origin, .. } = &entry.body {
-                    memory.remember(text, origin.channel);
+        let newest = open.transcript.newest(ENTRIES).await?;
+        if newest.is_empty() {
+            tracing::warn!(session = %open.session, %leaf, "the transcript is empty");
+            return Ok((Self::default(), Revalidation::Replaced));
+        }
+        for entry in &newest {
+            match &entry.body {
+                EntryBody::User { text, origin, .. } => memory.remember(text, origin.channel),
+                // What it stands for is no longer before the model.
+                EntryBody::Compaction { summary, .. } => {
+                    memory.remember(&summary.text, Channel::Control);
                 }
+                _ => {}
             }
         }
         // It keeps no transcript of its own that could disagree with ours.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use sessionplane_core::domain::capabilities::{Capabilities, Steering};
-use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
+use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::clock::{Clock, Spawner};
 use sessionplane_core::ports::engine::{
     Engine, EngineConnection, EngineDescription, EngineError, OpenSession,
@@ -79,9 +79,12 @@ impl DemoEngine {
                 follow_up: true,
                 tool_progress: true,
                 usage: false,
+                navigate: true,
+                sandbox: SandboxLevel::Confined,
                 ..Capabilities::default()
             },
-            settings: RunSettings::default(),
+            models: ModelPolicy::default(),
+            commands: Vec::new(),
         };
         Self {
             description,

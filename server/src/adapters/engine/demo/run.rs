@@ -173,6 +173,8 @@ impl Agent {
                 Channel::Invoke => self.focus.ask(&question, listing, false),
                 Channel::FollowUp => self.focus.ask(&question, listing, true),
                 Channel::Steer => self.focus.steer(&question, listing),
+                // It never asks and never compacts.
+                Channel::Respond | Channel::Control => continue,
             };
         }
     }

@@ -8,7 +8,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::event::OutputChannel;
-use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::clock::{Clock, Spawner};
 use sessionplane_core::ports::engine::{
     Engine, EngineConnection, EngineDescription, EngineError, EngineEvent, OpenSession,
@@ -46,7 +46,8 @@ impl HostileEngine {
                 usage: true,
                 ..Capabilities::default()
             },
-            settings: RunSettings::default(),
+            models: ModelPolicy::default(),
+            commands: Vec::new(),
         };
         Self {
             description,

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sessionplane_core::domain::capabilities::{Capabilities, Steering};
+use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
+use sessionplane_core::domain::interaction::InteractionKind;
 use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::domain::settings::{Model, ModelPolicy};
 use sessionplane_core::ports::clock::{Clock, Spawner};
 use sessionplane_core::ports::engine::{
-    Engine, EngineConnection, EngineDescription, EngineError, OpenSession,
+    Engine, EngineConnection, EngineDescription, EngineError, EngineSlashCommand, OpenSession,
 };
 
 use super::play::Player;
@@ -24,8 +26,7 @@ pub struct ScriptedEngine {
 }
 
 impl ScriptedEngine {
-    /// An engine that can be steered between turns, takes follow-ups, and reports progress and
-    /// usage.
+    /// An engine that can do everything there is but preempt text.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, spawner: Arc<dyn Spawner>) -> Self {
         let description = EngineDescription {
@@ -39,12 +40,18 @@ impl ScriptedEngine {
                 follow_up: true,
                 tool_progress: true,
                 usage: true,
-                ..Capabilities::default()
+                manual_compaction: true,
+                model_selection: true,
+                thinking: true,
+                navigate: true,
+                interactions: InteractionKind::ALL.into(),
+                sandbox: SandboxLevel::Confined,
             },
-            settings: RunSettings {
-                model: Some("scripted".to_owned()),
-                thinking_level: None,
-            },
+            models: models(),
+            commands: vec![EngineSlashCommand {
+                name: "recall".to_owned(),
+                description: "say what was known when the run began".to_owned(),
+            }],
         };
         Self {
             description,
@@ -76,5 +83,28 @@ impl Engine for ScriptedEngine {
             revalidation,
             engine,
         ))
+    }
+}
+
+/// One model without levels, which is the default, and one with three.
+fn models() -> ModelPolicy {
+    let levels = ["low", "medium", "high"].map(str::to_owned);
+    ModelPolicy {
+        models: vec![
+            Model {
+                spec: "scripted".to_owned(),
+                thinking_levels: Vec::new(),
+                default_level: None,
+            },
+            Model {
+                spec: "scripted-thinking".to_owned(),
+                thinking_levels: levels.into(),
+                default_level: Some("medium".to_owned()),
+            },
+        ],
+        default: RunSettings {
+            model: Some("scripted".to_owned()),
+            thinking_level: None,
+        },
     }
 }
