@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use sessionplane::v1;
-use sessionplane_core::contract::{Agent, CallOptions, InvokeEvent, InvokeRequest, ResultStream};
+use sessionplane_core::contract::{
+    Agent, CallOptions, InvokeEvent, InvokeRequest, ListRunsRequest, ResultStream, RunPage,
+};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::{RequestId, RunId};
 use sessionplane_core::domain::run::RunRecord;
@@ -23,6 +25,31 @@ impl Agent for Client {
         let patience = self.patience(&options, Effect::Writes);
         let request_id = options.request_id.unwrap_or_else(mint_request_id);
         self.join(request, &request_id, patience).await
+    }
+
+    async fn list_runs(
+        &self,
+        request: ListRunsRequest,
+        options: CallOptions,
+    ) -> Result<RunPage, CallError> {
+        let wire = convert::run::list_request(&request);
+        let answer = call(self.patience(&options, Effect::Reads), || {
+            let (mut stub, request) = (self.invoke_stub(), self.timed(wire.clone(), &options));
+            async move { answered(stub.list_runs(request)).await }
+        });
+        readable(convert::run::page(answer.await?))
+    }
+
+    async fn wait_run(&self, run: RunId, options: CallOptions) -> Result<RunRecord, CallError> {
+        let wire = v1::WaitRunRequest {
+            run_id: run.to_string(),
+        };
+        let answer = call(self.patience(&options, Effect::Reads), || {
+            let (mut stub, request) = (self.invoke_stub(), self.timed(wire.clone(), &options));
+            async move { answered(stub.wait_run(request)).await }
+        });
+        let answer = answer.await?;
+        readable(convert::run::waited(answer))
     }
 
     async fn get_run(&self, run: RunId, options: CallOptions) -> Result<RunRecord, CallError> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt as _, future};
 use sessionplane_core::contract::{
     CallOptions, CapabilityReport, CapabilityTarget, DispatchRequest, EntryPage, EventItem,
-    EventsRequest, ListEntriesRequest, ResultStream, SessionControl, SessionState,
+    EventsRequest, ListEntriesRequest, OfferedCommand, ResultStream, SessionControl, SessionState,
 };
 use sessionplane_core::domain::command::DispatchAnswer;
 use sessionplane_core::domain::error::CallError;
@@ -45,6 +45,28 @@ impl SessionControl for Client {
             async move { answered(stub.get_capabilities(request)).await }
         });
         readable(convert::capabilities::answer(answer.await?))
+    }
+
+    async fn list_commands(
+        &self,
+        target: CapabilityTarget,
+        options: CallOptions,
+    ) -> Result<Vec<OfferedCommand>, CallError> {
+        let mut offered = Vec::new();
+        let mut token = String::new();
+        loop {
+            let wire = convert::capabilities::commands_request(target.clone(), token);
+            let answer = call(self.patience(&options, Effect::Reads), || {
+                let (mut stub, request) = (self.control_stub(), self.timed(wire.clone(), &options));
+                async move { answered(stub.list_commands(request)).await }
+            });
+            let page = answer.await?;
+            offered.extend(convert::capabilities::offered(page.commands));
+            token = page.next_page_token;
+            if token.is_empty() {
+                return Ok(offered);
+            }
+        }
     }
 
     async fn get_state(

@@ -7,6 +7,7 @@ pub(crate) mod command;
 pub(crate) mod entry;
 pub(crate) mod event;
 mod field;
+pub(crate) mod interaction;
 pub(crate) mod invoke;
 pub(crate) mod observation;
 mod origin;

@@ -9,7 +9,7 @@ use sessionplane_core::domain::ids::RequestId;
 use sessionplane_core::domain::input::InputFate;
 
 use super::field::{Malformed, id, optional_id, required};
-use super::{pending, session};
+use super::{interaction, pending, session};
 
 /// Writes a command.
 pub(crate) fn request(request: DispatchRequest, request_id: &RequestId) -> v1::DispatchRequest {
@@ -22,6 +22,21 @@ pub(crate) fn request(request: DispatchRequest, request_id: &RequestId) -> v1::D
             text: text.to_string(),
         }),
         Command::Abort => Wire::Abort(v1::Abort {}),
+        Command::Compact { instructions } => Wire::Compact(v1::Compact {
+            instructions: instructions.as_deref().unwrap_or_default().to_owned(),
+        }),
+        Command::SetModel { model } => Wire::SetModel(v1::SetModel { model }),
+        Command::SetThinking { level } => Wire::SetThinking(v1::SetThinking { level }),
+        Command::Navigate { entry } => Wire::Navigate(v1::Navigate {
+            entry_id: entry.to_string(),
+        }),
+        Command::Respond {
+            interaction: id,
+            answer,
+        } => Wire::Respond(v1::Respond {
+            interaction_id: id.to_string(),
+            answer: Some(interaction::answer(answer)),
+        }),
     };
     v1::DispatchRequest {
         session: Some(session::reference(&request.session)),
@@ -51,7 +66,7 @@ fn acceptance(accepted: &v1::DispatchAccepted) -> Result<Acceptance, Malformed> 
         None => None,
     };
     Ok(Acceptance {
-        run: id("accepted.run_id", &accepted.run_id)?,
+        run: optional_id("accepted.run_id", &accepted.run_id)?,
         input,
     })
 }

@@ -2,7 +2,10 @@
 
 use sessionplane::v1::{self, entry::Body};
 use sessionplane_core::contract::{EntryPage, ListEntriesRequest};
-use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::artifact::ArtifactRef;
+use sessionplane_core::domain::compaction::CompactionTrigger;
+use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
+use sessionplane_core::domain::settings::SettingsOverride;
 
 use super::field::{Malformed, bounded, id, optional_id, optional_text, time};
 use super::{origin, session, usage};
@@ -34,20 +37,34 @@ pub(crate) fn all(entries: Vec<v1::Entry>) -> Result<Vec<Entry>, Malformed> {
         .collect()
 }
 
-/// An entry; none if this client does not know its kind, or if no run wrote it, as only kinds
-/// that this client does not know can say.
+/// An entry; none if this client does not know its kind.
 pub(crate) fn read(entry: v1::Entry) -> Result<Option<Entry>, Malformed> {
-    let run = optional_id("entry.run_id", &entry.run_id)?;
-    let (Some(wire), Some(run)) = (entry.body, run) else {
+    let Some(wire) = entry.body else {
         return Ok(None);
     };
     Ok(Some(Entry {
         id: id("entry.id", &entry.id)?,
         parent: optional_id("entry.parent_id", &entry.parent_id)?,
-        run,
+        run: optional_id("entry.run_id", &entry.run_id)?,
+        // Not told: only who moves the leaf needs it.
+        path: PathMarks::default(),
         at: time("entry.created_at", entry.created_at)?,
         body: body(wire)?,
     }))
+}
+
+/// Where a content is kept whole.
+pub(crate) fn artifact(
+    artifact: Option<v1::ArtifactRef>,
+) -> Result<Option<ArtifactRef>, Malformed> {
+    artifact
+        .map(|artifact| {
+            Ok(ArtifactRef {
+                id: id("artifact.id", &artifact.id)?,
+                bytes: artifact.bytes,
+            })
+        })
+        .transpose()
 }
 
 fn body(body: Body) -> Result<EntryBody, Malformed> {
@@ -72,6 +89,27 @@ fn body(body: Body) -> Result<EntryBody, Malformed> {
             input_json: bounded(tool.input_json, tool.input_omitted_bytes),
             output: bounded(tool.output, tool.omitted_bytes),
             failed: tool.failed,
+            artifact: artifact(tool.artifact)?,
+        },
+        Body::Settings(settings) => EntryBody::Settings {
+            chosen: SettingsOverride {
+                model: settings.model,
+                thinking_level: settings.thinking_level,
+            },
+        },
+        Body::Compaction(compaction) => EntryBody::Compaction {
+            summary: bounded(compaction.summary, compaction.omitted_bytes),
+            first_kept: optional_id(
+                "entry.compaction.first_kept_entry_id",
+                &compaction.first_kept_entry_id,
+            )?,
+            tokens_before: compaction.tokens_before,
+            tokens_after: compaction.tokens_after,
+            trigger: if compaction.overflow {
+                CompactionTrigger::Overflow
+            } else {
+                CompactionTrigger::Manual
+            },
         },
         Body::Notice(notice) => EntryBody::Notice {
             code: notice.code,

@@ -2,15 +2,18 @@
 
 use sessionplane::v1::{self, queue_changed::Change, session_event::Payload};
 use sessionplane_core::contract::EventItem;
+use sessionplane_core::domain::compaction::{CompactionOutcome, CompactionTrigger};
 use sessionplane_core::domain::event::{
     Event, EventBody, EventEnvelope, OutputChannel, QueueChange,
 };
 use sessionplane_core::domain::position::Position;
+use sessionplane_core::domain::run::Failure;
+use sessionplane_core::domain::settings::{Resolved, SettingsOverride};
 use sessionplane_core::domain::text::BoundedText;
 
 use super::field::{Malformed, bounded, duration, id, optional_id, required, time};
 use super::observation::Received;
-use super::{entry, origin, pending, run, usage};
+use super::{entry, interaction, origin, pending, run, usage};
 
 /// An event with its place.
 pub(crate) fn read(envelope: v1::SessionEventEnvelope) -> Result<Received, Malformed> {
@@ -66,7 +69,7 @@ fn body(payload: Payload) -> Result<Option<EventBody>, Malformed> {
             call: tool.tool_call_id,
             output: bounded(tool.text, tool.omitted_bytes),
         },
-        Payload::ToolFinished(tool) => tool_finished(tool),
+        Payload::ToolFinished(tool) => tool_finished(tool)?,
         Payload::InputDelivered(input) => EventBody::InputDelivered {
             input: id("input_delivered.input_id", &input.input_id)?,
             entry: id("input_delivered.entry_id", &input.entry_id)?,
@@ -85,6 +88,11 @@ fn body(payload: Payload) -> Result<Option<EventBody>, Malformed> {
             usage: usage::read(updated.usage),
             session: usage::read(updated.session_usage),
         },
+        Payload::InteractionRequested(requested) => return interaction_requested(requested),
+        Payload::InteractionResolved(resolved) => interaction_resolved(resolved)?,
+        Payload::CompactionStarted(started) => compaction_started(&started),
+        Payload::CompactionFinished(finished) => compaction_finished(&finished)?,
+        Payload::StateChanged(changed) => state_changed(changed)?,
         Payload::ServingError(lost) => EventBody::ServingError {
             reason: lost.reason,
         },
@@ -123,13 +131,79 @@ fn tool_started(tool: v1::ToolStarted) -> EventBody {
     }
 }
 
-fn tool_finished(tool: v1::ToolFinished) -> EventBody {
+fn tool_finished(tool: v1::ToolFinished) -> Result<EventBody, Malformed> {
+    let artifact = entry::artifact(tool.artifact.clone())?;
     let (call, failed, output) = finished_tool(tool);
-    EventBody::ToolFinished {
+    Ok(EventBody::ToolFinished {
         call,
         failed,
         output,
-    }
+        artifact,
+    })
+}
+
+/// A question of an unknown kind is no known event: another client answers it.
+fn interaction_requested(
+    requested: v1::InteractionRequested,
+) -> Result<Option<EventBody>, Malformed> {
+    let asked = interaction::read(required("interaction", requested.interaction)?)?;
+    Ok(asked.map(|asked| EventBody::InteractionRequested {
+        interaction: Box::new(asked),
+    }))
+}
+
+fn interaction_resolved(resolved: v1::InteractionResolved) -> Result<EventBody, Malformed> {
+    let resolution = required("interaction_resolved.resolution", resolved.resolution)?;
+    Ok(EventBody::InteractionResolved {
+        id: id(
+            "interaction_resolved.interaction_id",
+            &resolved.interaction_id,
+        )?,
+        resolution: Box::new(interaction::resolution(resolution)?),
+    })
+}
+
+/// A trigger this client does not know is told by the run that the event is of, or is not.
+fn compaction_started(started: &v1::CompactionStarted) -> EventBody {
+    let trigger = match started.trigger() {
+        v1::CompactionTrigger::Overflow => CompactionTrigger::Overflow,
+        v1::CompactionTrigger::Manual | v1::CompactionTrigger::Unspecified => {
+            CompactionTrigger::Manual
+        }
+    };
+    EventBody::CompactionStarted { trigger }
+}
+
+/// An outcome this client does not know is a failure.
+fn compaction_finished(finished: &v1::CompactionFinished) -> Result<EventBody, Malformed> {
+    let outcome = match finished.outcome() {
+        v1::CompactionOutcome::Completed => {
+            CompactionOutcome::Completed(id("compaction_finished.entry_id", &finished.entry_id)?)
+        }
+        v1::CompactionOutcome::Aborted => CompactionOutcome::Aborted,
+        v1::CompactionOutcome::Failed | v1::CompactionOutcome::Unspecified => {
+            CompactionOutcome::Failed(Failure {
+                code: finished.code.clone(),
+                details: finished.details.clone(),
+                retryable: finished.retryable,
+            })
+        }
+    };
+    Ok(EventBody::CompactionFinished { outcome })
+}
+
+fn state_changed(changed: v1::StateChanged) -> Result<EventBody, Malformed> {
+    Ok(EventBody::StateChanged {
+        leaf: optional_id("state_changed.leaf_entry_id", &changed.leaf_entry_id)?,
+        chosen: SettingsOverride {
+            model: changed.model_override,
+            thinking_level: changed.thinking_level_override,
+        },
+        resolved: Resolved {
+            settings: run::settings(changed.model, changed.thinking_level),
+            available_levels: changed.available_thinking_levels,
+        },
+    })
 }
 
 /// A tool's call, name and arguments, as both kinds of stream tell them.

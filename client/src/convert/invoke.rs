@@ -7,7 +7,7 @@ use sessionplane_core::domain::ids::RequestId;
 
 use super::event::{finished_tool, started_tool};
 use super::field::{Malformed, duration, id, required};
-use super::{position, run, session};
+use super::{entry, interaction, position, run, session};
 
 /// Writes an invoke.
 pub(crate) fn request(request: InvokeRequest, request_id: &RequestId) -> v1::InvokeRequest {
@@ -15,7 +15,18 @@ pub(crate) fn request(request: InvokeRequest, request_id: &RequestId) -> v1::Inv
         OnDisconnect::Cancel => v1::OnDisconnect::Cancel,
         OnDisconnect::Detach => v1::OnDisconnect::Detach,
     };
+    let (parent_session, branch_hints) = match request.parent {
+        None => (None, None),
+        Some(parent) => (
+            Some(session::reference(&parent.session)),
+            parent.entry.map(|entry| v1::BranchHints {
+                from_entry_id: entry.to_string(),
+            }),
+        ),
+    };
     v1::InvokeRequest {
+        parent_session,
+        branch_hints,
         session: Some(session::reference(&request.session)),
         prompt: Some(v1::Prompt {
             text: request.prompt,
@@ -31,12 +42,30 @@ pub(crate) fn request(request: InvokeRequest, request_id: &RequestId) -> v1::Inv
 
 /// Reads one event; none if this client does not know it.
 pub(crate) fn event(response: v1::InvokeResponse) -> Result<Option<InvokeEvent>, Malformed> {
-    let event = required("event", response.event)?.event;
-    event.map(known).transpose()
+    match required("event", response.event)?.event {
+        None => Ok(None),
+        // A question of an unknown kind is no known event: another client answers it.
+        Some(Wire::InteractionRequested(requested)) => {
+            let asked = required("interaction", requested.interaction)?;
+            let asked = interaction::read(asked)?;
+            Ok(asked.map(|asked| InvokeEvent::InteractionRequested {
+                interaction: Box::new(asked),
+            }))
+        }
+        Some(event) => known(event),
+    }
 }
 
-fn known(event: Wire) -> Result<InvokeEvent, Malformed> {
-    Ok(match event {
+fn known(event: Wire) -> Result<Option<InvokeEvent>, Malformed> {
+    Ok(Some(match event {
+        Wire::InteractionRequested(_) => return Ok(None),
+        Wire::InteractionResolved(resolved) => {
+            let resolution = required("resolved.resolution", resolved.resolution)?;
+            InvokeEvent::InteractionResolved {
+                id: id("resolved.interaction_id", &resolved.interaction_id)?,
+                resolution: Box::new(interaction::resolution(resolution)?),
+            }
+        }
         Wire::Accepted(accepted) => InvokeEvent::Accepted {
             session: id("accepted.session_id", &accepted.session_id)?,
             run: id("accepted.run_id", &accepted.run_id)?,
@@ -57,11 +86,13 @@ fn known(event: Wire) -> Result<InvokeEvent, Malformed> {
             }
         }
         Wire::ToolEnded(tool) => {
+            let artifact = entry::artifact(tool.artifact.clone())?;
             let (call, failed, output) = finished_tool(tool);
             InvokeEvent::ToolEnded {
                 call,
                 failed,
                 output,
+                artifact,
             }
         }
         Wire::Retrying(retry) => InvokeEvent::Retrying {
@@ -79,7 +110,7 @@ fn known(event: Wire) -> Result<InvokeEvent, Malformed> {
             retryable: failed.retryable,
             run: failed.run.map(run::read).transpose()?.map(Box::new),
         },
-    })
+    }))
 }
 
 fn piece(channel: OutputChannel, message: String, text: String) -> InvokeEvent {

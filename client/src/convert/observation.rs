@@ -40,6 +40,10 @@ pub(crate) fn request(request: EventsRequest) -> v1::EventsRequest {
         session: Some(session::reference(&request.session)),
         resume: request.resume.map(position::write),
         entries_since: request.entries_since.unwrap_or_default(),
+        filter: (!request.filter.is_open()).then(|| v1::EventFilter {
+            types: request.filter.types.into_iter().collect(),
+            no_thinking: request.filter.no_thinking,
+        }),
     }
 }
 

@@ -31,6 +31,8 @@ fn channel(channel: v1::OriginChannel) -> Channel {
     match channel {
         v1::OriginChannel::Steer => Channel::Steer,
         v1::OriginChannel::FollowUp => Channel::FollowUp,
+        v1::OriginChannel::Respond => Channel::Respond,
+        v1::OriginChannel::Control => Channel::Control,
         v1::OriginChannel::Invoke | v1::OriginChannel::Unspecified => Channel::Invoke,
     }
 }

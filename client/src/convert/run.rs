@@ -1,15 +1,41 @@
 //! Run records.
 
 use sessionplane::v1;
+use sessionplane_core::contract::{ListRunsRequest, RunPage};
 use sessionplane_core::domain::input::UndeliveredInput;
 use sessionplane_core::domain::run::{Failure, RunOutcome, RunRecord, RunSettings, Settlement};
 
 use super::field::{Malformed, id, optional_id, optional_text, required, time};
-use super::{origin, pending, usage};
+use super::{origin, pending, session, usage};
 
 /// The answer to `GetRun`.
 pub(crate) fn answer(answer: v1::GetRunResponse) -> Result<RunRecord, Malformed> {
     read(required("run", answer.run)?)
+}
+
+/// The answer to `WaitRun`.
+pub(crate) fn waited(answer: v1::WaitRunResponse) -> Result<RunRecord, Malformed> {
+    read(required("run", answer.run)?)
+}
+
+/// Asks for a page of runs.
+pub(crate) fn list_request(request: &ListRunsRequest) -> v1::ListRunsRequest {
+    v1::ListRunsRequest {
+        session: Some(session::reference(&request.session)),
+        page_size: request.page_size,
+        page_token: request
+            .before
+            .map_or_else(String::new, |run| run.to_string()),
+    }
+}
+
+/// A page of runs.
+pub(crate) fn page(page: v1::ListRunsResponse) -> Result<RunPage, Malformed> {
+    let runs = page.runs.into_iter().map(read);
+    Ok(RunPage {
+        runs: runs.collect::<Result<_, _>>()?,
+        has_more: !page.next_page_token.is_empty(),
+    })
 }
 
 /// A run's record.

@@ -5,10 +5,11 @@ use sessionplane_core::contract::SessionState;
 use sessionplane_core::domain::ids::SessionRef;
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::session::{LastRun, SessionIdentity};
+use sessionplane_core::domain::settings::{ModelPolicy, Resolved, SettingsOverride};
 use sessionplane_core::domain::view::SessionView;
 
 use super::field::{Malformed, id, optional_id, required, time};
-use super::{pending, position, run, session, usage};
+use super::{interaction, pending, position, run, session, usage};
 
 /// Asks for the state.
 pub(crate) fn request(named: &SessionRef, min_position: Option<Position>) -> v1::GetStateRequest {
@@ -25,16 +26,30 @@ pub(crate) fn answer(answer: v1::GetStateResponse) -> Result<SessionState, Malfo
 
 /// A state.
 pub(crate) fn read(state: v1::SessionState) -> Result<SessionState, Malformed> {
-    let mut view = SessionView::unborn(SessionIdentity {
+    let identity = SessionIdentity {
         id: id("state.session_id", &state.session_id)?,
         name: optional_id("state.name", &state.name)?,
         external_key: optional_id("state.external_key", &state.external_key)?,
         agent: id("state.agent", &state.agent)?,
-    });
+    };
+    let mut view = SessionView::unborn(identity, &ModelPolicy::default());
+    view.compacting = state.status() == v1::SessionStatus::Compacting;
     view.usage = usage::read(state.usage);
     view.active_run = optional_id("state.active_run_id", &state.active_run_id)?;
     view.last_run = state.last_run.as_ref().map(last_run).transpose()?;
-    view.settings = run::settings(state.model, state.thinking_level);
+    view.chosen = SettingsOverride {
+        model: state.model_override,
+        thinking_level: state.thinking_level_override,
+    };
+    view.resolved = Resolved {
+        settings: run::settings(state.model, state.thinking_level),
+        available_levels: state.available_thinking_levels,
+    };
+    for asked in state.interactions {
+        if let Some(asked) = interaction::read(asked)? {
+            view.interactions.insert(asked.id, asked);
+        }
+    }
     for input in state.pending {
         let input = pending::read(input)?;
         view.pending.insert(input.id, input);
