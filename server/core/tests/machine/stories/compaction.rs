@@ -1,0 +1,179 @@
+//! A compaction is accepted fast, holds the session, and leaves the transcript as it was unless it
+//! succeeds.
+
+use std::time::Duration;
+
+use sessionplane_core::contract::OnDisconnect;
+use sessionplane_core::domain::command::{CommandKind, RejectionCode};
+use sessionplane_core::domain::entry::EntryBody;
+use sessionplane_core::domain::lifecycle::{Answer, Effect};
+use sessionplane_core::domain::view::Status;
+use sessionplane_core::ports::engine::{EngineCommand, EngineEvent};
+
+use super::story::Story;
+use super::words::failure;
+
+#[test]
+fn c22_a_compaction_is_answered_at_its_admission_and_told_at_its_end() {
+    let mut story = Story::rested();
+    let reply = story.compacts();
+    assert!(story.answer(reply).is_none(), "not before it is durable");
+    story.land();
+    assert!(story.is_accepted(reply));
+    assert_eq!(story.shell.view().status(), Status::Compacting);
+    story.opens_to_compact();
+    assert!(story.news().told().iter().any(
+        |it| matches!(it, EngineCommand::Compact { instructions: Some(it) } if &**it == "keep the names")
+    ));
+    let before = story.shell.store.entries.len();
+    story.compaction_ends(Ok("all of it in short"));
+    assert_eq!(story.shell.view().status(), Status::Compacting, "until it is durable");
+    story.land();
+    assert_eq!(story.shell.view().status(), Status::Idle);
+    let entries = &story.shell.store.entries;
+    assert_eq!(entries.len(), before + 1);
+    assert!(matches!(
+        &entries[before].body,
+        EntryBody::Compaction { summary, first_kept: Some(id), .. }
+            if summary.text == "all of it in short" && id.seq == 2
+    ));
+    story.ends();
+}
+
+#[test]
+fn c22_b50_a_compaction_that_fails_dies_or_says_nothing_leaves_the_transcript_as_it_was() {
+    type End = fn(&mut Story);
+    let ends: [End; 5] = [
+        |story| story.compaction_ends(Err(failure("rate_limited"))),
+        |story| story.compaction_ends(Ok("")),
+        |story| story.compaction_engine_dies(),
+        |story| story.says_of_compaction(EngineEvent::Stopped {
+            prompt: 0,
+            reason: sessionplane_core::ports::engine::StopReason::Completed,
+        }),
+        |story| {
+            story.dispatch(CommandKind::Abort);
+            story.passes(Duration::from_secs(6));
+        },
+    ];
+    for (number, end) in ends.into_iter().enumerate() {
+        let mut story = Story::rested();
+        let before = story.shell.store.entries.clone();
+        story.compacts();
+        story.land();
+        story.opens_to_compact();
+        end(&mut story);
+        story.shell.settle_disk();
+        assert_eq!(story.shell.store.entries, before, "end {number}");
+        assert_eq!(story.shell.view().status(), Status::Idle, "end {number}");
+        story.ends();
+    }
+}
+
+#[test]
+fn c22_b50_a_crash_at_any_step_of_a_compaction_leaves_the_transcript_as_it_was() {
+    for steps in 0..4 {
+        let mut story = Story::rested();
+        let before = story.shell.store.entries.clone();
+        story.compacts();
+        if steps > 0 {
+            story.land();
+        }
+        if steps > 1 {
+            story.opens_to_compact();
+        }
+        if steps > 2 {
+            story.compaction_ends(Ok("short"));
+        }
+        story.shell.crash(false);
+        assert_eq!(story.shell.store.entries, before, "after {steps} steps");
+        assert_eq!(story.shell.view().status(), Status::Idle);
+        let again = story.invoke(false, OnDisconnect::Detach);
+        story.land();
+        assert!(matches!(story.answer(again), Some(Answer::Admitted { .. })));
+        story.open();
+        story.stops();
+        story.ends();
+    }
+}
+
+#[test]
+fn c21_an_abort_ends_a_running_compaction() {
+    let mut story = Story::rested();
+    story.compacts();
+    story.land();
+    story.opens_to_compact();
+    story.news();
+    let abort = story.dispatch(CommandKind::Abort);
+    assert_eq!(story.news().aborts(), 1, "the engine is told at once");
+    story.compaction_ends(Ok("too late"));
+    story.shell.settle_disk();
+    assert!(story.is_accepted(abort));
+    let news = story.news();
+    assert!(news.event_types().contains(&"compaction_finished"));
+    assert!(news.has(|it| matches!(it, Effect::DropEngine(_))));
+    story.ends();
+}
+
+#[test]
+fn c21_an_abort_before_the_engine_is_there_ends_a_compaction_too() {
+    for opening in [false, true] {
+        let mut story = Story::rested();
+        story.compacts();
+        if opening {
+            story.land();
+        }
+        let abort = story.dispatch(CommandKind::Abort);
+        story.shell.settle_disk();
+        assert!(story.is_accepted(abort));
+        assert_eq!(story.shell.view().status(), Status::Idle);
+        story.ends();
+    }
+}
+
+#[test]
+fn c22_nothing_else_starts_while_a_session_is_compacted() {
+    let mut story = Story::rested();
+    story.compacts();
+    story.land();
+    let invoke = story.invoke(false, OnDisconnect::Detach);
+    let again = story.compacts();
+    let model = story.sets_model(Some("deep"));
+    let steer = story.steer();
+    assert!(matches!(story.answer(invoke), Some(Answer::Busy { run: None })));
+    assert_eq!(story.rejection(again), Some(RejectionCode::SessionBusy));
+    assert_eq!(story.rejection(model), Some(RejectionCode::SessionBusy));
+    assert_eq!(story.rejection(steer), Some(RejectionCode::NoActiveRun));
+    story.opens_to_compact();
+    story.compaction_ends(Ok("short"));
+    story.ends();
+}
+
+#[test]
+fn c22_there_is_nothing_to_compact_before_the_first_word_and_right_after_a_compaction() {
+    let mut story = Story::rested();
+    story.compacts();
+    story.land();
+    story.opens_to_compact();
+    story.compaction_ends(Ok("short"));
+    story.land();
+    let again = story.compacts();
+    assert_eq!(story.rejection(again), Some(RejectionCode::NothingToCompact));
+    story.ends();
+}
+
+#[test]
+fn c27_a_compaction_within_a_run_reports_running() {
+    let mut story = Story::working();
+    story.says(EngineEvent::CompactionStarted);
+    assert_eq!(story.shell.view().status(), Status::Running);
+    story.says(EngineEvent::CompactionFinished(Err(failure("overloaded"))));
+    story.says(EngineEvent::CompactionStarted);
+    story.stops();
+    story.shell.settle_disk();
+    let told = story.news().event_types();
+    let ends = told.iter().filter(|it| **it == "compaction_finished").count();
+    assert_eq!(ends, 2, "also one that the run's end cuts: {told:?}");
+    assert_eq!(story.shell.view().status(), Status::Idle);
+    story.ends();
+}

@@ -1,0 +1,235 @@
+//! A run asks: one answer, once, and nobody waits for nothing.
+
+use std::time::Duration;
+
+use sessionplane_core::domain::command::RejectionCode;
+use sessionplane_core::domain::interaction::{
+    Choice, InteractionAnswer, Question, ResolutionCause, Shape,
+};
+use sessionplane_core::domain::run::RunOutcome;
+use sessionplane_core::ports::engine::{EngineCommand, EngineEvent};
+
+use super::story::Story;
+use super::words::confirm;
+
+const YES: InteractionAnswer = InteractionAnswer::Confirmed(true);
+const NO: InteractionAnswer = InteractionAnswer::Confirmed(false);
+
+/// What the engine was told of its questions.
+fn told(story: &mut Story) -> Vec<(String, Option<InteractionAnswer>)> {
+    let news = story.news();
+    let answer = |command: &&EngineCommand| match command {
+        EngineCommand::Answer { ask, answer } => Some((ask.clone(), answer.clone())),
+        _ => None,
+    };
+    news.told().iter().filter_map(answer).collect()
+}
+
+fn cause(story: &Story, ordinal: u32) -> Option<ResolutionCause> {
+    let resolution = story.stored_question(ordinal).resolution.as_ref();
+    resolution.map(|resolution| resolution.cause)
+}
+
+#[test]
+fn c25_a_question_is_shown_once_it_is_durable_and_answered_once() {
+    let mut story = Story::working();
+    story.asks("q", confirm(None), None);
+    assert!(!story.news().event_types().contains(&"interaction_requested"));
+    story.land();
+    assert_eq!(story.shell.view().open_interactions().count(), 1);
+    let first = story.answers(1, YES);
+    let second = story.answers(1, NO);
+    assert_eq!(told(&mut story), [], "the engine hears nothing before it is durable");
+    story.shell.settle_disk();
+    assert_eq!(told(&mut story), [("q".to_owned(), Some(YES))]);
+    assert!(story.is_accepted(first));
+    assert_eq!(story.rejection(second), Some(RejectionCode::NoSuchInteraction));
+    assert_eq!(cause(&story, 1), Some(ResolutionCause::Answered));
+    assert_eq!(story.shell.view().open_interactions().count(), 0);
+    story.stops();
+    story.ends();
+}
+
+#[test]
+fn c25_an_answer_of_the_wrong_shape_leaves_the_question_open() {
+    let choice = |id: &str| Choice {
+        id: id.to_owned(),
+        label: id.to_owned(),
+    };
+    let question = Question {
+        shape: Shape::Approval(vec![choice("allow"), choice("deny")]),
+        ..confirm(None)
+    };
+    let mut story = Story::working();
+    story.asks("q", question, None);
+    story.land();
+    let yes = story.answers(1, YES);
+    let unknown = story.answers(1, InteractionAnswer::Choice("maybe".to_owned()));
+    assert_eq!(story.rejection(yes), Some(RejectionCode::InvalidCommand));
+    assert_eq!(story.rejection(unknown), Some(RejectionCode::InvalidCommand));
+    let right = story.answers(1, InteractionAnswer::Choice("deny".to_owned()));
+    story.land();
+    assert!(story.is_accepted(right));
+    story.stops();
+    story.ends();
+}
+
+#[test]
+fn c25_several_questions_wait_and_each_gets_its_own_answer() {
+    let mut story = Story::working();
+    story.asks("a", confirm(None), None);
+    story.asks("b", confirm(None), None);
+    story.shell.settle_disk();
+    story.answers(2, NO);
+    story.answers(1, YES);
+    story.shell.settle_disk();
+    assert_eq!(
+        told(&mut story),
+        [("b".to_owned(), Some(NO)), ("a".to_owned(), Some(YES))]
+    );
+    story.stops();
+    story.ends();
+}
+
+#[test]
+fn c25_at_its_deadline_the_engine_is_told_the_default_or_that_nobody_answered() {
+    for (default, heard) in [(Some(false), Some(NO)), (None, None)] {
+        let mut story = Story::working();
+        story.asks("q", confirm(default), Some(Duration::from_secs(60)));
+        story.land();
+        story.passes(Duration::from_secs(59));
+        assert_eq!(told(&mut story), []);
+        story.passes(Duration::from_secs(2));
+        story.shell.settle_disk();
+        assert_eq!(told(&mut story), [("q".to_owned(), heard)]);
+        assert_eq!(cause(&story, 1), Some(ResolutionCause::Expired));
+        let late = story.answers(1, YES);
+        assert_eq!(story.rejection(late), Some(RejectionCode::NoSuchInteraction));
+        story.stops();
+        story.ends();
+    }
+}
+
+#[test]
+fn c21_an_abort_closes_what_is_open_before_the_engine_is_told_to_stop() {
+    let mut story = Story::working();
+    story.asks("q", confirm(None), None);
+    story.land();
+    story.news();
+    story.abort();
+    let late = story.answers(1, YES);
+    assert_eq!(story.news().aborts(), 1);
+    story.shell.settle_disk();
+    assert_eq!(cause(&story, 1), Some(ResolutionCause::Aborted));
+    assert_eq!(story.rejection(late), Some(RejectionCode::NoSuchInteraction));
+    story.says(EngineEvent::Stopped {
+        prompt: 1,
+        reason: sessionplane_core::ports::engine::StopReason::Aborted,
+    });
+    story.shell.settle_disk();
+    assert_eq!(story.outcome(), Some(&RunOutcome::Aborted));
+    story.ends();
+}
+
+#[test]
+fn c25_a_question_ends_with_its_run_and_with_its_withdrawal() {
+    let mut story = Story::working();
+    story.asks("a", confirm(None), None);
+    story.asks("b", confirm(None), None);
+    story.shell.settle_disk();
+    story.says(EngineEvent::AskWithdrawn { ask: "a".to_owned() });
+    story.land();
+    assert_eq!(cause(&story, 1), Some(ResolutionCause::EngineGone));
+    assert_eq!(cause(&story, 2), None);
+    story.gone();
+    story.shell.settle_disk();
+    assert_eq!(cause(&story, 2), Some(ResolutionCause::EngineGone));
+    assert_eq!(told(&mut story), [], "an engine that is gone is told nothing");
+    story.ends();
+}
+
+#[test]
+fn c25_b31_a_crash_resolves_an_open_question_and_it_stays_listed() {
+    let mut story = Story::working();
+    story.asks("q", confirm(None), None);
+    story.land();
+    story.shell.crash(false);
+    assert_eq!(cause(&story, 1), Some(ResolutionCause::EngineGone));
+    let view = story.shell.view();
+    assert_eq!(view.interactions.len(), 1, "a later reader still finds it");
+    assert_eq!(view.open_interactions().count(), 0);
+    story.ends();
+}
+
+#[test]
+fn c25_b33_who_folds_the_stream_ends_with_nothing_open() {
+    let mut story = Story::working();
+    for number in 1..=50 {
+        story.asks(&format!("q{number}"), confirm(None), None);
+        story.land();
+        story.answers(number, YES);
+        story.land();
+    }
+    let view = story.shell.view();
+    assert_eq!(view.open_interactions().count(), 0);
+    assert!(view.interactions.len() <= 32, "the newest are listed");
+    story.stops();
+    story.ends();
+}
+
+#[test]
+fn c25_a_queued_text_never_answers_a_question() {
+    let mut story = Story::working();
+    story.asks("q", confirm(None), None);
+    story.land();
+    story.steer();
+    story.follow_up();
+    story.shell.settle_disk();
+    assert_eq!(told(&mut story), []);
+    assert_eq!(cause(&story, 1), None);
+    story.abort();
+    story.passes(Duration::from_secs(10));
+    story.ends();
+}
+
+#[test]
+fn c26_an_engine_that_asks_what_it_did_not_claim_is_told_that_nobody_answers() {
+    let mut story = Story::new();
+    story.invoke_with(false, sessionplane_core::contract::OnDisconnect::Detach, |facts| {
+        let mut agent = (*facts.agent).clone();
+        agent.capabilities.interactions.clear();
+        facts.agent = agent.into();
+    });
+    story.land();
+    story.open();
+    story.asks("q", confirm(Some(true)), None);
+    assert_eq!(told(&mut story), [("q".to_owned(), None)]);
+    let answer = story.answers(1, YES);
+    assert_eq!(story.rejection(answer), Some(RejectionCode::UnsupportedCapability));
+    story.stops();
+    story.ends();
+}
+
+#[test]
+fn c61_a_secret_answer_reaches_the_engine_and_no_record() {
+    let mut story = Story::working();
+    let secret = Question {
+        shape: Shape::Input { secret: true },
+        ..confirm(None)
+    };
+    story.asks("q", secret, None);
+    story.land();
+    let answer = InteractionAnswer::Text("hunter2".to_owned());
+    story.answers(1, answer.clone());
+    story.land();
+    let news = story.news();
+    assert!(!format!("{:?}", news.events()).contains("hunter2"));
+    let resolution = story.stored_question(1).resolution.clone().expect("answered");
+    assert_eq!(resolution.answer, None);
+    assert!(news.told().contains(&&EngineCommand::Answer {
+        ask: "q".to_owned(),
+        answer: Some(answer),
+    }));
+    story.stops();
+    story.ends();
+}
