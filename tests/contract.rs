@@ -6,6 +6,8 @@
 mod agents;
 #[path = "contract/audit.rs"]
 mod audit;
+#[path = "contract/bursts.rs"]
+mod bursts;
 #[path = "contract/durability.rs"]
 mod durability;
 #[path = "contract/gate.rs"]

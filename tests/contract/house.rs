@@ -18,7 +18,7 @@ use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
 use sessionplane_server::adapters::memory::MemoryStore;
 use sessionplane_server::app::agents::AgentCatalog;
 use sessionplane_server::app::config::AppConfig;
-use sessionplane_server::app::face::Faces as _;
+use sessionplane_server::app::face::{self, Faces as _};
 use sessionplane_server::app::recovery::recover;
 use sessionplane_server::app::{App, Ports};
 use tokio_util::sync::CancellationToken;
@@ -77,6 +77,26 @@ pub(crate) struct House {
     start: Mutex<Start>,
 }
 
+/// The owner, as a face of the application knows it.
+pub(crate) fn owner() -> face::Caller {
+    caller("acme", "owner")
+}
+
+fn caller(tenant: &str, id: &str) -> face::Caller {
+    let principal = Principal {
+        tenant: TenantId::parse(tenant).expect("a tenant"),
+        id: PrincipalId::parse(id).expect("a principal"),
+        kind: PrincipalKind::Human,
+        groups: Arc::new([]),
+        ceiling: Trust::Typed,
+        credential: "test".into(),
+    };
+    face::Caller {
+        principal,
+        trace_id: None,
+    }
+}
+
 /// Makes houses.
 pub(crate) struct InProcess;
 
@@ -117,19 +137,7 @@ impl House {
     }
 
     fn principal(&self, tenant: &str, id: &str) -> Arc<dyn Caller> {
-        let principal = Principal {
-            tenant: TenantId::parse(tenant).expect("a tenant"),
-            id: PrincipalId::parse(id).expect("a principal"),
-            kind: PrincipalKind::Human,
-            groups: Arc::new([]),
-            ceiling: Trust::Typed,
-            credential: "test".into(),
-        };
-        let caller = sessionplane_server::app::face::Caller {
-            principal,
-            trace_id: None,
-        };
-        Arc::new(self.start().app.as_caller(caller))
+        Arc::new(self.start().app.as_caller(caller(tenant, id)))
     }
 
     fn start(&self) -> MutexGuard<'_, Start> {

@@ -102,6 +102,11 @@ impl EngineLink {
         reports
     }
 
+    /// How many reports wait, an end without a word among them.
+    pub(crate) fn unread(&self) -> usize {
+        self.reports.len() + usize::from(!self.over && self.reports.is_closed())
+    }
+
     /// Cancels the engine's task and waits until it has left.
     pub(crate) async fn close(self) {
         self.task.cancel();

@@ -290,15 +290,16 @@ impl SessionTask {
     }
 
     /// Steps what may be stepped now; the rest waits in order.
-    fn offer(&mut self, inputs: impl IntoIterator<Item = Input>) {
-        let inputs = inputs.into_iter();
-        let mut effects = Vec::with_capacity(inputs.size_hint().0);
-        for input in inputs {
+    fn offer(&mut self, inputs: impl IntoIterator<Item = Input, IntoIter: ExactSizeIterator>) {
+        let mut inputs = inputs.into_iter();
+        let mut effects = Vec::with_capacity(inputs.len());
+        while let Some(input) = inputs.next() {
             if self.in_flight.is_some() && self.must_wait(&input) {
                 self.engine_waiting += usize::from(input.is_engine());
                 self.waiting.push_back(input);
             } else {
-                self.step(input, &mut effects);
+                // A burst of more than one input is all of the engine.
+                self.step(input, inputs.len(), &mut effects);
             }
         }
         self.perform(effects);
@@ -318,12 +319,16 @@ impl SessionTask {
         }
     }
 
-    fn step(&mut self, input: Input, effects: &mut Vec<Effect>) {
+    /// `burst` counts the reports that came together with this input and are stepped after it.
+    fn step(&mut self, input: Input, burst: usize, effects: &mut Vec<Effect>) {
+        let unread =
+            self.engine_waiting + burst + self.engine.as_ref().map_or(0, EngineLink::unread);
+        let now = self.context.ports.clock.now();
         let Step {
             live,
             commit,
             after_commit,
-        } = lifecycle::step(&mut self.session, input, self.context.ports.clock.now());
+        } = lifecycle::step(&mut self.session, input, unread, now);
         effects.extend(live);
         // Most steps of a run make nothing durable.
         if commit.is_some() || !after_commit.is_empty() {
@@ -368,10 +373,10 @@ impl SessionTask {
         failpoint::reach("session::after-commit");
         self.perform(after);
         let mut effects = Vec::new();
-        let unread = std::mem::take(&mut self.engine_waiting);
-        self.step(Input::Committed { round, unread }, &mut effects);
+        self.step(Input::Committed { round }, 0, &mut effects);
         for input in std::mem::take(&mut self.waiting) {
-            self.step(input, &mut effects);
+            self.engine_waiting -= usize::from(input.is_engine());
+            self.step(input, 0, &mut effects);
         }
         self.perform(effects);
         self.start_round();

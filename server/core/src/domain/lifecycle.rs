@@ -4,7 +4,8 @@
 //! must be done: `live` effects at once, a `commit` to make durable, and `after_commit` effects once
 //! it is. A shell owns the state, executes what the machine says, and feeds back what comes of it
 //! as further inputs. At most one commit is in flight; while it is, only [`Input::is_live`] inputs
-//! are stepped and the others wait in order.
+//! are stepped and the others wait in order. With each input the shell says how many reports of the
+//! engine it holds already, so that nothing is decided that one of them makes wrong.
 //!
 //! One file per kind of input. Nothing here performs I/O, reads a clock or draws a random number:
 //! facts arrive inside inputs.
@@ -40,9 +41,15 @@ use turn::Turn;
 ///
 /// The state is changed in memory at once; `commit` describes the same change for the store. If
 /// that commit fails, the caller must drop the state: it is ahead of what is durable.
-pub fn step(session: &mut Session, input: Input, now: Timestamp) -> Step {
-    if input.is_engine() {
-        session.unread = session.unread.saturating_sub(1);
+///
+/// `unread` counts the engine inputs ([`Input::is_engine`]) that came after this one and that the
+/// shell will step, wherever they wait: behind a commit, in the rest of a burst, in a channel.
+/// Nothing is handed over before they are judged, since one of them may say that the engine has
+/// stopped.
+pub fn step(session: &mut Session, input: Input, unread: usize, now: Timestamp) -> Step {
+    session.unread = unread;
+    if let Some(run) = session.run.as_mut().filter(|_| input.is_engine()) {
+        run.judge_first = run.judge_first.map(|left| left.saturating_sub(1));
     }
     let mut turn = Turn::new(session, now);
     match input {
@@ -63,7 +70,7 @@ pub fn step(session: &mut Session, input: Input, now: Timestamp) -> Step {
         Input::EngineGone { tag, reason } => engine_output::gone(&mut turn, tag, &reason),
         Input::Engine { tag, event } => engine_output::event(&mut turn, tag, event),
         Input::Timer { tag, timer } => attach::timer(&mut turn, tag, timer),
-        Input::Committed { round, unread } => committed::committed(&mut turn, round, unread),
+        Input::Committed { round } => committed::committed(&mut turn, round),
     }
     pump::pump(&mut turn);
     turn.finish()

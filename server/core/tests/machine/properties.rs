@@ -37,6 +37,8 @@ enum Op {
     Opened(Of, Revalidation),
     Gone(Of),
     Engine(Of, Said),
+    /// Of the current run, in one go; at last, perhaps, it is gone.
+    Burst(Vec<Said>, bool),
     Timer(Of, Timer),
     Land,
     Crash(bool),
@@ -179,6 +181,8 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (of(), revalidation).prop_map(|(of, how)| Op::Opened(of, how)),
         1 => of().prop_map(Op::Gone),
         16 => (of(), said()).prop_map(|(of, said)| Op::Engine(of, said)),
+        4 => (prop::collection::vec(said(), 2..8), prop::bool::weighted(0.1))
+            .prop_map(|(said, gone)| Op::Burst(said, gone)),
         1 => (of(), timer).prop_map(|(of, timer)| Op::Timer(of, timer)),
         10 => Just(Op::Land),
         1 => any::<bool>().prop_map(Op::Crash),
@@ -270,6 +274,7 @@ impl Bench {
                 let event = said.event(tag);
                 Input::Engine { tag, event }
             }
+            Op::Burst(said, gone) => return self.burst(said, gone),
             Op::Timer(of, timer) => Input::Timer {
                 tag: self.tag(of),
                 timer,
@@ -280,6 +285,21 @@ impl Bench {
             Op::Advance(millis) => return self.shell.advance(Duration::from_millis(millis)),
         };
         self.shell.send(input);
+        self.learn();
+    }
+
+    fn burst(&mut self, said: Vec<Said>, gone: bool) {
+        let tag = self.tag;
+        let reports = said.into_iter().map(|said| {
+            let event = said.event(tag);
+            Input::Engine { tag, event }
+        });
+        let mut burst: Vec<_> = reports.collect();
+        burst.extend(gone.then(|| Input::EngineGone {
+            tag,
+            reason: "exit status 0".to_owned(),
+        }));
+        self.shell.send_burst(burst);
         self.learn();
     }
 

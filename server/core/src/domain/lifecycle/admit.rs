@@ -125,6 +125,7 @@ fn active(
         capabilities: facts.capabilities,
         queue: VecDeque::new(),
         next_ordinal: 1,
+        judge_first: None,
         sealed_depth: 0,
         told_depth: 0,
         admitted_in: turn.session.next_round,

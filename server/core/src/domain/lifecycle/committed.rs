@@ -3,9 +3,8 @@
 use super::state::Phase;
 use super::turn::Turn;
 
-pub(super) fn committed(turn: &mut Turn<'_>, round: u64, unread: usize) {
+pub(super) fn committed(turn: &mut Turn<'_>, round: u64) {
     let session = &mut *turn.session;
-    session.unread = unread;
     session.durable_round = session.durable_round.max(round);
     let settled = session.run.as_ref().is_some_and(
         |run| matches!(run.phase, Phase::Settling { round } if round <= session.durable_round),

@@ -171,10 +171,6 @@ pub enum Input {
     Committed {
         /// Its number.
         round: u64,
-        /// How many engine inputs ([`Self::is_engine`]) wait with the shell and are stepped next:
-        /// nothing is handed over before they are judged, since one of them may say that the
-        /// engine has stopped.
-        unread: usize,
     },
 }
 

@@ -30,7 +30,7 @@ pub struct Session {
     pub(in crate::domain) next_round: u64,
     /// The last round that is durable.
     pub(in crate::domain) durable_round: u64,
-    /// Engine inputs that wait with the shell.
+    /// Engine inputs that the shell held when it gave the last input.
     pub(in crate::domain) unread: usize,
 }
 
@@ -180,6 +180,9 @@ pub struct ActiveRun {
     /// In order of acceptance.
     pub(super) queue: VecDeque<QueuedInput>,
     pub(in crate::domain) next_ordinal: u32,
+    /// So many reports of the engine are judged before anything is handed over: those that were
+    /// already there when it could have been.
+    pub(super) judge_first: Option<usize>,
     /// The queue's length when the round in flight was sealed: observers count so many once that
     /// round is durable.
     pub(super) sealed_depth: u32,

@@ -32,6 +32,8 @@ pub(crate) struct Shell {
     pub(crate) done: Vec<Effect>,
     pub(crate) answers: BTreeMap<ReplyId, Answer>,
     pub(crate) fingerprint: Fingerprint,
+    /// Reports of the engine that the shell has not taken yet and does not know.
+    pub(crate) channel: usize,
     limits: Limits,
     session: Session,
     round: Round,
@@ -52,6 +54,7 @@ impl Shell {
             done: Vec::new(),
             answers: BTreeMap::new(),
             fingerprint: Fingerprint::new(),
+            channel: 0,
             limits,
             session: Session::unborn(facts::record(), limits),
             round: Round::default(),
@@ -89,13 +92,26 @@ impl Shell {
 
     /// An input arrives: stepped now, or once the commit in flight is durable.
     pub(crate) fn send(&mut self, input: Input) {
-        let behind = input.is_engine() && self.waiting.iter().any(Input::is_engine);
-        if self.flight.is_some() && (behind || !input.is_live()) {
-            self.waiting.push_back(input);
-        } else {
-            self.step(input);
-            self.seal();
+        self.send_burst([input]);
+    }
+
+    /// Reports of the engine arrive that the shell takes in one go: what they lead to is done only
+    /// after the last of them. Anything else comes alone.
+    pub(crate) fn send_burst<B>(&mut self, burst: B)
+    where
+        B: IntoIterator<Item = Input, IntoIter: ExactSizeIterator>,
+    {
+        let (mut burst, mut effects) = (burst.into_iter(), Vec::new());
+        while let Some(input) = burst.next() {
+            let behind = input.is_engine() && self.waiting.iter().any(Input::is_engine);
+            if self.flight.is_some() && (behind || !input.is_live()) {
+                self.waiting.push_back(input);
+            } else {
+                self.step(input, burst.len(), &mut effects);
+            }
         }
+        self.perform(effects);
+        self.seal();
     }
 
     /// The commit in flight becomes durable.
@@ -107,17 +123,12 @@ impl Shell {
         } = self.flight.take().expect("a commit is in flight");
         self.write(&commit);
         self.perform(after);
-        self.step(Input::Committed {
-            round: number,
-            unread: self
-                .waiting
-                .iter()
-                .filter(|input| input.is_engine())
-                .count(),
-        });
-        for input in std::mem::take(&mut self.waiting) {
-            self.step(input);
+        let mut effects = Vec::new();
+        self.step(Input::Committed { round: number }, 0, &mut effects);
+        while let Some(input) = self.waiting.pop_front() {
+            self.step(input, 0, &mut effects);
         }
+        self.perform(effects);
         self.seal();
     }
 
@@ -200,22 +211,25 @@ impl Shell {
         }
     }
 
-    fn step(&mut self, input: Input) {
+    /// `burst` counts the reports that came together with this input and are stepped after it.
+    fn step(&mut self, input: Input, burst: usize, effects: &mut Vec<Effect>) {
         self.trace
             .stepping(&input)
             .unwrap_or_else(|no| panic!("{no}"));
+        let waiting = self.waiting.iter().filter(|input| input.is_engine());
+        let unread = waiting.count() + burst + self.channel;
         let Step {
             live,
             commit,
             after_commit,
-        } = step(&mut self.session, input, self.now);
+        } = step(&mut self.session, input, unread, self.now);
         invariants::check(&self.session).unwrap_or_else(|no| panic!("{no}"));
         if let Some(commit) = &commit {
             self.twin
                 .apply(commit)
                 .expect("a step's commit is one that a store takes");
         }
-        self.perform(live);
+        effects.extend(live);
         self.round.join(Step {
             live: Vec::new(),
             commit,

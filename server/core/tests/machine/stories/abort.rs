@@ -59,7 +59,7 @@ fn c21_an_admission_and_its_abort_may_be_one_commit_that_leaves_the_lease_free()
         facts: Box::new(facts::dispatch(2, CommandKind::Abort, true, None)),
     };
     for input in [invoke, abort] {
-        round.join(step(&mut session, input, now));
+        round.join(step(&mut session, input, 0, now));
     }
     let (commit, _) = round.take().expect("there is something to write");
     assert_eq!(

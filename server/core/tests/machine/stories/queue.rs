@@ -3,6 +3,7 @@
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::{EventBody, QueueChange};
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
+use sessionplane_core::domain::lifecycle::Input;
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
@@ -265,6 +266,76 @@ fn c19_b16_a_steer_is_not_handed_to_an_engine_that_is_known_to_have_stopped() {
     story.shell.settle_disk();
     assert!(matches!(story.fate(1), InputFate::Delivered(_)));
     story.ends();
+}
+
+#[test]
+fn c19_b16_a_steer_is_not_handed_to_an_engine_whose_end_came_in_the_same_burst() {
+    let mut story = Story::working();
+    story.steer();
+    story.steer();
+    story.shell.settle_disk();
+    assert_eq!(story.news().handed(), [1]);
+    let input = story.input(1);
+    story.bursts([
+        EngineEvent::InputShown { input },
+        EngineEvent::TurnStarted,
+        EngineEvent::TurnFinished,
+        EngineEvent::Stopped(StopReason::Completed),
+    ]);
+    let news = story.news();
+    assert!(
+        matches!(
+            news.told()[..],
+            [EngineCommand::Prompt { input: Some(id), .. }] if id.ordinal == 2
+        ),
+        "it continues the run instead of being lost: {:?}",
+        news.told()
+    );
+    story.shell.settle_disk();
+    story.shows(2);
+    story.stops();
+    story.shell.settle_disk();
+    assert!(matches!(story.fate(2), InputFate::Delivered(_)));
+    story.ends();
+}
+
+#[test]
+fn c20_b18_nothing_is_handed_to_an_engine_whose_death_is_already_there() {
+    let mut story = Story::working();
+    story.follow_up();
+    story.land();
+    let tag = story.tag();
+    let event = EngineEvent::Stopped(StopReason::Completed);
+    let reason = "exit status 0".to_owned();
+    story.shell.send_burst([
+        Input::Engine { tag, event },
+        Input::EngineGone { tag, reason },
+    ]);
+    assert!(story.news().handed().is_empty());
+    story.shell.settle_disk();
+    assert_eq!(
+        story.fate(1),
+        InputFate::Discarded(DiscardCause::Failed),
+        "it was never handed, so it cannot be lost"
+    );
+    story.ends();
+}
+
+#[test]
+fn c19_b16_what_waits_in_the_engines_channel_is_judged_before_a_steer_is_handed() {
+    let mut story = Story::working();
+    story.shell.channel = 2;
+    story.steer();
+    story.land();
+    assert!(
+        story.news().handed().is_empty(),
+        "one of them may be its end"
+    );
+    story.says(EngineEvent::TurnStarted);
+    assert!(story.news().handed().is_empty());
+    // It never pauses: what it says from here on is not waited for.
+    story.says(EngineEvent::TurnFinished);
+    assert_eq!(story.news().handed(), [1]);
 }
 
 #[test]

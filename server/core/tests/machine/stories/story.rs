@@ -153,6 +153,13 @@ impl Story {
         self.shell.send(Input::Engine { tag, event });
     }
 
+    /// What the engine says in one go.
+    pub(crate) fn bursts<const N: usize>(&mut self, events: [EngineEvent; N]) {
+        let tag = self.tag();
+        let inputs = events.map(|event| Input::Engine { tag, event });
+        self.shell.send_burst(inputs);
+    }
+
     pub(crate) fn shows(&mut self, ordinal: u32) {
         let input = self.input(ordinal);
         self.says(EngineEvent::InputShown { input });

@@ -17,13 +17,20 @@ pub(super) struct Handing {
     /// How often an input may still be handed: once, and once more each time it came back.
     allowed: BTreeMap<InputId, u32>,
     aborted: Option<RunTag>,
+    /// It came to its own end and was given no prompt since.
+    stopped: bool,
+    /// It went away by itself; what a burst led to is done only after all of it was stepped.
+    gone: Option<RunTag>,
 }
 
 impl Handing {
     pub(super) fn stepping(&mut self, input: &Input) {
         match input {
             Input::Engine { tag, event } if self.open == Some(*tag) => self.reported(event),
-            Input::EngineGone { tag, .. } => self.dropping(*tag),
+            Input::EngineGone { tag, .. } if self.open == Some(*tag) => {
+                self.dropping(*tag);
+                self.gone = Some(*tag);
+            }
             _ => {}
         }
     }
@@ -37,7 +44,10 @@ impl Handing {
                 self.outstanding = None;
                 *self.allowed.entry(*input).or_default() += 1;
             }
-            EngineEvent::Stopped(_) => self.outstanding = None,
+            EngineEvent::Stopped(_) => {
+                self.outstanding = None;
+                self.stopped = true;
+            }
             _ => {}
         }
     }
@@ -55,6 +65,7 @@ impl Handing {
             format!("{:?} is open and {tag:?} is opened", self.open)
         })?;
         self.open = Some(tag);
+        self.stopped = false;
         Ok(())
     }
 
@@ -65,12 +76,22 @@ impl Handing {
         durable: &Durable,
     ) -> Held {
         active(tag.run, durable)?;
-        ensure(self.open == Some(tag), "T14", || {
+        // The run's own prompt may meet an engine that is gone by now: it is an entry already.
+        let late =
+            self.gone == Some(tag) && matches!(command, EngineCommand::Prompt { input: None, .. });
+        ensure(late || self.open == Some(tag), "T14", || {
             format!("{tag:?} is not open: {:?}", self.open)
         })?;
         ensure(self.aborted != Some(tag), "T16", || {
             format!("after an abort comes {command:?}")
         })?;
+        match command {
+            EngineCommand::Prompt { .. } => self.stopped = false,
+            EngineCommand::Steer { input, .. } => ensure(!self.stopped, "T20", || {
+                format!("{input} is handed to an engine that is known to have stopped")
+            })?,
+            EngineCommand::Abort => {}
+        }
         match command {
             EngineCommand::Abort => self.aborted = Some(tag),
             EngineCommand::Prompt { input: None, .. } => {}

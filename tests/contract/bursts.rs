@@ -1,0 +1,244 @@
+//! C19, C20: what an engine has said already is judged before it is given anything, wherever the
+//! session's task holds it: in the burst it has taken, or in the channel.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use sessionplane_core::domain::capabilities::{Capabilities, Steering};
+use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::ids::{AgentName, InputId, SessionId};
+use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::ports::engine::{
+    Engine, EngineCommand, EngineCommands, EngineConnection, EngineDescription, EngineError,
+    EngineEvent, EngineOutput, OpenSession, Revalidation, StopReason,
+};
+use sessionplane_core::ports::lease_store::{HeldLease, LeaseStore};
+use sessionplane_core::ports::repository::ReadError;
+use sessionplane_server::adapters::memory::MemoryStore;
+use sessionplane_server::app::App;
+use sessionplane_server::app::agents::AgentCatalog;
+use sessionplane_server::app::face::Faces as _;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::house::{owner, ports};
+use crate::suite::desk::{Desk, within};
+use crate::suite::world::{Pinned, World, quick};
+
+/// More than the session's task takes in one go.
+const MORE_THAN_A_BURST: usize = 100;
+
+/// An engine that says what the test wants, and tells what it is told.
+struct Puppet {
+    described: EngineDescription,
+    strings: Mutex<Option<Strings>>,
+}
+
+/// The engine's ends of both lines.
+struct Strings {
+    told: mpsc::UnboundedSender<EngineCommand>,
+    says: mpsc::UnboundedReceiver<EngineEvent>,
+}
+
+struct Ear(mpsc::UnboundedSender<EngineCommand>);
+struct Mouth(mpsc::UnboundedReceiver<EngineEvent>);
+
+#[async_trait]
+impl EngineCommands for Ear {
+    async fn send(&mut self, command: EngineCommand) -> Result<(), EngineError> {
+        let told = self.0.send(command);
+        told.map_err(|_| EngineError("the test is over".to_owned()))
+    }
+}
+
+#[async_trait]
+impl EngineOutput for Mouth {
+    async fn next(&mut self) -> Option<EngineEvent> {
+        self.0.recv().await
+    }
+}
+
+#[async_trait]
+impl Engine for Puppet {
+    fn describe(&self) -> &EngineDescription {
+        &self.described
+    }
+
+    async fn open(&self, _: OpenSession) -> Result<EngineConnection, EngineError> {
+        let mut strings = self.strings.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Strings { told, says }) = strings.take() else {
+            return Err(EngineError("a puppet plays once".to_owned()));
+        };
+        Ok(EngineConnection {
+            commands: Box::new(Ear(told)),
+            output: Box::new(Mouth(says)),
+            revalidation: Revalidation::Current,
+        })
+    }
+}
+
+/// Tokens that are minted only while the test lets them, so that it can keep the session's task
+/// from its engine.
+struct SlowMint {
+    inner: Arc<MemoryStore>,
+    may: Semaphore,
+}
+
+#[async_trait]
+impl LeaseStore for SlowMint {
+    async fn mint(&self) -> Result<LeaseToken, ReadError> {
+        let _may = self.may.acquire().await;
+        self.inner.mint().await
+    }
+
+    async fn holder(&self, session: SessionId) -> Result<Option<LeaseToken>, ReadError> {
+        self.inner.holder(session).await
+    }
+
+    async fn revoke(&self, session: SessionId) -> Result<(), ReadError> {
+        self.inner.revoke(session).await
+    }
+
+    async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError> {
+        self.inner.orphaned().await
+    }
+}
+
+/// A session whose run is at work, and the test's ends of the engine's lines.
+struct Stage {
+    desk: Desk,
+    told: mpsc::UnboundedReceiver<EngineCommand>,
+    says: mpsc::UnboundedSender<EngineEvent>,
+    mint: Arc<SlowMint>,
+    life: CancellationToken,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.life.cancel();
+    }
+}
+
+impl Stage {
+    async fn new(name: &str) -> Self {
+        let (told_to, told) = mpsc::unbounded_channel();
+        let (says, says_from) = mpsc::unbounded_channel();
+        let puppet = Puppet {
+            described: EngineDescription {
+                name: "puppet".to_owned(),
+                version: "0".to_owned(),
+                capabilities: Capabilities {
+                    steering: Some(Steering {
+                        after_tools: true,
+                        preempts_text: false,
+                    }),
+                    follow_up: true,
+                    tool_progress: false,
+                    usage: false,
+                },
+                settings: RunSettings::default(),
+            },
+            strings: Mutex::new(Some(Strings {
+                told: told_to,
+                says: says_from,
+            })),
+        };
+        let store = Arc::new(MemoryStore::new());
+        let mint = Arc::new(SlowMint {
+            inner: store.clone(),
+            may: Semaphore::new(1),
+        });
+        let (ports, life) = ports(store, mint.clone());
+        let agent = AgentName::parse("puppet").expect("an agent's name");
+        let agents = AgentCatalog::new(agent.clone(), agent, Arc::new(puppet));
+        let app = App::new(ports, agents, quick());
+        let world: Arc<dyn World> = Arc::new(Pinned(Arc::new(app.as_caller(owner()))));
+        let mut stage = Self {
+            desk: Desk::new(&world, name),
+            told,
+            says,
+            mint,
+            life,
+        };
+        let run = stage.desk.invoke("go").await;
+        let prompt = stage.told().await;
+        assert!(matches!(prompt, EngineCommand::Prompt { input: None, .. }));
+        drop(run);
+        stage
+    }
+
+    async fn told(&mut self) -> EngineCommand {
+        let told = within("a command", self.told.recv()).await;
+        told.expect("the engine is open")
+    }
+
+    fn say(&self, event: EngineEvent) {
+        self.says.send(event).expect("the engine is open");
+    }
+
+    /// Two steers are accepted and the first is handed over: their ids.
+    async fn two_steers(&mut self) -> [InputId; 2] {
+        let first = self.desk.steer("one").await;
+        let second = self.desk.steer("two").await;
+        let told = self.told().await;
+        assert!(
+            matches!(&told, EngineCommand::Steer { input, .. } if *input == first),
+            "{told:?}"
+        );
+        [first, second]
+    }
+
+    /// The second steer continues the run, as a prompt, and is shown.
+    async fn continues_with(mut self, second: InputId) {
+        let told = self.told().await;
+        assert!(
+            matches!(&told, EngineCommand::Prompt { input: Some(input), .. } if *input == second),
+            "it was handed to an engine that is known to have stopped: {told:?}"
+        );
+        let run = second.run;
+        self.say(EngineEvent::InputShown { input: second });
+        self.say(EngineEvent::Stopped(StopReason::Completed));
+        let record = self.desk.settled(run).await;
+        assert_eq!(record.undelivered, []);
+        let shown = |entry: &&Entry| matches!(entry.body, EntryBody::User { .. });
+        let entries = self.desk.entries().await;
+        assert_eq!(entries.iter().filter(shown).count(), 3, "{entries:?}");
+    }
+}
+
+// One thread: what is said between two awaits comes in one go.
+#[tokio::test]
+async fn c19_b16_a_steer_is_not_lost_to_an_end_that_came_in_the_same_burst() {
+    let mut stage = Stage::new("burst").await;
+    let [first, second] = stage.two_steers().await;
+    stage.say(EngineEvent::InputShown { input: first });
+    stage.say(EngineEvent::TurnStarted);
+    stage.say(EngineEvent::TurnFinished);
+    stage.say(EngineEvent::Stopped(StopReason::Completed));
+    stage.continues_with(second).await;
+}
+
+#[tokio::test]
+async fn c19_b16_a_steer_is_not_lost_to_an_end_that_waits_in_the_channel() {
+    let mut stage = Stage::new("channel").await;
+    let [first, second] = stage.two_steers().await;
+    // The session's task waits for a token, and its engine goes on.
+    let held = stage.mint.may.acquire().await.expect("it is never closed");
+    let other = stage.desk.clone();
+    let busy = tokio::spawn(async move { other.busy("another").await });
+    for _ in 0..MORE_THAN_A_BURST {
+        tokio::task::yield_now().await;
+    }
+    stage.say(EngineEvent::InputShown { input: first });
+    for _ in 0..MORE_THAN_A_BURST {
+        stage.say(EngineEvent::TurnStarted);
+    }
+    stage.say(EngineEvent::Stopped(StopReason::Completed));
+    for _ in 0..MORE_THAN_A_BURST {
+        tokio::task::yield_now().await;
+    }
+    drop(held);
+    stage.continues_with(second).await;
+    within("the answer", busy).await.expect("it is busy");
+}
