@@ -168,6 +168,7 @@ fn queue(change: &QueueChange, depth: u32) -> String {
     let what = match change {
         QueueChange::Added(input) => format!("added {} {}", input.kind.as_str(), input.id),
         QueueChange::Handed(input) => format!("handed {input}"),
+        QueueChange::Returned(input) => format!("given back {input}"),
         QueueChange::Removed(input) => format!("removed {input}"),
     };
     format!("{what}, {depth} waiting")

@@ -88,6 +88,8 @@ pub enum QueueChange {
     Added(Box<PendingInput>),
     /// An input was handed to the engine.
     Handed(InputId),
+    /// The engine gave an input back unshown: it waits again, in its place.
+    Returned(InputId),
     /// An input left the queue: delivered or discarded, told by an event of its own.
     Removed(InputId),
 }

@@ -18,6 +18,7 @@ mod conflate;
 mod dispatch;
 mod effect;
 mod engine_output;
+mod handed;
 mod input;
 mod pump;
 mod recover;

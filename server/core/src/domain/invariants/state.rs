@@ -145,7 +145,9 @@ fn engine(session: &Session, run: &ActiveRun) -> Held {
         run.queue()
             .find(|input| input.record.kind == kind && !input.handed)
     };
-    let ready = |kind| first(kind).is_some_and(|input| input.accepted_in <= session.durable_round);
+    let ready = |kind| {
+        first(kind).is_some_and(|input| !input.held && input.accepted_in <= session.durable_round)
+    };
     let steerable = run.capabilities.steering.is_some();
     let handing = run.queue().any(|input| input.handed);
     let unread = session.unread > 0;

@@ -5,15 +5,15 @@
 
 use super::conflate::{self, Lane};
 use super::effect::Effect;
+use super::handed;
 use super::input::RunTag;
 use super::settle;
-use super::state::{ActiveRun, EngineStatus, OpenMessage, OpenTool, Phase};
+use super::state::{EngineStatus, OpenMessage, OpenTool, Phase};
 use super::turn::Turn;
 use crate::domain::audit::AuditAction;
 use crate::domain::entry::EntryBody;
-use crate::domain::event::{EventBody, OutputChannel, QueueChange};
-use crate::domain::ids::InputId;
-use crate::domain::input::{DiscardCause, InputFate};
+use crate::domain::event::{EventBody, OutputChannel};
+use crate::domain::input::DiscardCause;
 use crate::domain::limits::{
     MAX_DETAIL_BYTES, MAX_ENTRY_TEXT_BYTES, MAX_EVENT_TEXT_BYTES, MAX_LABEL_BYTES, MAX_OPEN_PER_RUN,
 };
@@ -102,10 +102,12 @@ pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
     match event {
         EngineEvent::TurnStarted => {
             run.turn += 1;
+            run.release();
             let number = run.turn;
             turn.publish(tag.run, EventBody::TurnStarted { turn: number });
         }
         EngineEvent::TurnFinished => {
+            run.release();
             let number = run.turn;
             turn.publish(tag.run, EventBody::TurnFinished { turn: number });
         }
@@ -133,8 +135,8 @@ pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
             output,
             failed,
         } => tool_finished(turn, tag, &call, &output, failed),
-        EngineEvent::InputShown { input } => shown(turn, tag, input),
-        EngineEvent::InputTakenBack { input } => taken_back(turn, tag, input),
+        EngineEvent::InputShown { input } => handed::shown(turn, tag, input),
+        EngineEvent::InputTakenBack { input } => handed::taken_back(turn, tag, input),
         EngineEvent::RetryScheduled {
             attempt,
             max_attempts,
@@ -156,7 +158,7 @@ pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
     }
 }
 
-fn ignore(turn: &mut Turn<'_>, tag: RunTag, what: &'static str) {
+pub(super) fn ignore(turn: &mut Turn<'_>, tag: RunTag, what: &'static str) {
     turn.live(Effect::Ignored { tag, what });
 }
 
@@ -367,66 +369,13 @@ fn tool_finished(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str, fai
     turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
 }
 
-/// The model saw a handed input: entry and fate are one commit.
-fn shown(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
-    let Some((run, at)) = handed(turn, tag, id) else {
-        return ignore(turn, tag, "an input was shown that is not handed");
-    };
-    let Some(mut input) = run.queue.remove(at) else {
-        return;
-    };
-    let (depth, token) = (super::dispatch::depth(run), run.token);
-    let body = EntryBody::User {
-        text: input.record.text.clone(),
-        omitted_bytes: 0,
-        origin: input.record.origin.clone(),
-        input: Some(id),
-    };
-    let entry = turn.append(tag.run, token, body);
-    input.record.fate = InputFate::Delivered(entry);
-    turn.commit(tag.run, token).inputs.push(input.record);
-    turn.publish_durable(tag.run, EventBody::InputDelivered { input: id, entry });
-    turn.publish_durable(
-        tag.run,
-        EventBody::QueueChanged {
-            change: QueueChange::Removed(id),
-            depth,
-        },
-    );
-    turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
-}
-
-/// The engine gave a handed input back: on an abort it ends there, else it waits again, first of
-/// its kind.
-fn taken_back(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
-    let Some((run, at)) = handed(turn, tag, id) else {
-        return ignore(turn, tag, "an input was taken back that is not handed");
-    };
-    if run.phase == Phase::Aborting {
-        let token = run.token;
-        settle::discard(turn, DiscardCause::Aborted, |input| input.record.id == id);
-        turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
-    } else {
-        run.queue[at].handed = false;
-    }
-}
-
-fn handed<'t>(
-    turn: &'t mut Turn<'_>,
-    tag: RunTag,
-    id: InputId,
-) -> Option<(&'t mut ActiveRun, usize)> {
-    let run = turn.live_run(tag)?;
-    let at = run.position_of(id)?;
-    run.queue[at].handed.then_some((run, at))
-}
-
 /// The engine came to its own end.
 fn stopped(turn: &mut Turn<'_>, tag: RunTag, reason: StopReason) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
     run.engine = EngineStatus::Resting;
+    run.release();
     run.tools.clear();
     let aborting = run.phase == Phase::Aborting;
     conflate::close_tools(turn, tag);

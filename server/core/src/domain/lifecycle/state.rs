@@ -149,6 +149,10 @@ pub struct QueuedInput {
     pub accepted_in: u64,
     /// The engine was handed it and has not shown it yet.
     pub handed: bool,
+    /// The engine gave it back; it is not handed over again before the turn is over.
+    pub held: bool,
+    /// How often the engine gave it back.
+    pub returns: u32,
 }
 
 /// A message that the engine is writing.
@@ -268,7 +272,15 @@ impl ActiveRun {
             .queue
             .iter()
             .position(|input| input.record.kind == kind && !input.handed)?;
-        (self.queue[at].accepted_in <= durable_round).then_some(at)
+        let input = &self.queue[at];
+        (input.accepted_in <= durable_round && !input.held).then_some(at)
+    }
+
+    /// The turn is over: what the engine gave back may be handed over again.
+    pub(super) fn release(&mut self) {
+        for input in &mut self.queue {
+            input.held = false;
+        }
     }
 
     pub(super) fn position_of(&self, id: InputId) -> Option<usize> {

@@ -115,9 +115,64 @@ fn c19_what_the_engine_takes_back_goes_first_again() {
     story.shell.settle_disk();
     assert_eq!(story.news().handed(), [1]);
     story.takes_back(1);
+    let news = story.news();
+    assert!(
+        news.handed().is_empty(),
+        "not in the turn that gave it back"
+    );
+    assert!(
+        matches!(
+            news.events()[..],
+            [EventBody::QueueChanged { change: QueueChange::Returned(id), depth: 2 }]
+                if id.ordinal == 1
+        ),
+        "{:?}",
+        news.events()
+    );
+    let handed = |story: &Story| {
+        let pending = story.shell.view().pending.values();
+        pending.filter(|input| input.handed).count()
+    };
+    assert_eq!(handed(&story), 0, "state says that it waits again");
+    story.says(EngineEvent::TurnFinished);
     assert_eq!(story.news().handed(), [1], "and not the second");
+    assert_eq!(handed(&story), 1);
     story.shows(1);
     assert_eq!(story.news().handed(), [2]);
+}
+
+#[test]
+fn c19_what_the_engine_takes_back_continues_the_run_when_it_stops() {
+    let mut story = Story::working();
+    story.steer();
+    story.land();
+    story.takes_back(1);
+    story.stops();
+    assert_eq!(story.news().handed(), [1, 1]);
+    story.shows(1);
+    story.stops();
+    story.shell.settle_disk();
+    assert!(matches!(story.fate(1), InputFate::Delivered(_)));
+    story.ends();
+}
+
+#[test]
+fn c20_an_input_that_the_engine_gives_back_again_and_again_is_lost() {
+    use sessionplane_core::domain::limits::MAX_RETURNS;
+    let mut story = Story::working();
+    story.steer();
+    story.land();
+    for _ in 0..MAX_RETURNS {
+        assert_eq!(story.news().handed(), [1]);
+        story.takes_back(1);
+        story.says(EngineEvent::TurnStarted);
+    }
+    assert!(story.news().handed().is_empty(), "it has an end");
+    story.land();
+    assert_eq!(story.fate(1), InputFate::Discarded(DiscardCause::Lost));
+    assert!(story.shell.view().pending.is_empty());
+    story.stops();
+    story.ends();
 }
 
 #[test]
@@ -135,6 +190,7 @@ fn c19_accepted_handed_delivered_and_completed_are_told_each() {
             match change {
                 QueueChange::Added(_) => "added",
                 QueueChange::Handed(_) => "handed",
+                QueueChange::Returned(_) => "returned",
                 QueueChange::Removed(_) => "removed",
             },
             *depth,

@@ -131,11 +131,14 @@ impl Shown {
                     format!("{} is added, not durable or again", input.id)
                 })
             }
-            QueueChange::Handed(id) => {
-                let waits = self.view.pending.contains_key(id);
-                ensure(waits, "T08", || {
-                    format!("{id} is handed and was never added")
-                })
+            QueueChange::Handed(id) | QueueChange::Returned(id) => {
+                let returned = matches!(change, QueueChange::Returned(_));
+                let pending = self.view.pending.get(id);
+                ensure(
+                    pending.is_some_and(|it| it.handed == returned),
+                    "T08",
+                    || format!("{change:?}, and an observer knows {pending:?}"),
+                )
             }
             QueueChange::Removed(id) => {
                 let ended = self.ends.contains_key(id) && self.removed.insert(*id);
