@@ -1,9 +1,9 @@
 //! The one task of an active session: owns the state, steps it, and executes what it says.
 //!
-//! At most one commit is in flight. While it is, live inputs are stepped at once and the others
-//! wait in order; then all that waited are stepped into one round.
+//! At most one commit is in flight. While it is, inputs that [must wait](Session::must_wait) do so in
+//! order and the others are stepped at once; then all that waited are stepped into one round.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use sessionplane_core::domain::event::{Event, EventBody};
 use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
-    self, DetachCause, Effect, Input, ReplyId, Round, Session, Step, StreamId,
+    self, DetachCause, Effect, Input, ReplyId, Round, Session, Step, StreamId, Waiting,
 };
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::CommitError;
@@ -50,8 +50,7 @@ pub(crate) struct SessionTask {
     mailbox: mpsc::Receiver<Mail>,
     round: Round,
     in_flight: Option<InFlight>,
-    waiting: VecDeque<Input>,
-    engine_waiting: usize,
+    waiting: Waiting,
     pub(super) replies: HashMap<ReplyId, (ReplyTo, Option<Flight>)>,
     next_reply: u64,
     pub(super) engine: Option<EngineLink>,
@@ -140,8 +139,7 @@ impl SessionTask {
             mailbox,
             round: Round::default(),
             in_flight: None,
-            waiting: VecDeque::new(),
-            engine_waiting: 0,
+            waiting: Waiting::default(),
             replies: HashMap::new(),
             next_reply: 1,
             engine: None,
@@ -294,9 +292,8 @@ impl SessionTask {
         let mut inputs = inputs.into_iter();
         let mut effects = Vec::with_capacity(inputs.len());
         while let Some(input) = inputs.next() {
-            if self.in_flight.is_some() && self.must_wait(&input) {
-                self.engine_waiting += usize::from(input.is_engine());
-                self.waiting.push_back(input);
+            if self.in_flight.is_some() && self.session.must_wait(&input, &self.waiting) {
+                self.waiting.push(input);
             } else {
                 // A burst of more than one input is all of the engine.
                 self.step(input, inputs.len(), &mut effects);
@@ -306,23 +303,10 @@ impl SessionTask {
         self.start_round();
     }
 
-    /// Whether an input is stepped only after the commit in flight.
-    fn must_wait(&self, input: &Input) -> bool {
-        match input {
-            // Who leaves leaves after the invoke that it made, or nothing would ever end its run.
-            Input::Detach { stream, .. } => self.waiting.iter().any(
-                |waits| matches!(waits, Input::Invoke { facts, .. } if facts.stream == *stream),
-            ),
-            // The run's end is decided: nothing can join it any more, and that is said at once.
-            Input::Dispatch { .. } if self.session.is_settling() => false,
-            _ => !input.is_live() || (input.is_engine() && self.engine_waiting > 0),
-        }
-    }
-
     /// `burst` counts the reports that came together with this input and are stepped after it.
     fn step(&mut self, input: Input, burst: usize, effects: &mut Vec<Effect>) {
-        let unread =
-            self.engine_waiting + burst + self.engine.as_ref().map_or(0, EngineLink::unread);
+        let channel = self.engine.as_ref().map_or(0, EngineLink::unread);
+        let unread = self.waiting.reports() + burst + channel;
         let now = self.context.ports.clock.now();
         let Step {
             live,
@@ -374,8 +358,7 @@ impl SessionTask {
         self.perform(after);
         let mut effects = Vec::new();
         self.step(Input::Committed { round }, 0, &mut effects);
-        for input in std::mem::take(&mut self.waiting) {
-            self.engine_waiting -= usize::from(input.is_engine());
+        while let Some(input) = self.waiting.pop() {
             self.step(input, 0, &mut effects);
         }
         self.perform(effects);

@@ -3,8 +3,8 @@
 //! [`step`] takes the state of one session, one input and the time, changes the state and says what
 //! must be done: `live` effects at once, a `commit` to make durable, and `after_commit` effects once
 //! it is. A shell owns the state, executes what the machine says, and feeds back what comes of it
-//! as further inputs. At most one commit is in flight; while it is, only [`Input::is_live`] inputs
-//! are stepped and the others wait in order. With each input the shell says how many reports of the
+//! as further inputs. At most one commit is in flight; while it is, inputs that
+//! [must wait](Session::must_wait) do so in order and the others are stepped. With each input the shell says how many reports of the
 //! engine it holds already, so that nothing is decided that one of them makes wrong.
 //!
 //! One file per kind of input. Nothing here performs I/O, reads a clock or draws a random number:
@@ -26,6 +26,7 @@ mod round;
 mod settle;
 mod state;
 mod turn;
+mod waiting;
 
 pub use effect::{Answer, Effect, Step};
 pub use input::{
@@ -34,6 +35,7 @@ pub use input::{
 pub use recover::{CutRun, interrupt};
 pub use round::Round;
 pub use state::{ActiveRun, EngineStatus, Phase, QueuedInput, Session};
+pub use waiting::Waiting;
 
 use super::time::Timestamp;
 use turn::Turn;

@@ -175,10 +175,8 @@ pub enum Input {
 }
 
 impl Input {
-    /// Whether it may be stepped while a commit is in flight. The shell must keep the order of
-    /// one engine's reports: a live one waits behind one that is not.
-    #[must_use]
-    pub fn is_live(&self) -> bool {
+    /// Whether it may be stepped while a commit is in flight, by what it is alone.
+    pub(super) fn is_live(&self) -> bool {
         match self {
             Self::Invoke { .. } | Self::EngineGone { .. } => false,
             Self::Dispatch { facts, .. } => facts.command == Command::Abort,

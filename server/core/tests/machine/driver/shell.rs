@@ -1,14 +1,14 @@
 //! A model of the shell: it does what the machine's documents ask of one, in virtual time, and
 //! judges every state and everything it does by the numbered invariants.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::invariants::{self, Trace};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
-    Answer, Effect, Input, ReplyId, Round, RunTag, Session, Step, Timer, interrupt, step,
+    Answer, Effect, Input, ReplyId, Round, RunTag, Session, Step, Timer, Waiting, interrupt, step,
 };
 use sessionplane_core::domain::limits::Limits;
 use sessionplane_core::domain::time::Timestamp;
@@ -38,7 +38,7 @@ pub(crate) struct Shell {
     session: Session,
     round: Round,
     flight: Option<Flight>,
-    waiting: VecDeque<Input>,
+    waiting: Waiting,
     timers: BTreeMap<Timer, (Timestamp, RunTag)>,
     /// Gets every step's commit on its own: what joining them must be equal to.
     twin: Store,
@@ -59,7 +59,7 @@ impl Shell {
             session: Session::unborn(facts::record(), limits),
             round: Round::default(),
             flight: None,
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             timers: BTreeMap::new(),
             twin: Store::default(),
             trace: Trace::new(&facts::record()),
@@ -103,9 +103,8 @@ impl Shell {
     {
         let (mut burst, mut effects) = (burst.into_iter(), Vec::new());
         while let Some(input) = burst.next() {
-            let behind = input.is_engine() && self.waiting.iter().any(Input::is_engine);
-            if self.flight.is_some() && (behind || !input.is_live()) {
-                self.waiting.push_back(input);
+            if self.flight.is_some() && self.session.must_wait(&input, &self.waiting) {
+                self.waiting.push(input);
             } else {
                 self.step(input, burst.len(), &mut effects);
             }
@@ -125,7 +124,7 @@ impl Shell {
         self.perform(after);
         let mut effects = Vec::new();
         self.step(Input::Committed { round: number }, 0, &mut effects);
-        while let Some(input) = self.waiting.pop_front() {
+        while let Some(input) = self.waiting.pop() {
             self.step(input, 0, &mut effects);
         }
         self.perform(effects);
@@ -147,7 +146,7 @@ impl Shell {
         {
             self.write(&commit);
         }
-        self.waiting.clear();
+        self.waiting = Waiting::default();
         self.timers.clear();
         self.round = Round::default();
         if let Some(cut) = self.store.cut() {
@@ -216,8 +215,7 @@ impl Shell {
         self.trace
             .stepping(&input)
             .unwrap_or_else(|no| panic!("{no}"));
-        let waiting = self.waiting.iter().filter(|input| input.is_engine());
-        let unread = waiting.count() + burst + self.channel;
+        let unread = self.waiting.reports() + burst + self.channel;
         let Step {
             live,
             commit,

@@ -149,6 +149,29 @@ fn c13_b15_a_caller_that_vanishes_during_a_tool_call_leaves_no_wedged_run() {
 }
 
 #[test]
+fn c13_a_caller_that_vanishes_while_its_invoke_waits_leaves_after_it() {
+    use sessionplane_core::domain::lifecycle::{Input, ReplyId};
+    let mut story = Story::working();
+    story.stops();
+    // The settlement is in flight: the next invoke waits, and its caller does not.
+    let token = story.shell.mint();
+    let facts = Box::new(facts::invoke(7, token, false, OnDisconnect::Cancel));
+    let (run, stream) = (facts.run, facts.stream);
+    let reply = ReplyId(7);
+    story.shell.send(Input::Invoke { reply, facts });
+    let cause = DetachCause::CallerGone;
+    story.shell.send(Input::Detach { run, stream, cause });
+    story.shell.settle_disk();
+    let settled = &story.shell.store.runs[&run].settled;
+    assert_eq!(
+        settled.as_ref().map(|settled| &settled.outcome),
+        Some(&RunOutcome::Aborted),
+        "it must not run for nobody"
+    );
+    story.ends();
+}
+
+#[test]
 fn c13_a_caller_that_vanishes_while_the_admission_is_in_flight_is_noticed() {
     let mut story = Story::new();
     story.invoke(false, OnDisconnect::Cancel);
