@@ -149,6 +149,7 @@ impl Shell {
         self.waiting = Waiting::default();
         self.timers.clear();
         self.round = Round::default();
+        self.store.reopen();
         if let Some(cut) = self.store.cut() {
             let token = LeaseToken(self.mint());
             let commit = interrupt(cut, token, self.now);

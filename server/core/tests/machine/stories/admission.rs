@@ -34,7 +34,8 @@ fn c11_one_commit_admits_the_run_with_all_that_belongs_to_it() {
     story.land();
     let (rows, run) = (&story.shell.store, story.stored_run());
     assert!(rows.session.is_some(), "the session is created");
-    assert_eq!(rows.holder, Some((LeaseToken(1), run.id)));
+    let holder = rows.holder.map(|lease| (lease.token, lease.run));
+    assert_eq!(holder, Some((LeaseToken(1), run.id)));
     assert_eq!(rows.bindings[0].answer, BoundAnswer::Run(run.id));
     let [entry] = rows.entries.as_slice() else {
         panic!("one entry is the prompt: {:?}", rows.entries);
