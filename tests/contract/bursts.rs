@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use sessionplane_core::contract::InvokeEvent;
 use sessionplane_core::domain::capabilities::{Capabilities, Steering};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::ids::{AgentName, InputId, SessionId};
@@ -19,7 +20,7 @@ use sessionplane_server::adapters::memory::MemoryStore;
 use sessionplane_server::app::App;
 use sessionplane_server::app::agents::AgentCatalog;
 use sessionplane_server::app::face::Faces as _;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::house::{owner, ports};
@@ -82,7 +83,7 @@ impl Engine for Puppet {
 /// from its engine.
 struct SlowMint {
     inner: Arc<MemoryStore>,
-    may: Semaphore,
+    may: Arc<Semaphore>,
 }
 
 #[async_trait]
@@ -147,7 +148,7 @@ impl Stage {
         let store = Arc::new(MemoryStore::new());
         let mint = Arc::new(SlowMint {
             inner: store.clone(),
-            may: Semaphore::new(1),
+            may: Arc::new(Semaphore::new(1)),
         });
         let (ports, life) = ports(store, mint.clone());
         let agent = AgentName::parse("puppet").expect("an agent's name");
@@ -171,6 +172,18 @@ impl Stage {
     async fn told(&mut self) -> EngineCommand {
         let told = within("a command", self.told.recv()).await;
         told.expect("the engine is open")
+    }
+
+    /// The session's task waits for a token from here on, while its engine goes on.
+    async fn stall(&self) -> Stalled {
+        let held = self.mint.may.clone().acquire_owned().await;
+        let other = self.desk.clone();
+        let busy = tokio::spawn(async move { other.busy("another").await });
+        settle().await;
+        Stalled {
+            held: held.expect("it is never closed"),
+            busy,
+        }
     }
 
     fn say(&self, event: EngineEvent) {
@@ -207,6 +220,26 @@ impl Stage {
     }
 }
 
+/// The session's task, held.
+struct Stalled {
+    held: OwnedSemaphorePermit,
+    busy: tokio::task::JoinHandle<InvokeEvent>,
+}
+
+impl Stalled {
+    async fn goes_on(self) {
+        drop(self.held);
+        within("the answer", self.busy).await.expect("it is busy");
+    }
+}
+
+/// Every task that can go on has gone on.
+async fn settle() {
+    for _ in 0..MORE_THAN_A_BURST {
+        tokio::task::yield_now().await;
+    }
+}
+
 // One thread: what is said between two awaits comes in one go.
 #[tokio::test]
 async fn c19_b16_a_steer_is_not_lost_to_an_end_that_came_in_the_same_burst() {
@@ -223,22 +256,29 @@ async fn c19_b16_a_steer_is_not_lost_to_an_end_that_came_in_the_same_burst() {
 async fn c19_b16_a_steer_is_not_lost_to_an_end_that_waits_in_the_channel() {
     let mut stage = Stage::new("channel").await;
     let [first, second] = stage.two_steers().await;
-    // The session's task waits for a token, and its engine goes on.
-    let held = stage.mint.may.acquire().await.expect("it is never closed");
-    let other = stage.desk.clone();
-    let busy = tokio::spawn(async move { other.busy("another").await });
-    for _ in 0..MORE_THAN_A_BURST {
-        tokio::task::yield_now().await;
-    }
+    let stalled = stage.stall().await;
     stage.say(EngineEvent::InputShown { input: first });
     for _ in 0..MORE_THAN_A_BURST {
         stage.say(EngineEvent::TurnStarted);
     }
     stage.say(EngineEvent::Stopped(StopReason::Completed));
-    for _ in 0..MORE_THAN_A_BURST {
-        tokio::task::yield_now().await;
-    }
-    drop(held);
+    settle().await;
+    stalled.goes_on().await;
     stage.continues_with(second).await;
-    within("the answer", busy).await.expect("it is busy");
+}
+
+// Time is the runtime's own, so that a deadline passes while the session's task is held.
+#[tokio::test(start_paused = true)]
+async fn c21_c20_what_waits_in_the_channel_at_the_deadline_of_an_abort_is_judged() {
+    let mut stage = Stage::new("deadline").await;
+    let [first, second] = stage.two_steers().await;
+    stage.desk.abort().await;
+    assert_eq!(stage.told().await, EngineCommand::Abort);
+    let stalled = stage.stall().await;
+    stage.say(EngineEvent::InputShown { input: first });
+    tokio::time::sleep(2 * quick().limits.abort_grace).await;
+    stalled.goes_on().await;
+    let record = stage.desk.settled(first.run).await;
+    let lost: Vec<_> = record.undelivered.iter().map(|input| input.id).collect();
+    assert_eq!(lost, [second], "the first was shown before the deadline");
 }

@@ -107,6 +107,13 @@ impl EngineLink {
         self.reports.len() + usize::from(!self.over && self.reports.is_closed())
     }
 
+    /// What it has said by now, at most as much as its channel holds; it can say no more.
+    pub(crate) fn last_words(&mut self) -> Vec<Report> {
+        self.reports.close();
+        self.over = true;
+        std::iter::from_fn(|| self.reports.try_recv().ok()).collect()
+    }
+
     /// Cancels the engine's task and waits until it has left.
     pub(crate) async fn close(self) {
         self.task.cancel();

@@ -13,7 +13,8 @@ use sessionplane_core::domain::event::{Event, EventBody};
 use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
-    self, DetachCause, Effect, Input, ReplyId, Round, Session, Step, StreamId, Waiting,
+    self, DetachCause, Effect, Input, ReplyId, Round, RunTag, Session, Step, StreamId, Timer,
+    Waiting,
 };
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::CommitError;
@@ -29,7 +30,8 @@ use super::session_timers::SessionTimers;
 use super::single_flight::Flight;
 use crate::failpoint;
 
-/// Inputs that wait behind a commit at most; then the mailbox is not read.
+/// Inputs that wait behind a commit at most; then neither the mailbox nor the engine is read. (The
+/// last words of an engine that is given up are: as many as its channel holds.)
 const WAITING: usize = 256;
 /// Engine reports that are taken in one go at most.
 const BURST: usize = 64;
@@ -62,7 +64,7 @@ pub(crate) struct SessionTask {
 enum Wake {
     Committed(Result<(), CommitError>),
     Mail(Option<Mail>),
-    Timer(Input),
+    Timer(RunTag, Timer),
     Detached(Input),
     Engine(Vec<Report>),
     Idle,
@@ -157,7 +159,11 @@ impl SessionTask {
                     self.mail(mail).await;
                     Ok(())
                 }
-                Wake::Timer(input) | Wake::Detached(input) => {
+                Wake::Timer(tag, timer) => {
+                    self.timer(tag, timer);
+                    Ok(())
+                }
+                Wake::Detached(input) => {
                     self.offer([input]);
                     Ok(())
                 }
@@ -192,7 +198,7 @@ impl SessionTask {
             biased;
             () = self.context.stopping.cancelled(), if self.in_flight.is_none() => Wake::Stop,
             result = in_flight(&mut self.in_flight), if self.in_flight.is_some() => Wake::Committed(result),
-            (timer, tag) = self.timers.next() => Wake::Timer(Input::Timer { tag, timer }),
+            (timer, tag) = self.timers.next() => Wake::Timer(tag, timer),
             Some((run, stream, cause)) = self.detached.next(), if !self.detached.is_empty() =>
                 Wake::Detached(Input::Detach { run, stream, cause }),
             mail = self.mailbox.recv(), if has_room => Wake::Mail(mail),
@@ -273,6 +279,17 @@ impl SessionTask {
             // A guard that vanished without a word is a caller that left.
             (run, stream, gone.await.unwrap_or(DetachCause::CallerGone))
         }));
+    }
+
+    fn timer(&mut self, tag: RunTag, timer: Timer) {
+        // The deadline ends what the engine says, and not what it has said before.
+        if timer == Timer::AbortGrace
+            && let Some(engine) = self.engine.as_mut().filter(|engine| engine.tag == tag)
+        {
+            let said = engine.last_words();
+            self.reports(said);
+        }
+        self.offer([Input::Timer { tag, timer }]);
     }
 
     fn reports(&mut self, reports: Vec<Report>) {

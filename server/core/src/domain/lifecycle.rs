@@ -75,6 +75,7 @@ pub fn step(session: &mut Session, input: Input, unread: usize, now: Timestamp) 
         Input::Timer { tag, timer } => attach::timer(&mut turn, tag, timer),
         Input::Committed { round } => committed::committed(&mut turn, round),
     }
+    abort::end_if_all_is_judged(&mut turn);
     pump::pump(&mut turn);
     turn.finish()
 }

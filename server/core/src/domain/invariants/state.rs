@@ -119,8 +119,12 @@ fn phase(session: &Session, run: &ActiveRun) -> Held {
             run.phase()
         )
     })?;
-    let drained = run.queue().all(|input| input.handed)
-        && matches!(run.engine(), EngineStatus::Opening | EngineStatus::Working);
+    let waits = match run.engine() {
+        EngineStatus::Opening | EngineStatus::Working => true,
+        EngineStatus::Dropped => session.unread > 0,
+        EngineStatus::Unopened | EngineStatus::Resting | EngineStatus::Gone => false,
+    };
+    let drained = run.queue().all(|input| input.handed) && waits;
     ensure(drained || run.phase() != Phase::Aborting, "I12", || {
         format!(
             "an aborting run waits for {:?}, or for a queue",

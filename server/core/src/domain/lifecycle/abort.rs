@@ -3,6 +3,7 @@
 
 use super::dispatch::bind;
 use super::effect::{Answer, Effect};
+use super::engine_output;
 use super::input::{DispatchFacts, ReplyId, Timer};
 use super::settle;
 use super::state::{EngineStatus, Phase};
@@ -85,6 +86,21 @@ fn begin(turn: &mut Turn<'_>) {
         after: grace,
     });
     turn.write_run();
+}
+
+/// An engine that was given up at the deadline ends its run with the last of what it had said: a
+/// deadline does not undo what was shown or finished before it.
+pub(super) fn end_if_all_is_judged(turn: &mut Turn<'_>) {
+    let judged = turn.session.unread == 0;
+    let Some(run) = turn.session.run.as_mut() else {
+        return;
+    };
+    if run.phase == Phase::Aborting && run.engine == EngineStatus::Dropped && judged {
+        run.engine = EngineStatus::Gone;
+        let tag = run.tag();
+        engine_output::keep_partial(turn, tag);
+        settle::settle(turn, RunOutcome::Aborted);
+    }
 }
 
 /// With no engine at work there is nothing to wait for.

@@ -3,14 +3,11 @@
 use super::abort;
 use super::conflate;
 use super::effect::{Answer, Effect};
-use super::engine_output;
 use super::input::{DetachCause, ReplyId, RunTag, StreamId, Timer};
-use super::settle;
 use super::state::{EngineStatus, Phase};
 use super::turn::Turn;
 use crate::contract::OnDisconnect;
 use crate::domain::ids::RunId;
-use crate::domain::run::RunOutcome;
 
 pub(super) fn attach(
     turn: &mut Turn<'_>,
@@ -79,10 +76,8 @@ pub(super) fn timer(turn: &mut Turn<'_>, tag: RunTag, timer: Timer) {
         }
         Timer::AbortGrace => {
             if run.phase == Phase::Aborting {
-                run.engine = EngineStatus::Gone;
+                run.engine = EngineStatus::Dropped;
                 turn.live(Effect::DropEngine(tag));
-                engine_output::keep_partial(turn, tag);
-                settle::settle(turn, RunOutcome::Aborted);
             }
         }
         Timer::Conflation => conflate::flush(turn, tag),

@@ -96,7 +96,7 @@ pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    if run.engine != EngineStatus::Working {
+    if !matches!(run.engine, EngineStatus::Working | EngineStatus::Dropped) {
         return ignore(turn, tag, "the engine reported while at rest");
     }
     match event {

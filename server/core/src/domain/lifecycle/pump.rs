@@ -56,6 +56,7 @@ fn next(run: &ActiveRun, durable: u64) -> Option<usize> {
         EngineStatus::Unopened
         | EngineStatus::Opening
         | EngineStatus::Working
+        | EngineStatus::Dropped
         | EngineStatus::Gone => None,
     }
 }

@@ -136,6 +136,8 @@ pub enum EngineStatus {
     Working,
     /// It came to an end of its own, and inputs wait that will continue the run.
     Resting,
+    /// It was given up, and what it had said by then is still to be judged.
+    Dropped,
     /// It is gone, or was given up.
     Gone,
 }
