@@ -195,18 +195,22 @@ struct Bench {
     shell: Shell,
     calls: u64,
     tag: RunTag,
+    /// Of the run before.
+    former: RunTag,
 }
 
 impl Bench {
     fn new() -> Self {
+        let tag = RunTag {
+            run: facts::run_id(0),
+            token: LeaseToken(0),
+            generation: 1,
+        };
         Self {
             shell: Shell::new(facts::limits()),
             calls: 0,
-            tag: RunTag {
-                run: facts::run_id(0),
-                token: LeaseToken(0),
-                generation: 1,
-            },
+            tag,
+            former: tag,
         }
     }
 
@@ -214,10 +218,7 @@ impl Bench {
         let tag = self.tag;
         match of {
             Of::Current => tag,
-            Of::Former => RunTag {
-                run: facts::run_id(0),
-                ..tag
-            },
+            Of::Former => self.former,
             Of::OtherToken => RunTag {
                 token: LeaseToken(tag.token.0 + 1),
                 ..tag
@@ -236,11 +237,11 @@ impl Bench {
             Op::Invoke(keyed, on) => {
                 let facts = facts::invoke(self.calls, self.shell.mint(), keyed, on);
                 if self.shell.session().run().is_none() && !self.shell.in_flight() {
-                    self.tag = RunTag {
+                    self.begins(RunTag {
                         run: facts.run,
                         token: facts.token,
                         generation: 1,
-                    };
+                    });
                 }
                 let facts = Box::new(facts);
                 Input::Invoke { reply, facts }
@@ -288,6 +289,13 @@ impl Bench {
         self.learn();
     }
 
+    fn begins(&mut self, tag: RunTag) {
+        if tag.run != self.tag.run {
+            self.former = self.tag;
+            self.tag = tag;
+        }
+    }
+
     fn burst(&mut self, said: Vec<Said>, gone: bool) {
         let tag = self.tag;
         let reports = said.into_iter().map(|said| {
@@ -307,7 +315,7 @@ impl Bench {
     fn learn(&mut self) {
         for effect in std::mem::take(&mut self.shell.done) {
             if let Effect::OpenEngine(tag) = effect {
-                self.tag = tag;
+                self.begins(tag);
             }
         }
     }
@@ -320,6 +328,19 @@ impl Bench {
         self.shell.settle_disk();
         self.shell.check_quiet();
     }
+}
+
+#[test]
+fn a_former_run_is_one_that_was() {
+    let mut bench = Bench::new();
+    for _ in 0..2 {
+        bench.run(Op::Invoke(true, OnDisconnect::Detach));
+        bench.come_to_rest();
+    }
+    let [former, newest] = [Of::Former, Of::Current].map(|of| bench.tag(of).run);
+    let runs = &bench.shell.store.runs;
+    assert!(runs.contains_key(&former) && runs.contains_key(&newest));
+    assert_ne!(former, newest);
 }
 
 proptest! {
