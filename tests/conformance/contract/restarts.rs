@@ -47,7 +47,7 @@ pub(crate) async fn c36_a_cut_run_is_interrupted_wherever_it_is_told(worlds: &dy
     let kinds: Vec<&str> = entries.iter().map(|entry| entry.body.kind()).collect();
     assert_eq!(kinds, ["user", "assistant", "notice"]);
     assert!(matches!(&entries[2].body, EntryBody::Notice { code, .. } if code == "interrupted"));
-    assert_eq!(record.final_entry, entries[2].id);
+    assert_eq!(record.final_entry, Some(entries[2].id));
     let watch = desk.watch().await;
     assert_eq!(watch.backfill, entries, "later observers");
     let view = watch.snapshot.view;

@@ -42,7 +42,7 @@ pub(super) async fn missed_text(
             }
         }
         match page.entries.last() {
-            Some(last) if page.has_more && last.id.seq < run.final_entry.seq => {
+            Some(last) if page.has_more && run.final_entry.is_none_or(|end| last.id < end) => {
                 since = last.id.to_string();
             }
             _ => return Ok(missing),

@@ -105,7 +105,7 @@ fn largest_run() -> RunRecord {
         origin: origin(),
         started_at: AT,
         first_entry: entry_id(),
-        final_entry: entry_id(),
+        final_entry: Some(entry_id()),
         usage: usage(),
         undelivered: vec![undelivered; Limits::default().max_pending_inputs],
         settings: settings(),

@@ -174,9 +174,11 @@ fn record(session: &Session, run: &ActiveRun) -> Held {
     let record = run.record();
     let (first, last) = (record.first_entry, record.final_entry);
     let ours = record.session == session.id() && first.session == session.id();
-    let ordered = first.seq <= last.seq && last.seq <= session.head().entries;
-    ensure(ours && ordered, "I17", || {
-        format!("the run spans {first} to {last}")
+    let ordered = first.seq <= last.map_or(first.seq, |last| last.seq)
+        && last.map_or(first.seq, |last| last.seq) <= session.head().entries;
+    let ended = last.is_some() == record.settled.is_some();
+    ensure(ours && ordered && ended, "I17", || {
+        format!("the run spans {first} to {last:?}")
     })?;
     let queued: BTreeSet<_> = run.queue().map(|input| input.record.id).collect();
     let mut listed = BTreeSet::new();

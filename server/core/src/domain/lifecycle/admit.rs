@@ -99,7 +99,7 @@ fn record(turn: &Turn<'_>, facts: &InvokeFacts) -> RunRecord {
         origin: facts.origin.clone(),
         started_at: turn.now,
         first_entry: first,
-        final_entry: first,
+        final_entry: None,
         usage: Usage::default(),
         undelivered: Vec::new(),
         settings: facts.settings.clone(),

@@ -67,7 +67,7 @@ pub fn interrupt(cut: CutRun, token: LeaseToken, now: Timestamp) -> Commit {
     head.entries = id.seq;
     head.leaf = Some(id);
     head.audits += 1;
-    run.final_entry = id;
+    run.final_entry = Some(id);
     let word = outcome.as_str();
     run.settled = Some(Settlement { at: now, outcome });
     head.last_run = LastRun::of(&run);

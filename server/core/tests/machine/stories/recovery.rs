@@ -24,7 +24,7 @@ fn c36_a_run_that_a_crash_cut_is_settled_as_interrupted_in_record_and_entries() 
     let run = story.stored_run();
     let last = story.shell.store.entries.last().expect("there are entries");
     assert!(matches!(&last.body, EntryBody::Notice { code, .. } if code == "interrupted"));
-    assert_eq!(run.final_entry, last.id);
+    assert_eq!(run.final_entry, Some(last.id));
     let audit = story.shell.store.audits.last().expect("there are audits");
     assert_eq!(
         (audit.action, audit.run),

@@ -149,6 +149,13 @@ impl Durable {
         )?;
         if run.settled.is_some() {
             self.settles(run)?;
+        } else {
+            ensure(run.final_entry.is_none(), "T06", || {
+                format!(
+                    "run {} is active and ends with {:?}",
+                    run.id, run.final_entry
+                )
+            })?;
         }
         self.runs.insert(run.id, run.clone());
         Ok(())
@@ -170,11 +177,11 @@ impl Durable {
         }
         let last = self.entries.iter().rev().find(|entry| entry.run == run.id);
         ensure(
-            last.map(|entry| entry.id) == Some(run.final_entry),
+            last.is_some() && last.map(|entry| entry.id) == run.final_entry,
             "T06",
             || {
                 format!(
-                    "run {} ends with {}, not with its newest entry",
+                    "run {} ends with {:?}, not with its newest entry",
                     run.id, run.final_entry
                 )
             },
