@@ -171,6 +171,7 @@ fn op() -> impl Strategy<Value = Op> {
     let timer = prop_oneof![
         Just(Timer::AbortGrace),
         Just(Timer::DisconnectGrace),
+        Just(Timer::RejoinGrace),
         Just(Timer::Conflation),
     ];
     prop_oneof![

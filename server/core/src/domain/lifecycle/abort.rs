@@ -74,12 +74,15 @@ fn begin(turn: &mut Turn<'_>) {
     run.phase = Phase::Aborting;
     run.record.abort_requested = true;
     let tag = run.tag();
+    let graces = std::mem::take(&mut run.graces);
     let working = run.engine == EngineStatus::Working;
     settle::discard(turn, DiscardCause::Aborted, |input| !input.handed);
     if working {
         turn.live(Effect::Tell(tag, EngineCommand::Abort));
     }
-    turn.live(Effect::CancelTimer(Timer::DisconnectGrace));
+    for timer in graces {
+        turn.live(Effect::CancelTimer(timer));
+    }
     turn.live(Effect::StartTimer {
         tag,
         timer: Timer::AbortGrace,

@@ -135,5 +135,6 @@ fn active(
         conflation: Conflation::default(),
         on_disconnect: facts.on_disconnect,
         streams: BTreeSet::from([facts.stream]),
+        graces: BTreeSet::new(),
     }
 }

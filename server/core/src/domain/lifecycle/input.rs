@@ -38,10 +38,22 @@ pub struct RunTag {
 pub enum Timer {
     /// The engine had long enough to stop after an abort.
     AbortGrace,
-    /// The callers of a CANCEL run had long enough to come back.
+    /// The callers that left a CANCEL run had long enough to come back.
     DisconnectGrace,
+    /// Those whose streams the server ended had, too.
+    RejoinGrace,
     /// Held-back progress and usage are due.
     Conflation,
+}
+
+impl Timer {
+    /// Every delay that a run may have asked for.
+    pub const ALL: [Self; 4] = [
+        Self::AbortGrace,
+        Self::DisconnectGrace,
+        Self::RejoinGrace,
+        Self::Conflation,
+    ];
 }
 
 /// Why an invoke stream is gone.

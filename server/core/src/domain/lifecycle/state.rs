@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::conflate::Conflation;
-use super::input::{RunTag, StreamId};
+use super::input::{RunTag, StreamId, Timer};
 use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
 use crate::domain::ids::{EntryId, InputId, SessionId};
@@ -202,6 +202,8 @@ pub struct ActiveRun {
     pub(super) conflation: Conflation,
     pub(super) on_disconnect: OnDisconnect,
     pub(super) streams: BTreeSet<StreamId>,
+    /// Within these, somebody who left may still come back. They run also while others listen.
+    pub(super) graces: BTreeSet<Timer>,
 }
 
 impl ActiveRun {

@@ -102,6 +102,32 @@ fn c13_a_stream_that_the_server_ended_is_no_cancellation_before_the_rejoin_grace
 }
 
 #[test]
+fn c13_who_may_rejoin_keeps_the_time_for_it_whoever_else_leaves() {
+    for keyed in [true, false] {
+        let mut story = cancel(keyed);
+        story.attach(2, OnDisconnect::Cancel);
+        story.detach(1, DetachCause::ServerEnded);
+        story.passes(Duration::from_secs(1));
+        story.detach(2, DetachCause::CallerGone);
+        let rest = facts::limits().rejoin_grace - Duration::from_secs(1);
+        story.passes(rest - MOMENT);
+        assert!(goes_on(&story), "keyed: {keyed}");
+        story.passes(MOMENT);
+        assert!(is_aborting(&story), "keyed: {keyed}");
+    }
+}
+
+#[test]
+fn c13_a_rejoin_uses_the_grace_of_who_left_before() {
+    let mut story = cancel(true);
+    story.detach(1, DetachCause::ServerEnded);
+    story.attach(2, OnDisconnect::Cancel);
+    story.detach(2, DetachCause::CallerGone);
+    story.passes(facts::limits().cancel_grace);
+    assert!(is_aborting(&story));
+}
+
+#[test]
 fn c13_a_detach_join_makes_the_run_detached() {
     let mut story = cancel(false);
     story.attach(2, OnDisconnect::Detach);
@@ -129,8 +155,9 @@ fn c13_a_stale_grace_timer_does_not_abort_a_run_that_is_listened_to() {
     story.attach(2, OnDisconnect::Cancel);
     // It had fired before the join took it away.
     let tag = story.tag();
-    let timer = Timer::DisconnectGrace;
-    story.shell.send(Input::Timer { tag, timer });
+    for timer in [Timer::DisconnectGrace, Timer::RejoinGrace] {
+        story.shell.send(Input::Timer { tag, timer });
+    }
     assert!(goes_on(&story));
 }
 
