@@ -22,6 +22,7 @@ mod observer;
 pub mod recovery;
 pub mod residents;
 mod ring_budget;
+mod session_check;
 mod session_effects;
 pub mod session_mail;
 pub mod session_task;

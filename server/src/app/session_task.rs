@@ -25,6 +25,7 @@ use super::context::Context;
 use super::engine_host::{EngineLink, Report};
 use super::recovery;
 use super::residents::Retired;
+use super::session_check;
 use super::session_mail::{Birth, Gone, Mail, NoReply, ReplyTo};
 use super::session_timers::SessionTimers;
 use super::single_flight::Flight;
@@ -330,6 +331,7 @@ impl SessionTask {
             commit,
             after_commit,
         } = lifecycle::step(&mut self.session, input, unread, now);
+        session_check::judge(&self.session);
         effects.extend(live);
         // Most steps of a run make nothing durable.
         if commit.is_some() || !after_commit.is_empty() {
@@ -355,6 +357,7 @@ impl SessionTask {
             failpoint::reach("session::before-settle");
         }
         let round = self.session.seal_round();
+        session_check::judge(&self.session);
         let repository = self.context.ports.repository.clone();
         let commit = Box::pin(async move { repository.commit(commit).await });
         self.in_flight = Some(InFlight {
