@@ -20,6 +20,7 @@ mod effect;
 mod engine_output;
 mod handed;
 mod input;
+mod open;
 mod pump;
 mod recover;
 mod round;

@@ -6,7 +6,7 @@ use super::{Held, Violation, ensure};
 use crate::domain::command::CommandKind;
 use crate::domain::input::{InputFate, InputKind};
 use crate::domain::lifecycle::{ActiveRun, EngineStatus, Phase, Session};
-use crate::domain::limits::MAX_OPEN_PER_RUN;
+use crate::domain::limits::{MAX_OPEN_BYTES_PER_RUN, MAX_OPEN_PER_RUN};
 use crate::domain::run::RunOutcome;
 use crate::domain::session::LastRun;
 
@@ -201,8 +201,12 @@ fn bounds(session: &Session, run: &ActiveRun) -> Held {
     let bounded = queued <= limit
         && messages <= MAX_OPEN_PER_RUN
         && tools <= MAX_OPEN_PER_RUN
+        && run.open_bytes() <= MAX_OPEN_BYTES_PER_RUN
         && lanes <= tools + 1;
     ensure(bounded, "I19", || {
-        format!("{queued} inputs, {messages} messages, {tools} tools, {lanes} lanes are open")
+        let bytes = run.open_bytes();
+        format!(
+            "{queued} inputs, {messages} messages, {tools} tools, {lanes} lanes are open, {bytes} bytes"
+        )
     })
 }

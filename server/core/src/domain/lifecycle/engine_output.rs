@@ -7,6 +7,7 @@ use super::conflate::{self, Lane};
 use super::effect::Effect;
 use super::handed;
 use super::input::RunTag;
+use super::open;
 use super::settle;
 use super::state::{EngineStatus, OpenMessage, OpenTool, Phase};
 use super::turn::Turn;
@@ -184,16 +185,17 @@ fn message_started(turn: &mut Turn<'_>, tag: RunTag, message: &str) {
 
 fn delta(turn: &mut Turn<'_>, tag: RunTag, message: &str, channel: OutputChannel, text: &str) {
     let message = label(message);
-    let Some(open) = turn
-        .live_run(tag)
-        .and_then(|run| run.messages.get_mut(&message))
-    else {
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    let Some(open) = run.messages.get_mut(&message) else {
         return ignore(turn, tag, "a piece of a message that is not open");
     };
     match channel {
         OutputChannel::Text => open.text.push(text, MAX_ENTRY_TEXT_BYTES),
         OutputChannel::Thinking => open.thinking.push(text, MAX_ENTRY_TEXT_BYTES),
     }
+    open::fit(run);
     let mut rest = text;
     while !rest.is_empty() {
         let piece = head(rest, MAX_EVENT_TEXT_BYTES);
@@ -313,6 +315,7 @@ fn tool_started(turn: &mut Turn<'_>, tag: RunTag, call: &str, name: &str, input_
             input_json,
         },
     );
+    open::fit(run);
     turn.publish(
         tag.run,
         EventBody::ToolStarted {

@@ -252,6 +252,14 @@ impl ActiveRun {
         self.tools.len()
     }
 
+    /// How much text is kept of both, in bytes.
+    pub(in crate::domain) fn open_bytes(&self) -> usize {
+        let message = |open: &OpenMessage| open.text.text.len() + open.thinking.text.len();
+        let tool = |open: &OpenTool| open.input_json.text.len();
+        self.messages.values().map(message).sum::<usize>()
+            + self.tools.values().map(tool).sum::<usize>()
+    }
+
     /// How many kinds of progress are being conflated.
     pub(in crate::domain) fn lanes(&self) -> usize {
         self.conflation.lanes()

@@ -175,12 +175,15 @@ impl Story {
     }
 
     pub(crate) fn starts_message(&mut self, message: &str, text: &str) {
-        let message = message.to_owned();
         self.says(EngineEvent::MessageStarted {
-            message: message.clone(),
+            message: message.to_owned(),
         });
+        self.continues_message(message, text);
+    }
+
+    pub(crate) fn continues_message(&mut self, message: &str, text: &str) {
         self.says(EngineEvent::MessageDelta {
-            message,
+            message: message.to_owned(),
             channel: OutputChannel::Text,
             text: text.to_owned(),
         });
