@@ -20,6 +20,8 @@ pub const MAX_LABEL_BYTES: usize = 256;
 pub const MAX_DETAIL_BYTES: usize = 4096;
 /// Most messages, and most tools, that an engine may have open at once in one run.
 pub const MAX_OPEN_PER_RUN: usize = 64;
+/// Ids of finished messages, and of finished tool calls, that are remembered in one run.
+pub const MAX_FINISHED_KEPT: usize = 64;
 /// Most text, in bytes, that is kept of all messages and tool calls that an engine has open in one
 /// run; beyond it the longest keep shorter tails.
 pub const MAX_OPEN_BYTES_PER_RUN: usize = 16 * 1024 * 1024;

@@ -6,7 +6,7 @@ use super::{Held, Violation, ensure};
 use crate::domain::command::CommandKind;
 use crate::domain::input::{InputFate, InputKind};
 use crate::domain::lifecycle::{ActiveRun, EngineStatus, Phase, Session};
-use crate::domain::limits::{MAX_OPEN_BYTES_PER_RUN, MAX_OPEN_PER_RUN};
+use crate::domain::limits::{MAX_FINISHED_KEPT, MAX_OPEN_BYTES_PER_RUN, MAX_OPEN_PER_RUN};
 use crate::domain::run::RunOutcome;
 use crate::domain::session::LastRun;
 
@@ -202,6 +202,7 @@ fn bounds(session: &Session, run: &ActiveRun) -> Held {
         && messages <= MAX_OPEN_PER_RUN
         && tools <= MAX_OPEN_PER_RUN
         && run.open_bytes() <= MAX_OPEN_BYTES_PER_RUN
+        && run.remembered() <= 2 * MAX_FINISHED_KEPT
         && lanes <= tools + 1;
     ensure(bounded, "I19", || {
         let bytes = run.open_bytes();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::conflate::Conflation;
 use super::effect::Answer;
 use super::input::{InvokeFacts, ReplyId};
+use super::open::Finished;
 use super::state::{ActiveRun, EngineStatus, Phase};
 use super::turn::Turn;
 use crate::domain::access::Action;
@@ -132,6 +133,9 @@ fn active(
         turn: 0,
         messages: BTreeMap::new(),
         tools: BTreeMap::new(),
+        finished_messages: Finished::default(),
+        finished_tools: Finished::default(),
+        told_refusal: false,
         conflation: Conflation::default(),
         on_disconnect: facts.on_disconnect,
         streams: BTreeSet::from([facts.stream]),

@@ -23,6 +23,9 @@ use crate::domain::text::{BoundedText, head};
 use crate::domain::usage::Usage;
 use crate::ports::engine::{EngineCommand, EngineEvent, Revalidation, StopReason};
 
+/// The name of a tool whose start was not told, or not kept.
+const UNKNOWN_TOOL: &str = "unknown";
+
 /// The engine is there: give it the prompt, unless the run was aborted meanwhile.
 pub(super) fn opened(turn: &mut Turn<'_>, tag: RunTag, revalidation: Revalidation) {
     let Some(run) = turn.live_run(tag) else {
@@ -110,6 +113,7 @@ pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
         EngineEvent::TurnFinished => {
             run.release();
             let number = run.turn;
+            open::cut_tools(turn, tag);
             turn.publish(tag.run, EventBody::TurnFinished { turn: number });
         }
         EngineEvent::MessageStarted { message } => message_started(turn, tag, &message),
@@ -172,13 +176,14 @@ fn message_started(turn: &mut Turn<'_>, tag: RunTag, message: &str) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    if run.messages.len() >= MAX_OPEN_PER_RUN || run.messages.contains_key(&message) {
-        return ignore(
-            turn,
-            tag,
-            "a message was started twice, or too many are open",
-        );
+    let finished = run.finished_messages.knows_in(&message, run.turn);
+    if finished || run.messages.contains_key(&message) {
+        return ignore(turn, tag, "a message was started twice");
     }
+    if run.messages.len() >= MAX_OPEN_PER_RUN {
+        return open::refuse(turn, tag);
+    }
+    run.finished_messages.forget(&message);
     run.messages.insert(message.clone(), OpenMessage::default());
     turn.publish(tag.run, EventBody::MessageStarted { message });
 }
@@ -221,9 +226,14 @@ fn message_finished(
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    let Some(mut open) = run.messages.remove(&message) else {
-        return ignore(turn, tag, "a message that is not open was finished");
+    let is_whole = text.is_some_and(|whole| !whole.is_empty());
+    let mut open = match run.messages.remove(&message) {
+        Some(open) => open,
+        // It was never started, or one too many: its text is here all the same.
+        None if is_whole && !run.finished_messages.knows(&message) => OpenMessage::default(),
+        None => return ignore(turn, tag, "a message that is not open was finished"),
     };
+    run.finished_messages.remember(message.clone(), run.turn);
     if let Some(whole) = text {
         open.text = BoundedText::new(whole, MAX_ENTRY_TEXT_BYTES);
     }
@@ -289,6 +299,9 @@ pub(super) fn keep_partial(turn: &mut Turn<'_>, tag: RunTag) {
         return;
     };
     let open = std::mem::take(&mut run.messages);
+    for message in open.keys() {
+        run.finished_messages.remember(message.clone(), run.turn);
+    }
     for (message, text) in open {
         append_message(turn, tag, message, &text, Usage::default(), true);
     }
@@ -299,13 +312,14 @@ fn tool_started(turn: &mut Turn<'_>, tag: RunTag, call: &str, name: &str, input_
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    if run.tools.len() >= MAX_OPEN_PER_RUN || run.tools.contains_key(&call) {
-        return ignore(
-            turn,
-            tag,
-            "a tool call was started twice, or too many are open",
-        );
+    let finished = run.finished_tools.knows_in(&call, run.turn);
+    if finished || run.tools.contains_key(&call) {
+        return ignore(turn, tag, "a tool call was started twice");
     }
+    if run.tools.len() >= MAX_OPEN_PER_RUN {
+        return open::refuse(turn, tag);
+    }
+    run.finished_tools.forget(&call);
     let input_json = BoundedText::new(input_json, MAX_ENTRY_TEXT_BYTES);
     let shown = input_json.narrowed(MAX_EVENT_TEXT_BYTES);
     run.tools.insert(
@@ -347,29 +361,25 @@ fn tool_finished(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str, fai
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    let Some(tool) = run.tools.remove(&call) else {
-        return ignore(turn, tag, "a tool call that is not open came back");
-    };
-    run.conflation.forget(&Lane::Tool(call.clone()));
-    let token = run.token;
-    let shown = BoundedText::new(output, MAX_EVENT_TEXT_BYTES);
-    turn.publish(
-        tag.run,
-        EventBody::ToolFinished {
-            call: call.clone(),
-            failed,
-            output: shown,
+    let tool = match run.tools.remove(&call) {
+        Some(tool) => tool,
+        None if run.finished_tools.knows(&call) => {
+            return ignore(turn, tag, "a tool call came back twice");
+        }
+        // It was never started, or one too many: what it gave back is here all the same.
+        None => OpenTool {
+            name: UNKNOWN_TOOL.to_owned(),
+            input_json: BoundedText::default(),
         },
-    );
-    let body = EntryBody::Tool {
-        call_id: call,
-        name: tool.name,
-        input_json: tool.input_json,
-        output: BoundedText::new(output, MAX_ENTRY_TEXT_BYTES),
-        failed,
     };
-    turn.append(tag.run, token, body);
-    turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
+    open::finish_tool(turn, tag, call, tool, output, failed);
+    turn.audit(
+        tag.run,
+        tag.token,
+        AuditAction::EngineOutput,
+        None,
+        "accepted",
+    );
 }
 
 /// The engine came to its own end.
@@ -379,7 +389,9 @@ fn stopped(turn: &mut Turn<'_>, tag: RunTag, reason: StopReason) {
     };
     run.engine = EngineStatus::Resting;
     run.release();
-    run.tools.clear();
+    for call in std::mem::take(&mut run.tools).into_keys() {
+        run.finished_tools.remember(call, run.turn);
+    }
     let aborting = run.phase == Phase::Aborting;
     conflate::close_tools(turn, tag);
     keep_partial(turn, tag);

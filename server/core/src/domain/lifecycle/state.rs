@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::conflate::Conflation;
 use super::input::{RunTag, StreamId, Timer};
+use super::open::Finished;
 use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
 use crate::domain::ids::{EntryId, InputId, SessionId};
@@ -199,6 +200,10 @@ pub struct ActiveRun {
     pub(super) turn: u32,
     pub(super) messages: BTreeMap<String, OpenMessage>,
     pub(super) tools: BTreeMap<String, OpenTool>,
+    pub(super) finished_messages: Finished,
+    pub(super) finished_tools: Finished,
+    /// The conversation says that some output is not kept.
+    pub(super) told_refusal: bool,
     pub(super) conflation: Conflation,
     pub(super) on_disconnect: OnDisconnect,
     pub(super) streams: BTreeSet<StreamId>,
@@ -258,6 +263,11 @@ impl ActiveRun {
         let tool = |open: &OpenTool| open.input_json.text.len();
         self.messages.values().map(message).sum::<usize>()
             + self.tools.values().map(tool).sum::<usize>()
+    }
+
+    /// How many ids of finished ones are remembered.
+    pub(in crate::domain) fn remembered(&self) -> usize {
+        self.finished_messages.len() + self.finished_tools.len()
     }
 
     /// How many kinds of progress are being conflated.
