@@ -110,7 +110,8 @@ pub enum EventBody {
     },
     /// A run settled, exactly once.
     RunSettled {
-        /// The run's record, as it is durable from now on.
+        /// The run's record, as it is durable from now on; of the undelivered inputs at most
+        /// [`super::limits::MAX_TOLD_UNDELIVERED`].
         run: Box<RunRecord>,
     },
     /// The model is called.

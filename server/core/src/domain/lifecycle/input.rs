@@ -29,7 +29,7 @@ pub struct RunTag {
     pub run: RunId,
     /// The lease that it runs under.
     pub token: LeaseToken,
-    /// Counts the engine's openings within the run.
+    /// The opening of the engine within the run. A run opens its engine once: always 1.
     pub generation: u32,
 }
 
