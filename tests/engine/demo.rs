@@ -68,6 +68,7 @@ fn on(folder: TempDir, pace: Pace) -> Subject {
             plain: "where is the harbour gate painted?",
             long_text: Some("where is the harbour gate painted?"),
             overflows: Some("where is the harbour gate painted?"),
+            too_long: None,
             long_tool: Some("where is the harbour gate painted?"),
             retry: None,
             hang: None,

@@ -30,6 +30,7 @@ pub(crate) fn subject() -> Subject {
             plain: "Say this back to me, please.",
             long_text: Some("think \"hm\"\nsay-words 200 every 20ms\nusage in=1"),
             overflows: Some("say-words 1000"),
+            too_long: Some("tool-big 9MiB"),
             long_tool: Some("tool build {\"a\":1} progress 40 every 100ms\ntool test fail"),
             retry: Some("retry 1 of 3 after 10m \"rate limited\"\nsay \"never\""),
             hang: Some("say \"x\"\nhang"),

@@ -134,7 +134,11 @@ pub enum StopReason {
     Aborted,
 }
 
-/// What an engine reports. Late, repeated or unknown reports are tolerated and told by a log line.
+/// The largest text of one report, in bytes: 4 MiB. An adapter cuts a longer one to its end and
+/// says in its first line how much it left out. Ids, names and codes are far shorter.
+pub const MAX_REPORT_TEXT_BYTES: usize = 4 * 1024 * 1024;
+
+/// What an engine reports. No text in it is longer than [`MAX_REPORT_TEXT_BYTES`]. Late, repeated or unknown reports are tolerated and told by a log line.
 #[derive(Clone, PartialEq, Debug)]
 pub enum EngineEvent {
     /// The model is called.
@@ -218,6 +222,41 @@ pub enum EngineEvent {
         /// How it came to its end.
         reason: StopReason,
     },
+}
+
+impl EngineEvent {
+    /// Its texts: ids, names, words, output. There are at most three; the others are empty.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let texts: [&str; 3] = match self {
+            Self::TurnStarted
+            | Self::TurnFinished
+            | Self::InputShown { .. }
+            | Self::InputTakenBack { .. }
+            | Self::Stopped {
+                reason: StopReason::Completed | StopReason::Aborted,
+                ..
+            } => [""; 3],
+            Self::MessageStarted { message } => [message, "", ""],
+            Self::MessageDelta { message, text, .. } => [message, text, ""],
+            Self::MessageFinished { message, text, .. } => {
+                [message, text.as_deref().unwrap_or_default(), ""]
+            }
+            Self::ToolStarted {
+                call,
+                name,
+                input_json,
+            } => [call, name, input_json],
+            Self::ToolProgress { call, output } | Self::ToolFinished { call, output, .. } => {
+                [call, output, ""]
+            }
+            Self::RetryScheduled { reason, .. } => [reason, "", ""],
+            Self::Stopped {
+                reason: StopReason::Failed(Failure { code, details, .. }),
+                ..
+            } => [code, details, ""],
+        };
+        texts.into_iter()
+    }
 }
 
 /// An engine: opens connections.

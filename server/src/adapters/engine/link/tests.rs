@@ -213,3 +213,63 @@ async fn b14_an_engine_that_waits_for_a_reader_hears_an_abort() {
     let now = futures_util::FutureExt::now_or_never(&mut saying);
     assert_eq!(now, Some(Err(Halt::Aborted)));
 }
+
+fn output(bytes: usize) -> EngineEvent {
+    EngineEvent::ToolFinished {
+        call: String::new(),
+        output: "x".repeat(bytes - 1) + "!",
+        failed: false,
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_long_is_cut_to_its_end_and_says_so() {
+    let (mut connection, mut link) = line().await;
+    for event in [
+        output(MAX_REPORT_TEXT_BYTES),
+        output(3 * MAX_REPORT_TEXT_BYTES),
+    ] {
+        link.emit(event).await.expect("there is room");
+    }
+    assert_eq!(
+        connection.output.next().await,
+        Some(output(MAX_REPORT_TEXT_BYTES)),
+        "the largest that fits"
+    );
+    let Some(EngineEvent::ToolFinished { output, .. }) = connection.output.next().await else {
+        panic!("nothing came");
+    };
+    let (note, kept) = output.split_once('\n').expect("a note");
+    let left_out = 3 * MAX_REPORT_TEXT_BYTES - kept.len();
+    assert_eq!(note, format!("[{left_out} bytes before this are left out]"));
+    assert!(output.len() <= MAX_REPORT_TEXT_BYTES && kept.ends_with("x!"));
+    let whole = EngineEvent::MessageFinished {
+        message: "m".to_owned(),
+        text: Some("x".repeat(MAX_REPORT_TEXT_BYTES + 1)),
+        usage: sessionplane_core::domain::usage::Usage::default(),
+    };
+    link.emit(whole).await.expect("there is room");
+    let told = connection.output.next().await;
+    assert!(
+        matches!(told, Some(EngineEvent::MessageFinished { text: None, .. })),
+        "its deltas are it"
+    );
+}
+
+#[tokio::test]
+async fn unread_output_is_bounded_in_bytes() {
+    let (mut connection, mut link) = line().await;
+    for _ in 0..UNREAD_BYTES / MAX_REPORT_TEXT_BYTES {
+        let emitted = link.emit(output(MAX_REPORT_TEXT_BYTES)).await;
+        emitted.expect("there is room");
+    }
+    let mut saying = Box::pin(link.emit(output(1)));
+    let early = futures_util::FutureExt::now_or_never(&mut saying);
+    assert_eq!(early, None, "more than may wait is kept");
+    connection.output.next().await.expect("one is read");
+    assert_eq!(saying.await, Ok(()));
+    // Nobody reads any more: it does not wait for the bytes of what is not read.
+    let saying = link.emit(output(MAX_REPORT_TEXT_BYTES));
+    drop(connection.output);
+    assert_eq!(saying.await, Err(Halt::Gone));
+}
