@@ -76,7 +76,6 @@ impl Player {
         while let Some(prompt) = self.link.next_prompt().await {
             let end = self.perform(prompt).await;
             self.message = None;
-            self.slow = Duration::ZERO;
             let reason = match end {
                 Ok(()) => StopReason::Completed,
                 Err(End::Stop(reason)) => reason,
@@ -92,7 +91,11 @@ impl Player {
         tracing::debug!(run = %prompt.run, input = ?prompt.input, "plays a prompt");
         let mut steps = match prompt.input {
             Some(input) => self.show(input, prompt.text).await?,
-            None => self.read(prompt.text)?,
+            None => {
+                // Another run begins.
+                self.slow = Duration::ZERO;
+                self.read(prompt.text)?
+            }
         };
         self.link.emit(EngineEvent::TurnStarted).await?;
         loop {
