@@ -6,7 +6,9 @@
 //! accepts; the engine *shows* an input when it reaches the model; the engine *stops* when it has
 //! come to its own end.
 //!
-//! An engine connection is one session's. It may be dropped at any time: residency is a cache.
+//! An engine connection is one run's: it is opened and revalidated for the run, takes the run's
+//! prompt and what continues it, and is dropped when the run is settled (decision 0006). It may be
+//! dropped at any time before; what an engine keeps between runs is a cache.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +35,7 @@ pub struct EngineDescription {
     pub settings: RunSettings,
 }
 
-/// How to open a session's engine.
+/// How to open a session's engine for one run.
 #[derive(Clone)]
 pub struct OpenSession {
     /// The session.
@@ -264,6 +266,6 @@ impl EngineEvent {
 pub trait Engine: Send + Sync {
     /// What it is and what it can do.
     fn describe(&self) -> &EngineDescription;
-    /// Opens a session's connection and revalidates it against the durable leaf.
+    /// Opens a connection for one run of a session and revalidates it against the durable leaf.
     async fn open(&self, open: OpenSession) -> Result<EngineConnection, EngineError>;
 }
