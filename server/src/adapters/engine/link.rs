@@ -95,13 +95,15 @@ struct Output(mpsc::Receiver<Unread>);
 /// An event that waits to be read, and its share of the bytes that may wait.
 struct Unread {
     event: EngineEvent,
-    _share: OwnedSemaphorePermit,
+    share: OwnedSemaphorePermit,
 }
 
 #[async_trait]
 impl EngineOutput for Output {
     async fn next(&mut self) -> Option<EngineEvent> {
-        self.0.recv().await.map(|unread| unread.event)
+        let Unread { event, share } = self.0.recv().await?;
+        drop(share);
+        Some(event)
     }
 }
 
@@ -233,16 +235,10 @@ impl Link {
 
     /// Waits for room for an event, and takes commands before and meanwhile.
     async fn room(&mut self, event: &EngineEvent) -> Result<Room, Halt> {
-        self.hear()?;
         let bytes: usize = event.texts().map(str::len).sum();
         let bytes = u32::try_from(bytes.min(UNREAD_BYTES)).unwrap_or(u32::MAX);
-        let share = match self.unread.clone().try_acquire_many_owned(bytes) {
-            Ok(share) => share,
-            Err(_) => {
-                let share = self.unread.clone().acquire_many_owned(bytes);
-                self.until(share).await?.map_err(|_| Halt::Gone)?
-            }
-        };
+        let share = self.unread.clone().acquire_many_owned(bytes);
+        let share = self.until(share).await?.map_err(|_| Halt::Gone)?;
         let place = match self.output.clone().try_reserve_owned() {
             Ok(place) => place,
             Err(mpsc::error::TrySendError::Closed(_)) => return Err(Halt::Gone),
@@ -260,8 +256,8 @@ impl Link {
             self.handed.retain(|steer| steer.input != input);
             self.begun.take_if(|begun| *begun == input);
         }
-        let _share = room.share;
-        room.place.send(Unread { event, _share });
+        let Room { place, share } = room;
+        place.send(Unread { event, share });
     }
 
     /// Waits for some time of the engine's clock. Zero does not wait.

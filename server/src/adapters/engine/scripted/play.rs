@@ -89,13 +89,12 @@ impl Player {
 
     async fn perform(&mut self, prompt: Prompt) -> Result<(), End> {
         tracing::debug!(run = %prompt.run, input = ?prompt.input, "plays a prompt");
-        let mut steps = match prompt.input {
-            Some(input) => self.show(input, prompt.text).await?,
-            None => {
-                // Another run begins.
-                self.slow = Duration::ZERO;
-                self.read(prompt.text)?
-            }
+        let mut steps = if let Some(input) = prompt.input {
+            self.show(input, prompt.text).await?
+        } else {
+            // Another run begins.
+            self.slow = Duration::ZERO;
+            self.read(prompt.text)?
         };
         self.link.emit(EngineEvent::TurnStarted).await?;
         loop {
