@@ -45,11 +45,22 @@ pub(super) fn connect<F>(
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let (commands, taken) = mpsc::channel(COMMANDS);
-    let (events, output) = mpsc::channel(EVENTS);
+    let (link, queue, output) = line(clock);
+    let task = spawner.spawn("engine", Box::pin(engine(link)));
+    EngineConnection {
+        commands: Box::new(Commands { queue, _task: task }),
+        output: Box::new(output),
+        revalidation,
+    }
+}
+
+/// Both ends of a line.
+fn line(clock: Arc<dyn Clock>) -> (Link, mpsc::Sender<EngineCommand>, Output) {
+    let (queue, commands) = mpsc::channel(COMMANDS);
+    let (output, unread) = mpsc::channel(EVENTS);
     let link = Link {
-        commands: taken,
-        output: events,
+        commands,
+        output,
         unread: Arc::new(Semaphore::new(UNREAD_BYTES)),
         clock,
         handed: VecDeque::new(),
@@ -58,15 +69,7 @@ where
         waiting: None,
         running: false,
     };
-    let task = spawner.spawn("engine", Box::pin(engine(link)));
-    EngineConnection {
-        commands: Box::new(Commands {
-            queue: commands,
-            _task: task,
-        }),
-        output: Box::new(Output(output)),
-        revalidation,
-    }
+    (link, queue, Output(unread))
 }
 
 /// The command half.
@@ -235,6 +238,8 @@ impl Link {
 
     /// Waits for room for an event, and takes commands before and meanwhile.
     async fn room(&mut self, event: &EngineEvent) -> Result<Room, Halt> {
+        // The waits below may go without a look at the commands where there is room at once.
+        self.hear()?;
         let bytes: usize = event.texts().map(str::len).sum();
         let bytes = u32::try_from(bytes.min(UNREAD_BYTES)).unwrap_or(u32::MAX);
         let share = self.unread.clone().acquire_many_owned(bytes);
