@@ -50,11 +50,14 @@ fn hostile(options: HostileOptions) -> Subject {
         prompts: Prompts {
             plain: "anything",
             long_text: Some("anything"),
+            overflows: None,
+            too_long: None,
             long_tool: Some("anything"),
             retry: None,
             hang: None,
             crash: (options.dies >= 100).then_some("anything"),
             steerable: None,
+            awaits_steer: None,
             steer: "",
         },
         promises: Promises {

@@ -44,6 +44,10 @@ pub(crate) struct Prompts {
     pub(crate) plain: &'static str,
     /// It says text for a while.
     pub(crate) long_text: Option<&'static str>,
+    /// It says more than its connection keeps while nobody reads.
+    pub(crate) overflows: Option<&'static str>,
+    /// It has a tool give back more than one event may carry.
+    pub(crate) too_long: Option<&'static str>,
     /// It uses a tool for a while.
     pub(crate) long_tool: Option<&'static str>,
     /// It schedules a retry and waits.
@@ -54,6 +58,8 @@ pub(crate) struct Prompts {
     pub(crate) crash: Option<&'static str>,
     /// It passes three boundaries at which it may be shown a steer.
     pub(crate) steerable: Option<&'static str>,
+    /// It waits until it is steered.
+    pub(crate) awaits_steer: Option<&'static str>,
     /// A steer.
     pub(crate) steer: &'static str,
 }
@@ -88,14 +94,15 @@ macro_rules! engine_conformance {
         mod $name {
             use super::*;
             $crate::engine_conformance! { @tests $subject,
-                answers: describes_itself, answers_and_rests, ids_are_unique_and_events_in_order,
+                answers: describes_itself, answers_and_rests, cuts_what_is_too_long, ids_are_unique_and_events_in_order,
                     whole_texts_are_the_deltas, a_slow_reader_loses_nothing,
                     sessions_do_not_mix, reopens_with_a_transcript;
                 inputs: steers_are_shown_once_and_in_order, a_late_steer_wedges_nothing,
                     a_follow_up_is_shown_first;
                 aborts: before_the_first_output, in_the_middle_of_text, in_the_middle_of_a_tool,
-                    in_a_retry_delay, while_hanging, with_a_steer_handed_over, while_nobody_reads,
-                    at_rest;
+                    in_a_retry_delay, while_hanging, with_a_steer_handed_over,
+                    at_a_boundary_that_waits_for_a_steer, with_a_follow_up_that_is_not_shown_yet,
+                    while_nobody_reads, at_rest;
                 endings: a_gone_engine_takes_no_command, an_unread_engine_goes,
                     dropping_the_commands_ends_it_at_rest, dropping_the_commands_ends_it_at_work;
             }

@@ -211,7 +211,7 @@ impl Stage {
         );
         let run = second.run;
         self.say(EngineEvent::InputShown { input: second });
-        self.say(EngineEvent::Stopped(StopReason::Completed));
+        self.say(completed(2));
         let record = self.desk.settled(run).await;
         assert_eq!(record.undelivered, []);
         let shown = |entry: &&Entry| matches!(entry.body, EntryBody::User { .. });
@@ -241,6 +241,14 @@ async fn settle() {
 }
 
 // One thread: what is said between two awaits comes in one go.
+/// The engine's end with its `prompt`th prompt.
+fn completed(prompt: u32) -> EngineEvent {
+    EngineEvent::Stopped {
+        prompt,
+        reason: StopReason::Completed,
+    }
+}
+
 #[tokio::test]
 async fn c19_b16_a_steer_is_not_lost_to_an_end_that_came_in_the_same_burst() {
     let mut stage = Stage::new("burst").await;
@@ -248,7 +256,7 @@ async fn c19_b16_a_steer_is_not_lost_to_an_end_that_came_in_the_same_burst() {
     stage.say(EngineEvent::InputShown { input: first });
     stage.say(EngineEvent::TurnStarted);
     stage.say(EngineEvent::TurnFinished);
-    stage.say(EngineEvent::Stopped(StopReason::Completed));
+    stage.say(completed(1));
     stage.continues_with(second).await;
 }
 
@@ -261,7 +269,7 @@ async fn c19_b16_a_steer_is_not_lost_to_an_end_that_waits_in_the_channel() {
     for _ in 0..MORE_THAN_A_BURST {
         stage.say(EngineEvent::TurnStarted);
     }
-    stage.say(EngineEvent::Stopped(StopReason::Completed));
+    stage.say(completed(1));
     settle().await;
     stalled.goes_on().await;
     stage.continues_with(second).await;

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use sessionplane_core::domain::capabilities::{Capabilities, Steering};
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::ports::clock::Clock as _;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 use sessionplane_server::adapters::engine::demo::{DemoEngine, Pace};
 use tempfile::TempDir;
 
-use crate::suite::bench::{Bench, Opened, conversation, session, stop_of};
+use crate::suite::bench::{Bench, Opened, conversation, conversation_of, session, stop_of};
 use crate::suite::{Promises, Prompts, Subject};
 
 /// A folder about a harbour.
@@ -66,11 +67,14 @@ fn on(folder: TempDir, pace: Pace) -> Subject {
         prompts: Prompts {
             plain: "where is the harbour gate painted?",
             long_text: Some("where is the harbour gate painted?"),
+            overflows: Some("where is the harbour gate painted?"),
+            too_long: None,
             long_tool: Some("where is the harbour gate painted?"),
             retry: None,
             hang: None,
             crash: None,
             steerable: Some("where is the harbour gate painted?"),
+            awaits_steer: None,
             steer: "also boats",
         },
         promises: Promises::ALL,
@@ -201,19 +205,63 @@ async fn a_follow_up_and_a_reopened_session_remember_what_it_was_about() {
     );
 }
 
+/// A steer of an earlier run narrowed the question; it did not take its place.
+#[tokio::test(start_paused = true)]
+async fn a_reopened_session_remembers_what_was_steered() {
+    let bench = Bench::new(on(folder(), Pace::NONE));
+    let id = session(8);
+    let earlier = [
+        (Channel::Invoke, "where is the gate painted?"),
+        (Channel::Steer, "look in docs only"),
+    ];
+    let earlier = earlier.map(|(channel, text)| (channel, text.to_owned()));
+    let mut opened = bench.reopen(id, conversation_of(id, earlier)).await;
+    let answer = said(&ask(&mut opened, "and who is its keeper?").await);
+    assert!(
+        answer.starts_with("I keep in mind what we had: `gate` and `painted`."),
+        "{answer}"
+    );
+    assert!(answer.contains("`docs/gate.md:3`"), "{answer}");
+    assert!(!answer.contains("src/gate.rs"), "{answer}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_greeting_gets_an_overview_and_a_hint() {
     let bench = Bench::new(on(folder(), Pace::NONE));
     let mut opened = bench.open().await;
     let answer = said(&ask(&mut opened, "hello, what is this?").await);
     assert!(
-        answer.starts_with("This folder holds 4 text files"),
+        answer.starts_with("This folder holds 4 files, mostly 2 .md"),
         "{answer}"
     );
     assert!(
         answer.contains("# Harbour") && answer.contains("steer me"),
         "{answer}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pasted_line_is_found_and_an_example_of_the_question_is_not() {
+    let folder = folder();
+    write(
+        folder.path(),
+        "src/closed.rs",
+        "fn closed() -> String {\n    \"the harbour gate is closed\".to_owned()\n}\n",
+    );
+    write(
+        folder.path(),
+        "docs/faq.md",
+        "Ask: where is the harbour gate painted?\n",
+    );
+    let bench = Bench::new(on(folder, Pace::NONE));
+    let mut opened = bench.open().await;
+    let answer = said(&ask(&mut opened, "the harbour gate is closed").await);
+    assert!(
+        answer.starts_with("The best place is `src/closed.rs:2`"),
+        "{answer}"
+    );
+    let answer = said(&ask(&mut opened, "Where is the harbour gate painted?").await);
+    assert!(!answer.contains("docs/faq.md"), "{answer}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,7 +275,64 @@ async fn what_is_not_there_is_said_plainly() {
     );
     let answer = said(&ask(&mut opened, "which gate is a zeppelin?").await);
     assert!(answer.starts_with("No place holds all of it."), "{answer}");
-    assert!(answer.contains("No file holds `zeppelin`."), "{answer}");
+    assert!(
+        answer.contains("None of these files holds `zeppelin`."),
+        "{answer}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_is_too_deep_is_not_told_as_the_whole() {
+    let folder = folder();
+    let deep = "deep/".repeat(33);
+    write(folder.path(), &format!("{deep}zeppelin.md"), "zeppelins\n");
+    let bench = Bench::new(on(folder, Pace::NONE));
+    let mut opened = bench.open().await;
+    let answer = said(&ask(&mut opened, "where are zeppelins moored?").await);
+    assert!(answer.contains("I did not get to its end"), "{answer}");
+    let answer = said(&ask(&mut opened, "hello, what is this?").await);
+    assert!(
+        answer.starts_with("This folder holds more than 4 files"),
+        "{answer}"
+    );
+}
+
+/// Who made a file chose its name.
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn no_file_name_speaks_to_a_terminal() {
+    let folder = folder();
+    let red = "\u{1b}[31m\u{202e}";
+    for name in [
+        format!("{red}moor/{red}/zeppelin.rs"),
+        format!("{red}zeppelin.rs"),
+        format!("README.{red}"),
+    ] {
+        write(folder.path(), &name, "zeppelin\n");
+    }
+    fs::remove_file(folder.path().join("README.md")).expect("removed");
+    let bench = Bench::new(on(folder, Pace::NONE));
+    let mut opened = bench.open().await;
+    for question in [
+        "where is the zeppelin?".to_owned(),
+        "hello, what is this?".to_owned(),
+        format!("show {red}zeppelin.rs"),
+        format!("zeppelin in {red}moor/{red}"),
+        format!("zeppelin not in {red}moor/{red}"),
+        format!("gate in {red}nowhere/"),
+    ] {
+        for event in ask(&mut opened, &question).await {
+            // The arguments of a call are data, not a display.
+            let shown = match &event {
+                EngineEvent::ToolStarted { .. } => continue,
+                event => event.texts().collect::<String>(),
+            };
+            assert!(
+                !shown.contains(['\u{1b}', '\u{202e}']),
+                "{question:?}: {event:?}"
+            );
+        }
+    }
 }
 
 #[cfg(unix)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sessionplane_core::domain::capabilities::{Capabilities, Steering};
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::run::Failure;
+use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::clock::Clock as _;
 use sessionplane_core::ports::engine::{EngineEvent, Revalidation, StopReason};
 use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
@@ -28,11 +29,14 @@ pub(crate) fn subject() -> Subject {
         prompts: Prompts {
             plain: "Say this back to me, please.",
             long_text: Some("think \"hm\"\nsay-words 200 every 20ms\nusage in=1"),
+            overflows: Some("say-words 1000"),
+            too_long: Some("tool-big 9MiB"),
             long_tool: Some("tool build {\"a\":1} progress 40 every 100ms\ntool test fail"),
             retry: Some("retry 1 of 3 after 10m \"rate limited\"\nsay \"never\""),
             hang: Some("say \"x\"\nhang"),
             crash: Some("say \"x\"\ncrash"),
             steerable: Some("wait 1s\nturn\nwait 1s\nturn\nwait 1s\nturn\nsay \"end\""),
+            awaits_steer: Some("say \"x\"\nwait-steer"),
             steer: "look elsewhere",
         },
         promises: Promises::ALL,
@@ -55,6 +59,15 @@ fn said(events: &[EngineEvent]) -> String {
         _ => None,
     };
     events.iter().filter_map(said).collect()
+}
+
+/// The end of a message that used nothing.
+fn finished(message: &str, text: &str) -> EngineEvent {
+    EngineEvent::MessageFinished {
+        message: message.to_owned(),
+        text: Some(text.to_owned()),
+        usage: Usage::default(),
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,6 +156,28 @@ async fn a_tool_reports_all_its_output_so_far() {
     );
 }
 
+/// The guide: of more than 4 KiB the newest lines, and each of them whole.
+#[tokio::test(start_paused = true)]
+async fn a_long_tool_reports_its_newest_lines() {
+    let events = play("tool x progress 3000").await;
+    let outputs = events.iter().filter_map(|event| match event {
+        EngineEvent::ToolProgress { output, .. } | EngineEvent::ToolFinished { output, .. } => {
+            Some(output)
+        }
+        _ => None,
+    });
+    let mut reports = 0;
+    for (output, last) in outputs.zip((1..=3000).chain([3000])) {
+        let lines: Vec<String> = output.lines().map(str::to_owned).collect();
+        let first = last + 1 - lines.len();
+        let expected: Vec<String> = (first..=last).map(|n| format!("{n}/3000")).collect();
+        assert_eq!(lines, expected);
+        assert!(output.len() <= 4096 && (first == 1 || output.len() > 1024));
+        reports += 1;
+    }
+    assert_eq!(reports, 3001);
+}
+
 #[tokio::test(start_paused = true)]
 async fn sizes_are_kept_to_the_byte() {
     assert_eq!(said(&play("big 10MiB").await).len(), 10 * 1024 * 1024);
@@ -168,13 +203,13 @@ async fn sizes_are_kept_to_the_byte() {
 
 #[tokio::test(start_paused = true)]
 async fn delays_take_their_time_and_no_more() {
-    for (scenario, millis) in [
-        ("wait 3s", 3_000),
-        ("say-words 500 every 2ms", 1_000),
-        ("slow 1s\nsay \"a\"\nsay \"b\"", 2_000),
-        ("retry 1 of 2 after 5s \"busy\"", 5_000),
-        ("tool x progress 5 every 10ms", 50),
-        ("say \"at once\"", 0),
+    for (scenario, waits, millis) in [
+        ("wait 3s", 1, 3_000),
+        ("say-words 500 every 2ms", 500, 1_000),
+        ("slow 1s\nsay \"a\"\nsay \"b\"", 2, 2_000),
+        ("retry 1 of 2 after 5s \"busy\"", 1, 5_000),
+        ("tool x progress 5 every 10ms", 5, 50),
+        ("say \"at once\"", 0, 0),
     ] {
         let bench = Bench::new(subject());
         let before = bench.clock.now();
@@ -184,11 +219,29 @@ async fn delays_take_their_time_and_no_more() {
         let took = bench.clock.now().since(before);
         let expected = Duration::from_millis(millis);
         // The clock's grain is a millisecond for each wait.
+        let late = Duration::from_millis(waits + 5);
         assert!(
-            took >= expected && took < expected * 2 + Duration::from_millis(5),
+            took >= expected && took <= expected + late,
             "{scenario}: {took:?}"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_lasts_to_the_end_of_the_run_and_no_longer() {
+    let bench = Bench::new(subject());
+    let mut opened = bench.open().await;
+    opened.prompt("slow 10s").await;
+    opened.read_to_stop().await;
+    let before = bench.clock.now();
+    let input = opened.input(1);
+    opened.follow_up("say \"a\"", input).await;
+    opened.read_to_stop().await;
+    let slow = bench.clock.now();
+    opened.prompt("say \"b\"").await;
+    opened.read_to_stop().await;
+    assert!(slow.since(before) >= Duration::from_secs(10));
+    assert!(bench.clock.now().since(slow) < Duration::from_secs(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,10 +252,11 @@ async fn a_failure_is_reported_as_it_was_written() {
         details: "try later".to_owned(),
         retryable: true,
     };
-    assert_eq!(
-        events.last(),
-        Some(&EngineEvent::Stopped(StopReason::Failed(failure)))
-    );
+    let stopped = EngineEvent::Stopped {
+        prompt: 1,
+        reason: StopReason::Failed(failure),
+    };
+    assert_eq!(events[events.len() - 2..], [finished("m1", "a"), stopped]);
     assert_eq!(said(&events), "a");
 }
 
@@ -249,7 +303,11 @@ async fn c20_a_stop_leaves_a_steer_that_was_handed_over_unshown() {
     opened.steer("say \"b\"", input).await;
     let mut events = opened.read_to_stop().await;
     events.extend(opened.read_at_rest().await);
-    assert_eq!(events, [EngineEvent::Stopped(StopReason::Completed)]);
+    let stopped = EngineEvent::Stopped {
+        prompt: 1,
+        reason: StopReason::Completed,
+    };
+    assert_eq!(events, [finished("m1", "a"), stopped]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -97,6 +97,17 @@ pub(crate) async fn while_hanging(subject: Subject) {
     abort(&bench, &mut opened).await;
 }
 
+/// What was told of the inputs that were handed over.
+fn told(events: &[EngineEvent]) -> Vec<&EngineEvent> {
+    let told = |event: &&EngineEvent| {
+        matches!(
+            event,
+            EngineEvent::InputShown { .. } | EngineEvent::InputTakenBack { .. }
+        )
+    };
+    events.iter().filter(told).collect()
+}
+
 /// C20: what was handed over and is not shown is given back, once.
 pub(crate) async fn with_a_steer_handed_over(subject: Subject) {
     let Some(prompt) = subject.prompts.long_text else {
@@ -114,32 +125,65 @@ pub(crate) async fn with_a_steer_handed_over(subject: Subject) {
     let input: InputId = opened.input(1);
     opened.steer(bench.subject.prompts.steer, input).await;
     let events = abort(&bench, &mut opened).await.expect("it stops");
-    let told: Vec<_> = events
-        .iter()
-        .filter(|event| {
-            matches!(
-                event,
-                EngineEvent::InputShown { .. } | EngineEvent::InputTakenBack { .. }
-            )
-        })
-        .collect();
-    assert_eq!(told, [&EngineEvent::InputTakenBack { input }]);
+    assert_eq!(told(&events), [&EngineEvent::InputTakenBack { input }]);
 }
 
-/// An engine whose output nobody reads still hears an abort.
-pub(crate) async fn while_nobody_reads(subject: Subject) {
-    let Some(prompt) = subject.prompts.long_text else {
+/// C19, C20: so is one whose boundary has come, when the abort is there before it is shown.
+pub(crate) async fn at_a_boundary_that_waits_for_a_steer(subject: Subject) {
+    let Some(prompt) = subject.prompts.awaits_steer else {
         return;
     };
     let bench = Bench::new(subject);
     let mut opened = bench.open().await;
     opened.prompt(prompt).await;
+    opened.read_at_rest().await;
+    let input = opened.input(1);
+    opened.steer(bench.subject.prompts.steer, input).await;
+    let events = abort(&bench, &mut opened).await.expect("it stops");
+    assert_eq!(told(&events), [&EngineEvent::InputTakenBack { input }]);
+}
+
+/// C20: a follow-up that is aborted before it is shown is given back, or shown; once.
+pub(crate) async fn with_a_follow_up_that_is_not_shown_yet(subject: Subject) {
+    let bench = Bench::new(subject);
+    if !bench.subject.capabilities.follow_up || !bench.subject.promises.orderly {
+        return;
+    }
+    let mut opened = bench.open().await;
+    opened.prompt(bench.subject.prompts.plain).await;
+    opened.read_to_stop().await;
+    let input = opened.input(1);
+    opened.follow_up(bench.subject.prompts.plain, input).await;
+    let events = abort(&bench, &mut opened).await.expect("it stops");
+    // One that is late to stop may show it on its way; none may be silent about it.
+    let one = told(&events);
+    let ours = [
+        EngineEvent::InputTakenBack { input },
+        EngineEvent::InputShown { input },
+    ];
+    assert!(one.len() == 1 && ours.contains(one[0]), "{one:?}");
+}
+
+/// An engine whose output nobody reads still hears an abort. One that has more to say than anybody
+/// keeps for it cannot have come to its own end before.
+pub(crate) async fn while_nobody_reads(subject: Subject) {
+    let overflows = subject.prompts.overflows;
+    let Some(prompt) = overflows.or(subject.prompts.long_text) else {
+        return;
+    };
+    let bench = Bench::new(subject);
+    let mut opened = bench.open().await;
+    opened.prompt(prompt).await;
+    // Virtual time: it passes only once the engine can do nothing more.
     tokio::time::sleep(DEADLINE).await;
     opened.abort().await;
     tokio::time::sleep(DEADLINE).await;
     if bench.subject.promises.orderly {
         let read = opened.read_to_stop().await;
-        assert!(read.last().and_then(stop_of).is_some(), "{:?}", read.last());
+        let stop = read.last().and_then(stop_of);
+        assert!(stop.is_some(), "{:?}", read.last());
+        let aborted = stop == Some(&StopReason::Aborted);
+        assert!(aborted || overflows.is_none(), "it heard nothing: {stop:?}");
         answers(&bench, &mut opened).await;
     }
 }

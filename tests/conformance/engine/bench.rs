@@ -12,8 +12,8 @@ use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::clock::{BoxFuture, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
-    Engine, EngineCommand, EngineCommands, EngineError, EngineEvent, EngineOutput, OpenSession,
-    Revalidation, StopReason, Transcript,
+    Engine, EngineCommand, EngineCommands, EngineError, EngineEvent, EngineOutput,
+    MAX_REPORT_TEXT_BYTES, OpenSession, Revalidation, StopReason, Transcript,
 };
 use sessionplane_server::adapters::clock::{TokioClock, TokioSpawner};
 
@@ -76,6 +76,7 @@ impl Bench {
             output: connection.output,
             revalidation: connection.revalidation,
             run: run(1),
+            prompts: 0,
         }
     }
 
@@ -100,6 +101,8 @@ pub(crate) struct Opened {
     pub(crate) output: Box<dyn EngineOutput>,
     pub(crate) revalidation: Revalidation,
     pub(crate) run: RunId,
+    /// The number of the last prompt.
+    pub(crate) prompts: u32,
 }
 
 impl Opened {
@@ -114,14 +117,26 @@ impl Opened {
     }
 
     pub(crate) async fn try_prompt(&mut self, text: &str) -> Result<(), EngineError> {
-        let (run, text) = (self.run, text.into());
-        let input = None;
-        self.send(EngineCommand::Prompt { run, text, input }).await
+        self.try_any_prompt(text, None).await
+    }
+
+    async fn try_any_prompt(
+        &mut self,
+        text: &str,
+        input: Option<InputId>,
+    ) -> Result<(), EngineError> {
+        self.prompts += 1;
+        let prompt = EngineCommand::Prompt {
+            number: self.prompts,
+            run: self.run,
+            text: text.into(),
+            input,
+        };
+        self.send(prompt).await
     }
 
     pub(crate) async fn follow_up(&mut self, text: &str, input: InputId) {
-        let (run, text, input) = (self.run, text.into(), Some(input));
-        let sent = self.send(EngineCommand::Prompt { run, text, input }).await;
+        let sent = self.try_any_prompt(text, Some(input)).await;
         sent.unwrap_or_else(|error| panic!("follow-up: {error}"));
     }
 
@@ -137,7 +152,8 @@ impl Opened {
     }
 
     pub(crate) async fn next(&mut self) -> Option<EngineEvent> {
-        within(DEADLINE, "the next event", self.output.next()).await
+        let event = within(DEADLINE, "the next event", self.output.next()).await;
+        event.inspect(is_bounded)
     }
 
     /// Reads up to the first event of a kind, or to the stop or the end.
@@ -169,6 +185,7 @@ impl Opened {
     pub(crate) async fn read_at_rest(&mut self) -> Vec<EngineEvent> {
         let mut events = Vec::new();
         while let Ok(Some(event)) = tokio::time::timeout(REST, self.output.next()).await {
+            is_bounded(&event);
             events.push(event);
             assert!(
                 events.len() < MOST_EVENTS,
@@ -186,9 +203,15 @@ impl Opened {
     }
 }
 
+/// Nothing is longer than the port allows.
+fn is_bounded(event: &EngineEvent) {
+    let longest = event.texts().map(str::len).max();
+    assert!(longest <= Some(MAX_REPORT_TEXT_BYTES), "{longest:?} bytes");
+}
+
 pub(crate) fn stop_of(event: &EngineEvent) -> Option<&StopReason> {
     match event {
-        EngineEvent::Stopped(reason) => Some(reason),
+        EngineEvent::Stopped { reason, .. } => Some(reason),
         _ => None,
     }
 }
@@ -212,15 +235,24 @@ pub(crate) fn run(number: u128) -> RunId {
 
 /// A durable conversation of so many prompts of a user.
 pub(crate) fn conversation(session: SessionId, prompts: u64) -> Vec<Entry> {
-    let origin = Origin {
+    let texts = (1..=prompts).map(|seq| (Channel::Invoke, format!("earlier text {seq}")));
+    conversation_of(session, texts)
+}
+
+/// A durable conversation of what a user sent.
+pub(crate) fn conversation_of(
+    session: SessionId,
+    texts: impl IntoIterator<Item = (Channel, String)>,
+) -> Vec<Entry> {
+    let origin = |channel| Origin {
         principal: PrincipalId::parse("somebody").unwrap_or_else(|error| panic!("{error}")),
         kind: PrincipalKind::Human,
-        channel: Channel::Invoke,
+        channel,
         trust: Trust::Typed,
         digest: Digest([0; 32]),
         request_id: None,
     };
-    let entry = |seq| Entry {
+    let entry = |(seq, (channel, text)): (u64, (Channel, String))| Entry {
         id: EntryId { session, seq },
         parent: (seq > 1).then(|| EntryId {
             session,
@@ -229,13 +261,13 @@ pub(crate) fn conversation(session: SessionId, prompts: u64) -> Vec<Entry> {
         run: run(9),
         at: Timestamp::from_millis(1_600_000_000_000 + seq),
         body: EntryBody::User {
-            text: format!("earlier text {seq}").into(),
+            text: text.into(),
             omitted_bytes: 0,
-            origin: origin.clone(),
+            origin: origin(channel),
             input: None,
         },
     };
-    (1..=prompts).map(entry).collect()
+    (1..).zip(texts).map(entry).collect()
 }
 
 /// A transcript in memory, three entries a page.

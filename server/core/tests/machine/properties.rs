@@ -58,7 +58,8 @@ enum Said {
     Shown(u32),
     TakenBack(u32),
     Retry,
-    Stopped(u8),
+    /// How, and of which prompt.
+    Stopped(u8, u32),
 }
 
 impl Said {
@@ -113,14 +114,23 @@ impl Said {
                 delay: Duration::from_secs(1),
                 reason: "overloaded".to_owned(),
             },
-            Self::Stopped(0) => EngineEvent::Stopped(StopReason::Aborted),
-            Self::Stopped(1) => EngineEvent::Stopped(StopReason::Failed(Failure {
-                code: String::new(),
-                details: "no".to_owned(),
-                retryable: false,
-            })),
-            Self::Stopped(_) => EngineEvent::Stopped(StopReason::Completed),
+            Self::Stopped(how, prompt) => EngineEvent::Stopped {
+                prompt,
+                reason: stop_reason(how),
+            },
         }
+    }
+}
+
+fn stop_reason(how: u8) -> StopReason {
+    match how {
+        0 => StopReason::Aborted,
+        1 => StopReason::Failed(Failure {
+            code: String::new(),
+            details: "no".to_owned(),
+            retryable: false,
+        }),
+        _ => StopReason::Completed,
     }
 }
 
@@ -135,6 +145,7 @@ fn of() -> impl Strategy<Value = Of> {
 
 fn said() -> impl Strategy<Value = Said> {
     let channel = prop_oneof![Just(OutputChannel::Text), Just(OutputChannel::Thinking)];
+    let prompt = prop_oneof![6 => Just(1_u32), 2 => 2_u32..4, 1 => 0_u32..9];
     let text = prop_oneof![9 => "\\PC{0,8}", 1 => Just("é".repeat(20_000))];
     prop_oneof![
         1 => any::<bool>().prop_map(Said::Turn),
@@ -148,7 +159,7 @@ fn said() -> impl Strategy<Value = Said> {
         2 => (1_u32..6).prop_map(Said::Shown),
         1 => (1_u32..6).prop_map(Said::TakenBack),
         1 => Just(Said::Retry),
-        2 => (0_u8..6).prop_map(Said::Stopped),
+        2 => (0_u8..6, prompt).prop_map(|(how, prompt)| Said::Stopped(how, prompt)),
     ]
 }
 

@@ -13,18 +13,24 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sessionplane_core::domain::ids::{InputId, RunId};
+use sessionplane_core::domain::run::Failure;
+use sessionplane_core::domain::text::tail;
 use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
     EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent, EngineOutput,
-    Revalidation, StopReason,
+    MAX_REPORT_TEXT_BYTES, Revalidation, StopReason,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// Commands that wait to be taken. The control plane has at most a prompt, a steer and an abort
 /// outstanding; the rest is room for repeats.
 const COMMANDS: usize = 16;
-/// Events that wait to be read. When it is full the engine waits.
+/// Events that wait to be read. When there are so many the engine waits.
 const EVENTS: usize = 64;
+/// Bytes of text in them, likewise.
+const UNREAD_BYTES: usize = 2 * MAX_REPORT_TEXT_BYTES;
+/// What the line takes that says how much of a text was left out, at most.
+const NOTE_BYTES: usize = 64;
 /// Steers that were taken and not shown. The control plane hands over one at a time.
 const HANDED: usize = 16;
 
@@ -39,25 +45,31 @@ pub(super) fn connect<F>(
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let (commands, taken) = mpsc::channel(COMMANDS);
-    let (events, output) = mpsc::channel(EVENTS);
-    let link = Link {
-        commands: taken,
-        output: events,
-        clock,
-        handed: VecDeque::new(),
-        prompt: None,
-        running: false,
-    };
+    let (link, queue, output) = line(clock);
     let task = spawner.spawn("engine", Box::pin(engine(link)));
     EngineConnection {
-        commands: Box::new(Commands {
-            queue: commands,
-            _task: task,
-        }),
-        output: Box::new(Output(output)),
+        commands: Box::new(Commands { queue, _task: task }),
+        output: Box::new(output),
         revalidation,
     }
+}
+
+/// Both ends of a line.
+fn line(clock: Arc<dyn Clock>) -> (Link, mpsc::Sender<EngineCommand>, Output) {
+    let (queue, commands) = mpsc::channel(COMMANDS);
+    let (output, unread) = mpsc::channel(EVENTS);
+    let link = Link {
+        commands,
+        output,
+        unread: Arc::new(Semaphore::new(UNREAD_BYTES)),
+        clock,
+        handed: VecDeque::new(),
+        number: 0,
+        begun: None,
+        waiting: None,
+        running: false,
+    };
+    (link, queue, Output(unread))
 }
 
 /// The command half.
@@ -81,12 +93,20 @@ impl EngineCommands for Commands {
 }
 
 /// The output half.
-struct Output(mpsc::Receiver<EngineEvent>);
+struct Output(mpsc::Receiver<Unread>);
+
+/// An event that waits to be read, and its share of the bytes that may wait.
+struct Unread {
+    event: EngineEvent,
+    share: OwnedSemaphorePermit,
+}
 
 #[async_trait]
 impl EngineOutput for Output {
     async fn next(&mut self) -> Option<EngineEvent> {
-        self.0.recv().await
+        let Unread { event, share } = self.0.recv().await?;
+        drop(share);
+        Some(event)
     }
 }
 
@@ -101,6 +121,8 @@ pub(super) enum Halt {
 
 /// A text to begin or continue a run with.
 pub(super) struct Prompt {
+    /// The number that the report of its end names.
+    pub(super) number: u32,
     /// The run.
     pub(super) run: RunId,
     /// The text.
@@ -110,6 +132,7 @@ pub(super) struct Prompt {
 }
 
 /// A text that was handed over in the middle of a run.
+#[derive(Clone)]
 pub(super) struct Steer {
     /// The input that it is.
     pub(super) input: InputId,
@@ -117,14 +140,69 @@ pub(super) struct Steer {
     pub(super) text: Arc<str>,
 }
 
+/// Room for one event in the output.
+struct Room {
+    place: mpsc::OwnedPermit<Unread>,
+    share: OwnedSemaphorePermit,
+}
+
+/// Cuts what is too long to its end. The whole text of a message goes altogether: its deltas are
+/// it.
+fn cut(event: &mut EngineEvent) {
+    if event
+        .texts()
+        .all(|text| text.len() <= MAX_REPORT_TEXT_BYTES)
+    {
+        return;
+    }
+    match event {
+        EngineEvent::MessageFinished { text, .. } => *text = None,
+        EngineEvent::MessageDelta { text, .. }
+        | EngineEvent::ToolStarted {
+            input_json: text, ..
+        }
+        | EngineEvent::ToolProgress { output: text, .. }
+        | EngineEvent::ToolFinished { output: text, .. }
+        | EngineEvent::RetryScheduled { reason: text, .. }
+        | EngineEvent::Stopped {
+            reason: StopReason::Failed(Failure { details: text, .. }),
+            ..
+        } => {
+            let (end, left_out) = tail(text, MAX_REPORT_TEXT_BYTES - NOTE_BYTES);
+            *text = format!("[{left_out} bytes before this are left out]\n{end}");
+        }
+        EngineEvent::TurnStarted
+        | EngineEvent::TurnFinished
+        | EngineEvent::MessageStarted { .. }
+        | EngineEvent::InputShown { .. }
+        | EngineEvent::InputTakenBack { .. }
+        | EngineEvent::Stopped { .. } => {}
+    }
+}
+
 /// The engine's end of the line.
 pub(super) struct Link {
     commands: mpsc::Receiver<EngineCommand>,
-    output: mpsc::Sender<EngineEvent>,
+    output: mpsc::Sender<Unread>,
+    /// Bytes that may still be told before one is read.
+    unread: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
+    /// Steers that were neither shown nor given back, oldest first. One leaves only in the step
+    /// that tells what became of it, so that an abort at any moment finds it here.
     handed: VecDeque<Steer>,
-    prompt: Option<Prompt>,
+    /// The number of the prompt that began last.
+    number: u32,
+    /// The input that the running prompt is, likewise.
+    begun: Option<InputId>,
+    waiting: Option<Waiting>,
     running: bool,
+}
+
+/// A prompt that has not begun.
+struct Waiting {
+    prompt: Prompt,
+    /// An abort came after it: it never begins.
+    aborted: bool,
 }
 
 impl Link {
@@ -132,32 +210,59 @@ impl Link {
     /// A steer that comes too late is given back. `None`: the other end is gone.
     pub(super) async fn next_prompt(&mut self) -> Option<Prompt> {
         loop {
-            while let Some(steer) = self.handed.pop_front() {
-                let back = EngineEvent::InputTakenBack { input: steer.input };
+            while let Some(input) = self.handed.front().map(|steer| steer.input) {
+                let back = EngineEvent::InputTakenBack { input };
                 self.emit(back).await.ok()?;
             }
-            if let Some(prompt) = self.prompt.take() {
-                self.running = true;
-                return Some(prompt);
+            if let Some(Waiting { prompt, aborted }) = self.waiting.take() {
+                self.number = prompt.number;
+                self.begun = prompt.input;
+                self.running = !aborted;
+                if !aborted {
+                    return Some(prompt);
+                }
+                self.stop(StopReason::Aborted).await.ok()?;
             }
             let command = self.commands.recv().await?;
             self.take(command).ok()?;
         }
     }
 
-    /// Reports an event, waiting for room.
-    pub(super) async fn emit(&mut self, event: EngineEvent) -> Result<(), Halt> {
+    /// Reports an event, waiting for room. What is too long in it is cut.
+    pub(super) async fn emit(&mut self, mut event: EngineEvent) -> Result<(), Halt> {
+        cut(&mut event);
+        let room = self.room(&event).await?;
+        self.tell(room, event);
+        Ok(())
+    }
+
+    /// Waits for room for an event, and takes commands before and meanwhile.
+    async fn room(&mut self, event: &EngineEvent) -> Result<Room, Halt> {
+        // The waits below may go without a look at the commands where there is room at once.
         self.hear()?;
-        match self.output.try_send(event) {
-            Ok(()) => Ok(()),
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(Halt::Gone),
-            Err(mpsc::error::TrySendError::Full(event)) => {
-                let room = self.output.clone().reserve_owned();
-                let permit = self.until(room).await?.map_err(|_| Halt::Gone)?;
-                permit.send(event);
-                Ok(())
+        let bytes: usize = event.texts().map(str::len).sum();
+        let bytes = u32::try_from(bytes.min(UNREAD_BYTES)).unwrap_or(u32::MAX);
+        let share = self.unread.clone().acquire_many_owned(bytes);
+        let share = self.until(share).await?.map_err(|_| Halt::Gone)?;
+        let place = match self.output.clone().try_reserve_owned() {
+            Ok(place) => place,
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(Halt::Gone),
+            Err(mpsc::error::TrySendError::Full(output)) => {
+                let place = self.until(output.reserve_owned()).await?;
+                place.map_err(|_| Halt::Gone)?
             }
+        };
+        Ok(Room { place, share })
+    }
+
+    /// Reports an event; from here on an input that it tells of is no longer ours.
+    fn tell(&mut self, room: Room, event: EngineEvent) {
+        if let EngineEvent::InputShown { input } | EngineEvent::InputTakenBack { input } = event {
+            self.handed.retain(|steer| steer.input != input);
+            self.begun.take_if(|begun| *begun == input);
         }
+        let Room { place, share } = room;
+        place.send(Unread { event, share });
     }
 
     /// Waits for some time of the engine's clock. Zero does not wait.
@@ -189,35 +294,68 @@ impl Link {
         }
     }
 
-    /// The oldest steer that has not been shown, if there is one.
+    /// The oldest steer that has not been shown, if there is one. It is the oldest until its
+    /// [`EngineEvent::InputShown`] is emitted.
     pub(super) fn next_steer(&mut self) -> Result<Option<Steer>, Halt> {
         self.hear()?;
-        Ok(self.handed.pop_front())
+        Ok(self.handed.front().cloned())
     }
 
-    /// Waits for a steer.
+    /// Waits for a steer, as [`Self::next_steer`] returns it.
     pub(super) async fn wait_steer(&mut self) -> Result<Steer, Halt> {
         loop {
-            if let Some(steer) = self.handed.pop_front() {
-                return Ok(steer);
+            if let Some(steer) = self.handed.front() {
+                return Ok(steer.clone());
             }
             let command = self.commands.recv().await.ok_or(Halt::Gone)?;
             self.take(command)?;
         }
     }
 
-    /// Reports that the run is over: the engine is at rest. After an abort, what was handed and not
-    /// shown is given back first; otherwise it is lost with the run.
+    /// Reports that the run is over: the engine is at rest. After an abort, also one that is heard
+    /// only now, what was handed and not shown is given back first; otherwise it is lost with the
+    /// run.
     pub(super) async fn stop(&mut self, reason: StopReason) -> Result<(), Halt> {
-        self.running = false;
-        let unshown = std::mem::take(&mut self.handed);
-        if reason == StopReason::Aborted {
-            for steer in unshown {
-                let back = EngineEvent::InputTakenBack { input: steer.input };
-                self.emit(back).await?;
+        if reason != StopReason::Aborted {
+            // What is handed while this waits for room comes too late for the run. It is not lost
+            // with it, but given back at rest.
+            let lost = self.handed.len();
+            let mut stopped = self.stopped(reason);
+            cut(&mut stopped);
+            match self.room(&stopped).await {
+                Ok(room) => {
+                    self.running = false;
+                    self.handed.drain(..lost);
+                    self.begun = None;
+                    self.tell(room, stopped);
+                    return Ok(());
+                }
+                Err(Halt::Aborted) => {}
+                Err(Halt::Gone) => return Err(Halt::Gone),
             }
         }
-        self.emit(EngineEvent::Stopped(reason)).await
+        self.running = false;
+        loop {
+            let stopped = self.stopped(StopReason::Aborted);
+            let room = self.room(&stopped).await?;
+            let handed = self.handed.front().map(|steer| steer.input);
+            let Some(input) = self.begun.or(handed) else {
+                self.tell(room, stopped);
+                return Ok(());
+            };
+            self.tell(room, EngineEvent::InputTakenBack { input });
+        }
+    }
+
+    fn stopped(&self, reason: StopReason) -> EngineEvent {
+        let prompt = self.number;
+        EngineEvent::Stopped { prompt, reason }
+    }
+
+    /// Forgets the input that the prompt is: nothing will be told of it. For an engine that loses
+    /// what it is given.
+    pub(super) fn forget_prompt(&mut self) {
+        self.begun = None;
     }
 
     /// Hears no further abort of this run.
@@ -238,11 +376,23 @@ impl Link {
 
     fn take(&mut self, command: EngineCommand) -> Result<(), Halt> {
         match command {
-            EngineCommand::Prompt { run, text, input } => {
-                if self.prompt.is_some() {
+            EngineCommand::Prompt {
+                number,
+                run,
+                text,
+                input,
+            } => {
+                if self.waiting.is_some() {
                     tracing::warn!(%run, "a second prompt waits already; this one is dropped");
                 } else {
-                    self.prompt = Some(Prompt { run, text, input });
+                    let prompt = Prompt {
+                        number,
+                        run,
+                        text,
+                        input,
+                    };
+                    let aborted = false;
+                    self.waiting = Some(Waiting { prompt, aborted });
                 }
             }
             EngineCommand::Steer { input, text } => {
@@ -252,10 +402,19 @@ impl Link {
                     tracing::warn!(%input, "more steers than an engine is handed; dropped");
                 }
             }
-            EngineCommand::Abort if self.running => return Err(Halt::Aborted),
-            // It crossed with our own end: there is nothing to stop any more.
-            EngineCommand::Abort => {}
+            EngineCommand::Abort => {
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.aborted = true;
+                }
+                if self.running {
+                    return Err(Halt::Aborted);
+                }
+                // Else it crossed with our own end: there is nothing more to stop.
+            }
         }
         Ok(())
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sessionplane_core::domain::entry::EntryBody;
+use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::text::head;
 use sessionplane_core::ports::engine::{EngineError, OpenSession, Revalidation};
 
@@ -23,7 +24,16 @@ pub(super) struct Memory {
     /// How many entries there are up to the leaf.
     pub(super) entries: u64,
     /// The newest texts that users sent, oldest first: at most eight, each cut to 16 KiB.
-    pub(super) texts: VecDeque<Arc<str>>,
+    pub(super) texts: VecDeque<Said>,
+}
+
+/// What a user sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Said {
+    /// The text, cut.
+    pub(super) text: Arc<str>,
+    /// How it came: a steer changes what was asked, and asks nothing by itself.
+    pub(super) channel: Channel,
 }
 
 impl Memory {
@@ -54,8 +64,8 @@ impl Memory {
             after = last.id.seq;
             // What comes after the leaf is not yet part of the conversation: the run's own prompt.
             for entry in page.iter().filter(|entry| entry.id.seq <= leaf.seq) {
-                if let EntryBody::User { text, .. } = &entry.body {
-                    memory.remember(text);
+                if let EntryBody::User { text, origin, .. } = &entry.body {
+                    memory.remember(text, origin.channel);
                 }
             }
         }
@@ -64,11 +74,12 @@ impl Memory {
     }
 
     /// Adds the newest text.
-    pub(super) fn remember(&mut self, text: &str) {
+    pub(super) fn remember(&mut self, text: &str, channel: Channel) {
         if self.texts.len() == TEXTS {
             self.texts.pop_front();
         }
-        self.texts.push_back(head(text, TEXT_BYTES).into());
+        let text = head(text, TEXT_BYTES).into();
+        self.texts.push_back(Said { text, channel });
     }
 }
 

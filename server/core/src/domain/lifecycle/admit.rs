@@ -123,6 +123,7 @@ fn active(
         generation: 1,
         phase: Phase::Active,
         engine: EngineStatus::Unopened,
+        prompts: 0,
         capabilities: facts.capabilities,
         queue: VecDeque::new(),
         next_ordinal: 1,

@@ -40,10 +40,11 @@ pub(super) fn opened(turn: &mut Turn<'_>, tag: RunTag, revalidation: Revalidatio
         return settle::settle(turn, RunOutcome::Aborted);
     }
     run.engine = EngineStatus::Working;
-    let (text, token) = (run.prompt.clone(), run.token);
+    let (text, token, number) = (run.prompt.clone(), run.token, run.next_prompt());
     turn.live(Effect::Tell(
         tag,
         EngineCommand::Prompt {
+            number,
             run: tag.run,
             text,
             input: None,
@@ -159,7 +160,7 @@ pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
                 },
             );
         }
-        EngineEvent::Stopped(reason) => stopped(turn, tag, reason),
+        EngineEvent::Stopped { prompt, reason } => stopped(turn, tag, prompt, reason),
     }
 }
 
@@ -382,11 +383,15 @@ fn tool_finished(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str, fai
     );
 }
 
-/// The engine came to its own end.
-fn stopped(turn: &mut Turn<'_>, tag: RunTag, reason: StopReason) {
+/// The engine came to its own end with a prompt.
+fn stopped(turn: &mut Turn<'_>, tag: RunTag, prompt: u32, reason: StopReason) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
+    // Said again after the next prompt was given, it would end what it is not about.
+    if prompt != run.prompts {
+        return ignore(turn, tag, "a stop of another prompt");
+    }
     run.engine = EngineStatus::Resting;
     run.release();
     for call in std::mem::take(&mut run.tools).into_keys() {

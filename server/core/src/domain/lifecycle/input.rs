@@ -197,7 +197,7 @@ impl Input {
                 | EngineEvent::ToolFinished { .. }
                 | EngineEvent::InputShown { .. }
                 | EngineEvent::InputTakenBack { .. }
-                | EngineEvent::Stopped(_) => false,
+                | EngineEvent::Stopped { .. } => false,
                 EngineEvent::TurnStarted
                 | EngineEvent::TurnFinished
                 | EngineEvent::MessageStarted { .. }

@@ -75,6 +75,7 @@ fn hand_over(turn: &mut Turn<'_>, at: usize) {
     let command = if run.engine == EngineStatus::Resting {
         run.engine = EngineStatus::Working;
         EngineCommand::Prompt {
+            number: run.next_prompt(),
             run: tag.run,
             text,
             input: Some(id),

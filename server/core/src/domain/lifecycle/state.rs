@@ -183,6 +183,8 @@ pub struct ActiveRun {
     pub(super) generation: u32,
     pub(super) phase: Phase,
     pub(super) engine: EngineStatus,
+    /// How many prompts the engine was given since it was opened.
+    pub(super) prompts: u32,
     pub(in crate::domain) capabilities: Capabilities,
     /// In order of acceptance.
     pub(super) queue: VecDeque<QueuedInput>,
@@ -228,6 +230,12 @@ impl ActiveRun {
     #[must_use]
     pub fn engine(&self) -> EngineStatus {
         self.engine
+    }
+
+    /// The number of the prompt that its engine was last given; 0 before the first.
+    #[must_use]
+    pub fn last_prompt(&self) -> u32 {
+        self.prompts
     }
 
     /// The leaf before the run's prompt: what the engine's own transcript must agree with.
@@ -281,6 +289,12 @@ impl ActiveRun {
             token: self.token,
             generation: self.generation,
         }
+    }
+
+    /// The number of the prompt that the engine is given now.
+    pub(super) fn next_prompt(&mut self) -> u32 {
+        self.prompts = self.prompts.saturating_add(1);
+        self.prompts
     }
 
     pub(super) fn is_handing(&self) -> bool {

@@ -22,7 +22,8 @@ enum Act {
     Say(EngineEvent),
     /// The model is about to be called: a handed steer is shown here.
     Boundary,
-    Stop(StopReason),
+    /// The end of a prompt, by its number.
+    Stop(u32, StopReason),
     Die,
     /// Nothing for so many milliseconds.
     Wait(u64),
@@ -35,6 +36,8 @@ pub(crate) struct EngineModel {
     tag: Option<RunTag>,
     plan: VecDeque<Act>,
     steer: Option<InputId>,
+    /// The number of the last prompt.
+    prompt: u32,
     next_at: Timestamp,
     names: u32,
 }
@@ -46,6 +49,7 @@ impl EngineModel {
             tag: None,
             plan: VecDeque::new(),
             steer: None,
+            prompt: 0,
             next_at: Timestamp::default(),
             names: 0,
         }
@@ -89,7 +93,8 @@ impl EngineModel {
 
     fn told(&mut self, command: &EngineCommand, rng: &mut Rng) {
         match command {
-            EngineCommand::Prompt { input, .. } => {
+            EngineCommand::Prompt { number, input, .. } => {
+                self.prompt = *number;
                 let shown = input.map(|input| EngineEvent::InputShown { input });
                 self.plan.extend(shown.map(Act::Say));
                 for _ in 0..=rng.below(2) {
@@ -173,18 +178,22 @@ impl EngineModel {
 
     fn end(&mut self, rng: &mut Rng) {
         let end = match rng.below(12) {
-            0 => Act::Stop(StopReason::Failed(Failure {
+            0 => self.stop(StopReason::Failed(Failure {
                 code: "rate_limited".to_owned(),
                 details: "try again later".to_owned(),
                 retryable: true,
             })),
             1 => Act::Die,
-            2 if self.hostile => Act::Stop(StopReason::Aborted),
+            2 if self.hostile => self.stop(StopReason::Aborted),
             // Never: only an abort ends it.
             3 if self.hostile => return,
-            _ => Act::Stop(StopReason::Completed),
+            _ => self.stop(StopReason::Completed),
         };
         self.plan.push_back(end);
+    }
+
+    fn stop(&self, reason: StopReason) -> Act {
+        Act::Stop(self.prompt, reason)
     }
 
     fn abort(&mut self, rng: &mut Rng) {
@@ -198,7 +207,7 @@ impl EngineModel {
                 self.plan.push_back(Act::Say(back));
             }
         }
-        self.plan.push_back(Act::Stop(StopReason::Aborted));
+        self.plan.push_back(self.stop(StopReason::Aborted));
     }
 
     /// The next report, if this moment brings one.
@@ -228,7 +237,7 @@ impl EngineModel {
             Act::Boundary => EngineEvent::InputShown {
                 input: self.steer.take()?,
             },
-            Act::Stop(reason) => EngineEvent::Stopped(reason),
+            Act::Stop(prompt, reason) => EngineEvent::Stopped { prompt, reason },
         };
         if self.hostile && rng.one_in(40) {
             tag = stale(tag, rng);
@@ -265,7 +274,13 @@ impl EngineModel {
             2 if self.plan.len() > 1 => self.plan.swap(0, 1),
             3 => drop(self.plan.pop_front()),
             4 => self.plan.push_front(Act::Die),
-            5 => self.plan.push_front(Act::Stop(StopReason::Completed)),
+            5 => {
+                // Of this prompt, or once more of the one before it.
+                let before = u32::try_from(rng.below(2)).unwrap_or(0);
+                let prompt = self.prompt.saturating_sub(before);
+                self.plan
+                    .push_front(Act::Stop(prompt, StopReason::Completed));
+            }
             6 => self
                 .plan
                 .push_front(Act::Say(EngineEvent::InputShown { input })),

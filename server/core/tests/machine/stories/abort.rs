@@ -16,7 +16,7 @@ use crate::driver::facts;
 use crate::driver::store::Store;
 
 fn says_stopped(story: &mut Story) {
-    story.says(EngineEvent::Stopped(StopReason::Aborted));
+    story.stops_with(StopReason::Aborted);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn c21_b14_an_abort_while_the_engine_works_ends_as_aborted_whatever_the_engine_s
             "told before the disk has answered"
         );
         story.land();
-        story.says(EngineEvent::Stopped(reason.clone()));
+        story.stops_with(reason.clone());
         story.land();
         assert_eq!(story.outcome(), Some(&RunOutcome::Aborted), "{reason:?}");
         story.ends();

@@ -3,7 +3,7 @@
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::{EventBody, QueueChange};
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
-use sessionplane_core::domain::lifecycle::Input;
+use sessionplane_core::domain::lifecycle::{Effect, Input};
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
@@ -246,7 +246,7 @@ fn c20_b16_every_accepted_input_ends_once_and_the_run_record_lists_the_undeliver
         details: "try later".to_owned(),
         retryable: true,
     };
-    story.says(EngineEvent::Stopped(StopReason::Failed(failure)));
+    story.stops_with(StopReason::Failed(failure));
     story.shell.settle_disk();
     assert!(matches!(story.fate(1), InputFate::Delivered(_)));
     assert_eq!(
@@ -336,7 +336,10 @@ fn c19_b16_a_steer_is_not_handed_to_an_engine_whose_end_came_in_the_same_burst()
         EngineEvent::InputShown { input },
         EngineEvent::TurnStarted,
         EngineEvent::TurnFinished,
-        EngineEvent::Stopped(StopReason::Completed),
+        EngineEvent::Stopped {
+            prompt: 1,
+            reason: StopReason::Completed,
+        },
     ]);
     let news = story.news();
     assert!(
@@ -361,7 +364,10 @@ fn c20_b18_nothing_is_handed_to_an_engine_whose_death_is_already_there() {
     story.follow_up();
     story.land();
     let tag = story.tag();
-    let event = EngineEvent::Stopped(StopReason::Completed);
+    let event = EngineEvent::Stopped {
+            prompt: 1,
+            reason: StopReason::Completed,
+        };
     let reason = "exit status 0".to_owned();
     story.shell.send_burst([
         Input::Engine { tag, event },
@@ -374,6 +380,31 @@ fn c20_b18_nothing_is_handed_to_an_engine_whose_death_is_already_there() {
         InputFate::Discarded(DiscardCause::Failed),
         "it was never handed, so it cannot be lost"
     );
+    story.ends();
+}
+
+#[test]
+fn c19_a_stop_that_is_said_again_does_not_end_the_continuation() {
+    let mut story = Story::working();
+    story.follow_up();
+    story.land();
+    story.stops();
+    assert_eq!(story.news().handed(), [1], "it continues the run");
+    for reason in [StopReason::Completed, StopReason::Aborted] {
+        story.says(EngineEvent::Stopped { prompt: 1, reason });
+        assert!(story.news().has(|it| matches!(it, Effect::Ignored { .. })));
+    }
+    story.shell.settle_disk();
+    assert_eq!(
+        story.outcome(),
+        None,
+        "the engine answers the second prompt"
+    );
+    story.shows(1);
+    story.stops();
+    story.shell.settle_disk();
+    assert!(matches!(story.fate(1), InputFate::Delivered(_)));
+    assert_eq!(story.outcome(), Some(&RunOutcome::Completed));
     story.ends();
 }
 

@@ -112,7 +112,7 @@ fn c36_exactly_one_run_settled_for_a_run_started_however_it_ends() {
         Story::stops,
         Story::gone,
         |story| {
-            story.says(EngineEvent::Stopped(StopReason::Aborted));
+            story.stops_with(StopReason::Aborted);
         },
         |story| {
             story.abort();
@@ -141,7 +141,7 @@ fn c36_exactly_one_run_settled_for_a_run_started_however_it_ends() {
 #[test]
 fn c10_a_stop_that_nobody_asked_for_is_a_failure_not_an_abort() {
     let mut story = Story::working();
-    story.says(EngineEvent::Stopped(StopReason::Aborted));
+    story.stops_with(StopReason::Aborted);
     story.land();
     assert_eq!(
         story.outcome().and_then(|outcome| outcome.code()),

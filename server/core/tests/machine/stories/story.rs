@@ -8,7 +8,8 @@ use sessionplane_core::domain::event::{EventBody, OutputChannel};
 use sessionplane_core::domain::ids::{InputId, RunId};
 use sessionplane_core::domain::input::InputFate;
 use sessionplane_core::domain::lifecycle::{
-    Answer, DetachCause, DispatchFacts, Effect, Input, InvokeFacts, ReplyId, RunTag, StreamId,
+    ActiveRun, Answer, DetachCause, DispatchFacts, Effect, Input, InvokeFacts, ReplyId, RunTag,
+    StreamId,
 };
 use sessionplane_core::domain::run::{RunOutcome, RunRecord};
 use sessionplane_core::domain::usage::Usage;
@@ -171,7 +172,14 @@ impl Story {
     }
 
     pub(crate) fn stops(&mut self) {
-        self.says(EngineEvent::Stopped(StopReason::Completed));
+        self.stops_with(StopReason::Completed);
+    }
+
+    /// The engine comes to its end with the prompt that it was given last.
+    pub(crate) fn stops_with(&mut self, reason: StopReason) {
+        let run = self.shell.session().run();
+        let prompt = run.map_or(1, ActiveRun::last_prompt);
+        self.says(EngineEvent::Stopped { prompt, reason });
     }
 
     pub(crate) fn starts_message(&mut self, message: &str, text: &str) {

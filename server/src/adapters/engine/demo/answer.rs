@@ -57,14 +57,15 @@ pub(super) fn found(focus: &Focus, found: &Found, sights: &[Sight]) -> String {
 
 /// What the folder is, as far as its own introduction and its files say.
 pub(super) fn overview(listing: &Listing, introduction: Option<(&str, &str)>) -> String {
-    let mut text = format!("This folder holds {} text files", listing.files.len());
+    let more = if listing.cut { "more than " } else { "" };
+    let mut text = format!("This folder holds {more}{} files", listing.files.len());
     let kinds = kinds(listing);
     if !kinds.is_empty() {
         let _ = write!(text, ", mostly {}", kinds.join(", "));
     }
     text.push_str(".\n\n");
     if let Some((path, introduction)) = introduction {
-        let _ = writeln!(text, "`{path}:1` introduces it:\n");
+        let _ = writeln!(text, "`{}:1` introduces it:\n", shown(path));
         let lines = introduction
             .lines()
             .skip_while(|line| line.trim().is_empty());
@@ -91,6 +92,7 @@ pub(super) fn overview(listing: &Listing, introduction: Option<(&str, &str)>) ->
 
 /// What the beginning of a file that was named has to tell.
 pub(super) fn head(path: &str, text: Option<&str>) -> String {
+    let path = shown(path);
     let Some(text) = text else {
         return format!("I cannot read `{path}`: it is no text file of up to 512 KiB.\n");
     };
@@ -103,7 +105,7 @@ pub(super) fn head(path: &str, text: Option<&str>) -> String {
 }
 
 fn named(sight: &Sight) -> String {
-    let place = format!("`{}:{}`", sight.place.path, sight.place.line);
+    let place = format!("`{}:{}`", shown(&sight.place.path), sight.place.line);
     match &sight.inside {
         Some(inside) => format!("{place} (in {inside})"),
         None => place,
@@ -121,7 +123,8 @@ fn place_words(focus: &Focus) -> String {
     if focus.within.is_empty() {
         "this folder".to_owned()
     } else {
-        format!("`{}`", focus.within.join("`, `"))
+        let places: Vec<_> = focus.within.iter().map(|place| shown(place)).collect();
+        format!("`{}`", places.join("`, `"))
     }
 }
 
@@ -145,7 +148,8 @@ fn closing(focus: &Focus, found: &Found) -> String {
         .map(|(term, _)| term.clone())
         .collect();
     if !nowhere.is_empty() && found.lines > 0 {
-        let _ = write!(text, "No file holds {}. ", quoted(&nowhere));
+        // Others were too large, no text, or not reached.
+        let _ = write!(text, "None of these files holds {}. ", quoted(&nowhere));
     }
     text.push_str("Ask on, or steer me with another word or \"look in FOLDER\".\n");
     text
@@ -186,4 +190,31 @@ fn most(counts: BTreeMap<&str, usize>, number: usize) -> Vec<(&str, usize)> {
     counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     counts.truncate(number);
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::Listed;
+    use super::*;
+
+    #[test]
+    fn what_was_cut_is_not_told_as_the_whole() {
+        let file = Listed {
+            path: "a.md".to_owned(),
+            bytes: 1,
+        };
+        let mut listing = Listing {
+            files: vec![file],
+            cut: false,
+        };
+        assert!(overview(&listing, None).starts_with("This folder holds 1 files"));
+        listing.cut = true;
+        assert!(overview(&listing, None).starts_with("This folder holds more than 1 files"));
+        let nothing = Found {
+            cut: true,
+            ..Found::default()
+        };
+        let answer = found(&Focus::default(), &nothing, &[]);
+        assert!(answer.contains("I did not get to its end"), "{answer}");
+    }
 }

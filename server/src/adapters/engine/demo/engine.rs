@@ -14,11 +14,17 @@ use sessionplane_core::ports::clock::{Clock, Spawner};
 use sessionplane_core::ports::engine::{
     Engine, EngineConnection, EngineDescription, EngineError, OpenSession,
 };
+use tokio::sync::Semaphore;
 
 use super::files::Folder;
 use super::run::Agent;
+use super::voice::Voice;
 use crate::adapters::engine::link::connect;
 use crate::adapters::engine::memory::Memory;
+
+/// Most threads that read the folder at a time, for all sessions together. One that stalls, on a
+/// mount that does not answer, keeps its place until it comes back.
+const JOBS: usize = 4;
 
 /// How slowly the agent goes, so that a person can watch and steer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +59,7 @@ pub struct DemoEngine {
     root: Dir,
     hidden: Vec<PathBuf>,
     pace: Pace,
+    jobs: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
     spawner: Arc<dyn Spawner>,
 }
@@ -80,6 +87,7 @@ impl DemoEngine {
             root,
             hidden: Vec::new(),
             pace: Pace::default(),
+            jobs: Arc::new(Semaphore::new(JOBS)),
             clock,
             spawner,
         }
@@ -125,8 +133,8 @@ impl Engine for DemoEngine {
         let root = self.root.try_clone();
         let root = root.map_err(|error| EngineError(format!("the folder: {error}")))?;
         let folder = Folder::new(root, self.hidden.clone());
-        let pace = self.pace;
-        let engine = move |link| Agent::new(link, pace, folder, memory).run();
+        let (pace, jobs) = (self.pace, self.jobs.clone());
+        let engine = move |link| Agent::new(Voice::new(link, pace, jobs), folder, memory).run();
         Ok(connect(
             &*self.spawner,
             self.clock.clone(),

@@ -6,16 +6,14 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cap_std::fs::{Dir, DirEntry};
+use cap_std::fs::{Dir, DirEntry, File, Metadata, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::OFlags;
 
-/// Most files that are listed.
-const MOST_FILES: usize = 20_000;
-/// Most folders that are entered.
-const MOST_FOLDERS: usize = 5_000;
-/// How deep folders are entered.
-const DEEPEST: usize = 32;
 /// The largest file that is read, in bytes.
 pub(super) const MOST_FILE_BYTES: u64 = 512 * 1024;
+
+/// How much of a file is read before it is asked whether anybody still waits for it, in bytes.
+const PART_BYTES: u64 = 64 * 1024;
 
 /// Folders that hold what is made or fetched, not what people wrote.
 const SKIPPED_FOLDERS: [&str; 7] = [
@@ -28,7 +26,7 @@ const SKIPPED_FOLDERS: [&str; 7] = [
     "coverage",
 ];
 /// Folders with a dot that people do write in.
-const DOTTED_FOLDERS: [&str; 3] = [".github", ".cargo", ".config"];
+const DOTTED_FOLDERS: [&str; 2] = [".github", ".cargo"];
 /// Files that tools write, or that hold no text worth a search.
 const SKIPPED_ENDINGS: [&str; 11] = [
     ".lock",
@@ -42,6 +40,27 @@ const SKIPPED_ENDINGS: [&str; 11] = [
     ".key",
     ".p12",
     ".log",
+];
+
+/// Files that commonly hold secrets, besides `.env` and its like.
+const SECRETS: [&str; 17] = [
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    "id_xmss",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".htpasswd",
+    ".pgpass",
+    ".dockercfg",
+    "credentials",
+    "credentials.toml",
 ];
 
 /// A listed file.
@@ -79,68 +98,86 @@ impl Folder {
 
     /// Lists the files. Blocks; leaves early once `stop` is set. Symbolic links are not followed.
     pub(super) fn list(&self, stop: &AtomicBool) -> io::Result<Listing> {
+        self.list_at_most(Most::LISTED, stop)
+    }
+
+    fn list_at_most(&self, most: Most, stop: &AtomicBool) -> io::Result<Listing> {
+        // Only the folder itself must be readable.
+        self.root.entries()?;
         let mut listing = Listing::default();
+        let mut left = most;
         let mut folders = vec![Inner {
             path: PathBuf::from("."),
             depth: 0,
         }];
-        // Only the folder itself must be readable.
-        self.root.entries()?;
-        let mut entered = 0;
         while let Some(inner) = folders.pop() {
-            entered += 1;
-            listing.cut = entered > MOST_FOLDERS || listing.files.len() >= MOST_FILES;
-            if listing.cut || stop.load(Ordering::Relaxed) {
+            let room = one_less(&mut left.folders);
+            if !room || !self.enter(&inner, &mut left, &mut listing, &mut folders, stop) {
+                listing.cut = true;
                 break;
             }
-            // A folder that cannot be read, or is gone by now, is as good as empty.
-            if let Ok(entries) = self.root.read_dir(&inner.path) {
-                let room = MOST_FILES.saturating_sub(listing.files.len());
-                for entry in entries.flatten().take(room) {
-                    self.add(&inner, &entry, &mut listing.files, &mut folders);
-                }
-            }
         }
-        listing.cut |= listing.files.len() >= MOST_FILES;
         listing.files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(listing)
     }
 
-    /// Adds an entry of a folder to the files or to the folders that are still to be entered.
-    fn add(
+    /// Goes through one folder. `false`: there is more than may be listed, or nobody waits.
+    fn enter(
         &self,
         inner: &Inner,
-        entry: &DirEntry,
-        files: &mut Vec<Listed>,
+        left: &mut Most,
+        listing: &mut Listing,
         folders: &mut Vec<Inner>,
-    ) {
-        let name = entry.file_name();
-        let (Some(name), Ok(kind)) = (name.to_str(), entry.file_type()) else {
-            return;
+        stop: &AtomicBool,
+    ) -> bool {
+        // A folder that cannot be read, or is gone by now, is as good as empty.
+        let Ok(entries) = self.root.read_dir(&inner.path) else {
+            return true;
         };
+        for entry in entries.flatten() {
+            if stop.load(Ordering::Relaxed) || !one_less(&mut left.entries) {
+                return false;
+            }
+            match self.sort_out(inner, &entry) {
+                Some(Entry::Folder(folder)) if folder.depth <= left.depth => folders.push(folder),
+                // It is left out, and the others go on.
+                Some(Entry::Folder(_)) => listing.cut = true,
+                Some(Entry::File(file)) if one_less(&mut left.files) => listing.files.push(file),
+                Some(Entry::File(_)) => return false,
+                None => {}
+            }
+        }
+        true
+    }
+
+    /// What an entry of a folder is to us; `None`: nothing that people wrote.
+    fn sort_out(&self, inner: &Inner, entry: &DirEntry) -> Option<Entry> {
+        let name = entry.file_name();
+        let (name, kind) = (name.to_str()?, entry.file_type().ok()?);
         let path = match inner.depth {
             0 => PathBuf::from(name),
             _ => inner.path.join(name),
         };
         if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
-            return;
+            return None;
         }
-        if kind.is_dir() && inner.depth < DEEPEST && is_entered(name) {
+        if kind.is_dir() && is_entered(name) {
             let depth = inner.depth + 1;
-            folders.push(Inner { path, depth });
-        } else if kind.is_file()
-            && is_read(name)
-            && let Ok(about) = entry.metadata()
-        {
-            files.push(Listed {
-                path: slashed(&path),
-                bytes: about.len(),
-            });
+            return Some(Entry::Folder(Inner { path, depth }));
         }
+        if !kind.is_file() || !is_read(name) {
+            return None;
+        }
+        let about = entry.metadata().ok()?;
+        Some(Entry::File(Listed {
+            path: slashed(&path),
+            bytes: about.len(),
+        }))
     }
 
-    /// A file's text. Blocks. `None` for what is no text, too large, hidden, or not in the folder.
-    pub(super) fn read(&self, path: &str) -> Option<String> {
+    /// A file's text. Blocks; gives up once `stop` is set. `None` for what is no text, too large,
+    /// hidden, or not in the folder.
+    pub(super) fn read(&self, path: &str, stop: &AtomicBool) -> Option<String> {
         let path = Path::new(path);
         // A path that is not plain could name a hidden file in other words.
         let plain = path
@@ -150,23 +187,79 @@ impl Folder {
         if hidden || !(plain || self.hidden.is_empty()) {
             return None;
         }
-        // Asked before it is opened: opening a pipe would wait for somebody to write to it.
-        let about = self.root.metadata(path).ok()?;
-        if !about.is_file() || about.len() > MOST_FILE_BYTES {
-            return None;
-        }
-        let file = self.root.open(path).ok()?;
+        let mut file = self.open(path)?;
         let mut bytes = Vec::new();
-        // One byte more than allowed, so that a file that grows meanwhile is noticed.
-        let read = file
-            .take(MOST_FILE_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .ok()?;
-        if read as u64 > MOST_FILE_BYTES || bytes.contains(&0) {
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            let mut part = file.take(PART_BYTES);
+            let read = part.read_to_end(&mut bytes).ok()?;
+            // A file may grow while it is read.
+            if bytes.len() as u64 > MOST_FILE_BYTES {
+                return None;
+            }
+            if read == 0 {
+                break;
+            }
+            file = part.into_inner();
+        }
+        let text = String::from_utf8(bytes).ok()?;
+        (!text.contains('\0')).then_some(text)
+    }
+
+    /// Opens a file, and nothing else: a pipe or a device could keep its reader for ever.
+    fn open(&self, path: &Path) -> Option<File> {
+        let readable = |about: &Metadata| about.is_file() && about.len() <= MOST_FILE_BYTES;
+        if !readable(&self.root.metadata(path).ok()?) {
             return None;
         }
-        String::from_utf8(bytes).ok()
+        self.open_at_once(path)
+            .filter(|file| file.metadata().is_ok_and(|about| readable(&about)))
     }
+
+    /// Opens whatever is there without waiting: it may have become a pipe that nobody writes to.
+    fn open_at_once(&self, path: &Path) -> Option<File> {
+        let mut options = OpenOptions::new();
+        options
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        self.root.open_with(path, &options).ok()
+    }
+}
+
+/// How much is listed at most.
+#[derive(Clone, Copy)]
+struct Most {
+    files: usize,
+    /// Folders that are entered.
+    folders: usize,
+    /// What lies in them, of whatever kind.
+    entries: usize,
+    /// How deep folders are entered.
+    depth: usize,
+}
+
+impl Most {
+    const LISTED: Self = Self {
+        files: 20_000,
+        folders: 5_000,
+        entries: 200_000,
+        depth: 32,
+    };
+}
+
+/// Takes one from what is left; `false`: nothing is.
+fn one_less(left: &mut usize) -> bool {
+    let rest = left.checked_sub(1);
+    *left = rest.unwrap_or(0);
+    rest.is_some()
+}
+
+/// An entry of a folder that people wrote.
+enum Entry {
+    File(Listed),
+    Folder(Inner),
 }
 
 /// A folder on the way. Not opened before it is its turn: handles are few.
@@ -184,7 +277,7 @@ fn is_entered(name: &str) -> bool {
 
 /// Whether a file is one that people write. Files that commonly hold secrets are not read.
 fn is_read(name: &str) -> bool {
-    let secret = name.starts_with(".env") || name.starts_with("id_") || name == ".netrc";
+    let secret = name.starts_with(".env") || SECRETS.contains(&name);
     // In a worktree, `.git` is a file.
     !secret && name != ".git" && !SKIPPED_ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
@@ -232,122 +325,4 @@ pub(super) fn parents(path: &str) -> impl Iterator<Item = &str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use cap_std::ambient_authority;
-
-    use super::*;
-
-    fn folder(at: &Path, hidden: &[&str]) -> Folder {
-        let root = Dir::open_ambient_dir(at, ambient_authority()).expect("a folder");
-        Folder::new(root, hidden.iter().map(PathBuf::from).collect())
-    }
-
-    fn paths(folder: &Folder) -> Vec<String> {
-        let listing = folder.list(&AtomicBool::new(false)).expect("a listing");
-        listing.files.into_iter().map(|file| file.path).collect()
-    }
-
-    #[test]
-    fn what_people_wrote_is_listed_and_nothing_else() {
-        let at = tempfile::tempdir().expect("a folder");
-        for path in [
-            "src/a.rs",
-            "b.md",
-            "target/x.rs",
-            ".git/config",
-            "node_modules/m.js",
-            "Cargo.lock",
-            ".env",
-            "data/token",
-            ".github/ci.yml",
-        ] {
-            let path = at.path().join(path);
-            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-            fs::write(path, "text").expect("written");
-        }
-        let folder = folder(at.path(), &["data"]);
-        assert_eq!(paths(&folder), [".github/ci.yml", "b.md", "src/a.rs"]);
-        for path in ["data/token", "./data/token", "src/../data/token"] {
-            assert_eq!(folder.read(path), None, "{path} was read");
-        }
-        assert_eq!(folder.read("b.md").as_deref(), Some("text"));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn b48_nothing_leads_out_of_the_folder() {
-        use std::os::unix::fs::symlink;
-        let outside = tempfile::tempdir().expect("a folder");
-        fs::write(outside.path().join("secret.txt"), "secret").expect("written");
-        let at = tempfile::tempdir().expect("a folder");
-        symlink(outside.path(), at.path().join("folder")).expect("linked");
-        symlink(
-            outside.path().join("secret.txt"),
-            at.path().join("file.txt"),
-        )
-        .expect("linked");
-        let folder = folder(at.path(), &[]);
-        assert_eq!(paths(&folder), [""; 0]);
-        let absolute = outside.path().join("secret.txt");
-        let upwards = format!(
-            "../{}/secret.txt",
-            outside
-                .path()
-                .file_name()
-                .expect("a name")
-                .to_str()
-                .expect("text")
-        );
-        for path in [
-            "file.txt",
-            "folder/secret.txt",
-            absolute.to_str().expect("text"),
-            &upwards,
-        ] {
-            assert_eq!(folder.read(path), None, "{path} was read");
-        }
-    }
-
-    #[test]
-    fn what_is_no_text_or_too_large_is_not_read() {
-        let at = tempfile::tempdir().expect("a folder");
-        let large = usize::try_from(MOST_FILE_BYTES).expect("fits") + 1;
-        for (name, bytes) in [
-            ("nul", b"a\0b".to_vec()),
-            ("latin", b"caf\xe9".to_vec()),
-            ("large", vec![b'a'; large]),
-        ] {
-            fs::write(at.path().join(name), bytes).expect("written");
-        }
-        let folder = folder(at.path(), &[]);
-        assert_eq!(paths(&folder), ["large", "latin", "nul"]);
-        for name in ["nul", "latin", "large", "missing"] {
-            assert_eq!(folder.read(name), None, "{name} was read");
-        }
-    }
-
-    #[test]
-    fn a_place_is_found_by_the_end_of_its_path() {
-        let file = |path: &str| Listed {
-            path: path.to_owned(),
-            bytes: 1,
-        };
-        let listing = Listing {
-            files: ["server/core/src/a.rs", "server/src/a.rs", "x/b.rs"]
-                .map(file)
-                .to_vec(),
-            cut: false,
-        };
-        assert_eq!(listing.folder("core").as_deref(), Some("server/core"));
-        assert_eq!(
-            listing.folder("server/core/").as_deref(),
-            Some("server/core")
-        );
-        assert_eq!(listing.folder("src").as_deref(), Some("server/src"));
-        assert_eq!(listing.folder("ore"), None);
-        assert_eq!(listing.named("a.rs").len(), 2);
-        assert_eq!(listing.named("core/src/a.rs").len(), 1);
-    }
-}
+mod tests;

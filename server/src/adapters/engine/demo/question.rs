@@ -50,7 +50,8 @@ pub(super) struct Question {
     pub(super) replaces: bool,
     /// It asks about the folder as a whole, and about nothing in it.
     pub(super) about_all: bool,
-    /// The text itself in lower case, if it is one line of at least three words.
+    /// The text itself in lower case, if it is a question in one line of at least three words
+    /// that quotes nothing. Anything else may be pasted from the very line that is looked for.
     pub(super) sentence: Option<String>,
 }
 
@@ -89,10 +90,7 @@ const ALL: [&str; 9] = [
 impl Question {
     /// Reads a text.
     pub(super) fn read(text: &str) -> Self {
-        let mut question = Self {
-            sentence: sentence(text),
-            ..Self::default()
-        };
+        let mut question = Self::default();
         let mut role = Role::Seek;
         let mut negated = false;
         let mut names_all = false;
@@ -127,6 +125,10 @@ impl Question {
             role = Role::Seek;
             negated = false;
         }
+        let quotes = |word: &Word| matches!(word.form, Form::Quoted | Form::Code);
+        if !question.words.iter().any(quotes) {
+            question.sentence = sentence(text);
+        }
         question.about_all = names_all && question.words.is_empty();
         question
     }
@@ -141,7 +143,8 @@ impl Question {
 }
 
 fn sentence(text: &str) -> Option<String> {
-    let line = text.trim().trim_end_matches(['?', '!', '.']);
+    let line = text.trim().strip_suffix('?')?;
+    let line = line.trim_end_matches(['?', '!', '.']);
     let is_sentence = line.len() <= 300 && !line.contains('\n') && line.split(' ').count() >= 3;
     is_sentence.then(|| line.to_ascii_lowercase())
 }
@@ -254,6 +257,24 @@ mod tests {
                 ("src/main.rs", Form::Path),
             ]
         );
+    }
+
+    #[test]
+    fn only_a_question_that_quotes_nothing_is_an_example_of_one() {
+        let sentence = |text| Question::read(text).sentence;
+        assert_eq!(
+            sentence("Where is the gate painted?").as_deref(),
+            Some("where is the gate painted")
+        );
+        for text in [
+            "the engine is gone",
+            "what means \"the engine is gone\"?",
+            "is `it` gone?",
+            "who calls HarbourGate here?",
+            "gate?",
+        ] {
+            assert_eq!(sentence(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Says which finds are good: rare words before common ones, many together before one alone,
 //! definitions before uses, code before notes, and paths that speak of the subject.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::scan::{FileHits, Found, Line, Terms};
 use super::term::Term;
 
@@ -17,23 +19,38 @@ pub(super) struct Place {
     pub(super) line: usize,
     /// The terms at or near it, or in the path.
     pub(super) terms: Terms,
+}
+
+/// A line of a file and what it is worth.
+#[derive(Clone, Copy)]
+struct Spot<'a> {
+    file: &'a FileHits,
+    line: usize,
+    terms: Terms,
     score: f64,
 }
 
-/// The best places, best first, at most two of one file.
-pub(super) fn rank(found: &Found, terms: &[Term], most: usize) -> Vec<Place> {
+/// The best places, best first, at most two of one file. Looks at every line that was found: it
+/// leaves between two files, with nothing, once `stop` is set.
+pub(super) fn rank(found: &Found, terms: &[Term], most: usize, stop: &AtomicBool) -> Vec<Place> {
     let scale = Scale::new(found, terms);
-    let mut places: Vec<Place> = found
-        .files
-        .iter()
-        .flat_map(|file| scale.best(file))
-        .collect();
-    places.sort_by(|a, b| {
+    let mut spots = Vec::new();
+    for file in &found.files {
+        if stop.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        spots.extend(scale.best(file));
+    }
+    spots.sort_by(|a, b| {
         let by_score = b.score.total_cmp(&a.score);
-        by_score.then_with(|| (&a.path, a.line).cmp(&(&b.path, b.line)))
+        by_score.then_with(|| (&a.file.path, a.line).cmp(&(&b.file.path, b.line)))
     });
-    places.truncate(most);
-    places
+    let place = |spot: &Spot| Place {
+        path: spot.file.path.clone(),
+        line: spot.line,
+        terms: spot.terms,
+    };
+    spots.iter().take(most).map(place).collect()
 }
 
 /// What each term counts.
@@ -53,24 +70,24 @@ impl<'a> Scale<'a> {
     }
 
     /// The best place of a file, and a second one if it is nearly as good and far away.
-    fn best(&self, file: &FileHits) -> Vec<Place> {
-        let mut places: Vec<Place> = (0..file.lines.len())
-            .map(|at| self.place(file, at))
+    fn best<'f>(&self, file: &'f FileHits) -> impl Iterator<Item = Spot<'f>> + use<'f> {
+        let mut spots: Vec<Spot> = (0..file.lines.len())
+            .map(|at| self.spot(file, at))
             .collect();
         if file.lines.is_empty() {
-            places.push(self.first_line(file));
+            spots.push(self.first_line(file));
         }
-        places.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.line.cmp(&b.line)));
-        let Some(best) = places.first().cloned() else {
-            return places;
-        };
-        let second = places.into_iter().find(|place| {
-            place.line.abs_diff(best.line) >= APART && place.score >= 0.7 * best.score
+        spots.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.line.cmp(&b.line)));
+        let best = spots.first().copied();
+        let second = best.and_then(|best| {
+            spots.into_iter().find(|spot| {
+                spot.line.abs_diff(best.line) >= APART && spot.score >= 0.7 * best.score
+            })
         });
-        std::iter::once(best).chain(second).collect()
+        best.into_iter().chain(second)
     }
 
-    fn place(&self, file: &FileHits, at: usize) -> Place {
+    fn spot<'f>(&self, file: &'f FileHits, at: usize) -> Spot<'f> {
         let center = file.lines[at];
         let near = |line: &&Line| line.number.abs_diff(center.number) <= NEAR;
         let from = file.lines[..at].iter().rev().take_while(near).count();
@@ -105,7 +122,7 @@ impl<'a> Scale<'a> {
     }
 
     /// A file that only its path speaks for.
-    fn first_line(&self, file: &FileHits) -> Place {
+    fn first_line<'f>(&self, file: &'f FileHits) -> Spot<'f> {
         let held = |(index, rarity): (usize, &f64)| {
             if file.in_path & (1 << index) == 0 {
                 0.0
@@ -117,9 +134,9 @@ impl<'a> Scale<'a> {
         self.finished(file, 1, file.in_path, sum)
     }
 
-    fn finished(&self, file: &FileHits, line: usize, terms: Terms, sum: f64) -> Place {
-        Place {
-            path: file.path.clone(),
+    fn finished<'f>(&self, file: &'f FileHits, line: usize, terms: Terms, sum: f64) -> Spot<'f> {
+        Spot {
+            file,
             line,
             terms,
             score: sum * self.coverage(terms) * self.kind(&file.path),
@@ -190,4 +207,54 @@ fn ones(set: Terms) -> usize {
 fn ratio(all: usize, some: usize) -> f64 {
     let number = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
     number(all) / number(some.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scan::MOST_TERMS;
+    use super::*;
+
+    /// A search for `gate` that found it on these lines.
+    fn found(files: &[(&str, &[usize])]) -> Found {
+        let line = |number: &usize| Line {
+            number: *number,
+            exact: 1,
+            loose: 0,
+            defines: 0,
+            aside: false,
+        };
+        let hits = |(path, lines): &(&str, &[usize])| FileHits {
+            path: (*path).to_owned(),
+            in_path: 0,
+            lines: lines.iter().map(line).collect(),
+        };
+        let mut holding = [0; MOST_TERMS];
+        holding[0] = files.len();
+        Found {
+            read: 10,
+            holding,
+            files: files.iter().map(hits).collect(),
+            ..Found::default()
+        }
+    }
+
+    #[test]
+    fn the_best_places_come_first_and_two_of_a_file_at_most() {
+        let found = found(&[("notes.md", &[1]), ("a.rs", &[1, 2, 40, 80])]);
+        let terms = [Term::word("gate")];
+        let places = rank(&found, &terms, 8, &AtomicBool::new(false));
+        let named: Vec<_> = places
+            .iter()
+            .map(|place| (place.path.as_str(), place.line))
+            .collect();
+        assert_eq!(named, [("a.rs", 1), ("a.rs", 40), ("notes.md", 1)]);
+        assert_eq!(rank(&found, &terms, 1, &AtomicBool::new(false)).len(), 1);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_ranked() {
+        let found = found(&[("a.rs", &[1])]);
+        let stopped = AtomicBool::new(true);
+        assert_eq!(rank(&found, &[Term::word("gate")], 8, &stopped), []);
+    }
 }

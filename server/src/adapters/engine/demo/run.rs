@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::ids::InputId;
+use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 
 use super::answer;
-use super::engine::Pace;
 use super::files::{Folder, Listing};
 use super::focus::{Focus, quoted};
 use super::question::Question;
 use super::tools;
 use super::voice::{Stop, Voice};
-use crate::adapters::engine::link::{Link, Prompt};
+use crate::adapters::engine::link::Prompt;
 use crate::adapters::engine::memory::Memory;
 
 pub(super) struct Agent {
@@ -26,9 +26,9 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    pub(super) fn new(link: Link, pace: Pace, folder: Folder, memory: Memory) -> Self {
+    pub(super) fn new(voice: Voice, folder: Folder, memory: Memory) -> Self {
         Self {
-            voice: Voice::new(link, pace),
+            voice,
             folder,
             memory,
             focus: Focus::default(),
@@ -167,8 +167,13 @@ impl Agent {
 
     /// Takes up what the durable conversation was about, once.
     fn recall(&mut self, listing: &Listing) {
-        for text in std::mem::take(&mut self.memory.texts) {
-            self.focus.ask(&Question::read(&text), listing, false);
+        for said in std::mem::take(&mut self.memory.texts) {
+            let question = Question::read(&said.text);
+            match said.channel {
+                Channel::Invoke => self.focus.ask(&question, listing, false),
+                Channel::FollowUp => self.focus.ask(&question, listing, true),
+                Channel::Steer => self.focus.steer(&question, listing),
+            };
         }
     }
 

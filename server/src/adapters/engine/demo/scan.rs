@@ -57,7 +57,7 @@ pub(super) struct Found {
     pub(super) holding: [usize; MOST_TERMS],
     /// Files that hold terms.
     pub(super) files: Vec<FileHits>,
-    /// The search ended before all files were read.
+    /// The search ended before all files were read, or did not know all of them.
     pub(super) cut: bool,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn scan(folder: &Folder, files: &[Listed], wanted: &Wanted, stop: &At
         }
         let in_path = in_path(&file.path, &wanted.terms);
         let text = (file.bytes <= MOST_FILE_BYTES)
-            .then(|| folder.read(&file.path))
+            .then(|| folder.read(&file.path, stop))
             .flatten();
         let Some(text) = text else {
             continue;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -66,7 +67,11 @@ pub(super) async fn search(
     let input = json!({"terms": terms, "in": focus.within, "not_in": focus.without});
     let call = voice.call("search", &input).await?;
     let files = focus.files(listing);
-    let mut found = Found::default();
+    let mut found = Found {
+        // What was not listed is not searched either.
+        cut: listing.cut,
+        ..Found::default()
+    };
     let mut budget = voice.link.timer(LONGEST);
     for (number, part) in files.chunks(PART_FILES).enumerate() {
         let over = (&mut budget).now_or_never().is_some() || found.bytes > MOST_BYTES;
@@ -84,13 +89,22 @@ pub(super) async fn search(
         found.add(more);
         voice.progress(&call, status(&found, files.len())).await?;
     }
-    let places = rank(&found, &focus.terms, PLACES);
-    let reader = folder.clone();
-    let sights = voice.work(move |_| look(&reader, places)).await?;
+    let (reader, terms) = (folder.clone(), focus.terms.clone());
+    let best = voice.work(move |stop| {
+        let places = rank(&found, &terms, PLACES, stop);
+        let sights = look(&reader, places, stop);
+        (found, sights)
+    });
+    let (found, sights) = best.await?;
     let mut output = status(&found, files.len());
     for sight in &sights {
         let Place { path, line, .. } = &sight.place;
-        let _ = writeln!(output, "{path}:{line}: {}", sight.line.trim_start());
+        let _ = writeln!(
+            output,
+            "{}:{line}: {}",
+            shown(path),
+            sight.line.trim_start()
+        );
     }
     voice.give_back(call, output, false).await?;
     Ok((found, sights))
@@ -113,7 +127,7 @@ pub(super) async fn read_head(
         .call("read_file", &json!({"path": path, "line": 1}))
         .await?;
     let (reader, wanted) = (folder.clone(), path.to_owned());
-    let text = voice.work(move |_| reader.read(&wanted)).await?;
+    let text = voice.work(move |stop| reader.read(&wanted, stop)).await?;
     let output = match &text {
         Some(text) => text
             .lines()
@@ -128,9 +142,9 @@ pub(super) async fn read_head(
 }
 
 /// Looks at places; those whose file changed or vanished meanwhile fall away.
-fn look(folder: &Folder, places: Vec<Place>) -> Vec<Sight> {
+fn look(folder: &Folder, places: Vec<Place>, stop: &AtomicBool) -> Vec<Sight> {
     let look = |place: Place| {
-        let text = folder.read(&place.path)?;
+        let text = folder.read(&place.path, stop)?;
         let lines: Vec<&str> = text.lines().collect();
         let at = place.line.checked_sub(1)?;
         Some(Sight {
@@ -166,7 +180,7 @@ fn overview(listing: &Listing) -> String {
     let mut text = format!("{} files{more}\n", listing.files.len());
     let folders = folders.iter().map(|(folder, count)| {
         let indent = "  ".repeat(folder.matches('/').count());
-        format!("{indent}{folder}/ ({count})")
+        format!("{indent}{}/ ({count})", shown(folder))
     });
     let top = listing.files.iter().filter(|file| !file.path.contains('/'));
     let top = top.map(|file| shown(&file.path));

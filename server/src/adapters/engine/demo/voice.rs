@@ -3,17 +3,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::run::{Failure, code};
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
+use tokio::sync::Semaphore;
 
 use super::engine::Pace;
 use crate::adapters::engine::link::{Halt, Link};
 
 /// How many words are said in one delta.
 const WORDS: usize = 2;
+/// How long one piece of file work is waited for. A large folder is listed in a fraction of it.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The code of a run that fails for want of its folder.
+const UNREADABLE: &str = "folder_unreadable";
 
 /// Why a run leaves its course.
 pub(super) enum Stop {
@@ -33,7 +39,7 @@ impl Stop {
     /// A failure of the folder.
     pub(super) fn folder(error: &std::io::Error) -> Self {
         Self::Failed(Failure {
-            code: "folder_unreadable".to_owned(),
+            code: UNREADABLE.to_owned(),
             details: format!("the folder cannot be read: {error}"),
             retryable: false,
         })
@@ -53,16 +59,19 @@ impl Stop {
 pub(super) struct Voice {
     pub(super) link: Link,
     pub(super) pace: Pace,
+    jobs: Arc<Semaphore>,
     /// The numbers of the last message and call; ids are unique within a run and beyond.
     messages: u64,
     calls: u64,
 }
 
 impl Voice {
-    pub(super) fn new(link: Link, pace: Pace) -> Self {
+    /// A voice whose file work takes a place of `jobs`, which it shares with others.
+    pub(super) fn new(link: Link, pace: Pace, jobs: Arc<Semaphore>) -> Self {
         Self {
             link,
             pace,
+            jobs,
             messages: 0,
             calls: 0,
         }
@@ -137,22 +146,45 @@ impl Voice {
         Ok(self.link.emit(finished).await?)
     }
 
-    /// Does file work on a thread that may block. The work is told to stop when it is no longer
-    /// waited for.
+    /// Does file work on a thread that may block, once there is a place for it. The work is told
+    /// to stop when it is no longer waited for; it is waited for so long and no longer.
     pub(super) async fn work<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
     ) -> Result<T, Stop> {
         let stop = Arc::new(AtomicBool::new(false));
         let _tell = TellOnDrop(stop.clone());
-        let job = tokio::task::spawn_blocking(move || work(&stop));
-        self.link.until(job).await?.map_err(|error| {
-            Stop::Failed(Failure {
+        let jobs = self.jobs.clone();
+        let job = async move {
+            let place = jobs.acquire_owned().await;
+            let job = tokio::task::spawn_blocking(move || {
+                // The thread gives the place back, not who waits for it: what stalls keeps it.
+                let _place = place;
+                work(&stop)
+            });
+            job.await
+        };
+        let patience = self.link.timer(PATIENCE);
+        let done = async {
+            tokio::select! {
+                biased;
+                done = job => Some(done),
+                () = patience => None,
+            }
+        };
+        match self.link.until(done).await? {
+            Some(Ok(done)) => Ok(done),
+            Some(Err(error)) => Err(Stop::Failed(Failure {
                 code: code::ENGINE_FAILED.to_owned(),
                 details: format!("the file work broke off: {error}"),
                 retryable: false,
-            })
-        })
+            })),
+            None => Err(Stop::Failed(Failure {
+                code: UNREADABLE.to_owned(),
+                details: format!("the folder did not answer within {} s", PATIENCE.as_secs()),
+                retryable: true,
+            })),
+        }
     }
 }
 
@@ -187,6 +219,38 @@ fn pieces(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adapters::engine::link::tests::line;
+
+    /// A mount that does not answer fails the run in time, and takes at most the agent's own
+    /// threads with it.
+    #[tokio::test(start_paused = true)]
+    async fn file_work_that_stalls_fails_the_run_and_keeps_its_place_until_it_is_over() {
+        let (_connection, link) = line();
+        let jobs = Arc::new(Semaphore::new(1));
+        let mut voice = Voice::new(link, Pace::NONE, jobs.clone());
+        let (answer, mount) = std::sync::mpsc::sync_channel::<()>(1);
+        let (told, stopped) = tokio::sync::oneshot::channel();
+        let stalls = voice.work(move |stop| {
+            let _answered = mount.recv();
+            let _heard = told.send(stop.load(Ordering::Relaxed));
+        });
+        let (stalled, ()) = tokio::join!(stalls, tokio::time::advance(PATIENCE));
+        let code = |done: Result<(), Stop>| match done.map_err(Stop::reason) {
+            Err(Some(StopReason::Failed(failure))) => failure.code,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(code(stalled), UNREADABLE);
+
+        let next = voice.work(|_| ());
+        let (waits, ()) = tokio::join!(next, tokio::time::advance(PATIENCE));
+        assert_eq!(code(waits), UNREADABLE, "no further thread was taken");
+
+        answer.send(()).expect("it still waits");
+        assert!(stopped.await.expect("it ends"), "it was not told to stop");
+        let place = jobs.acquire().await.expect("open");
+        drop(place);
+        assert!(voice.work(|_| ()).await.is_ok());
+    }
 
     #[test]
     fn the_pieces_are_the_text() {

@@ -113,7 +113,7 @@ impl Player {
         let mut beats = self.draw(prompt).into_iter();
         match self.play(&mut beats).await? {
             Some(Halt::Gone) => Err(Left),
-            Some(Halt::Aborted) => self.abort(beats).await,
+            Some(Halt::Aborted) => self.abort(prompt, beats).await,
             None => {
                 self.link.ignore_aborts();
                 Ok(())
@@ -122,7 +122,7 @@ impl Player {
     }
 
     fn draw(&mut self, prompt: &Prompt) -> Vec<Beat> {
-        let mut beats = plan::draw(&mut self.chance, &mut self.labels);
+        let mut beats = plan::draw(&mut self.chance, &mut self.labels, prompt.number);
         match (prompt.input, self.options.follow_up) {
             (Some(input), FollowUpManner::Shown) => {
                 let shown = Beat {
@@ -132,9 +132,11 @@ impl Player {
                 beats.insert(0, shown);
             }
             (Some(_), FollowUpManner::Lost) => {
+                self.link.forget_prompt();
                 beats.drain(..beats.len() - 1);
             }
-            (Some(_), FollowUpManner::Spent) | (None, _) => {}
+            (Some(_), FollowUpManner::Spent) => self.link.forget_prompt(),
+            (None, _) => {}
         }
         mangle(beats, &self.options, &mut self.chance, &mut self.labels)
     }
@@ -157,7 +159,11 @@ impl Player {
         self.link.emit(beat.event).await
     }
 
-    async fn abort(&mut self, rest: impl Iterator<Item = Beat>) -> Result<(), Left> {
+    async fn abort(
+        &mut self,
+        prompt: &Prompt,
+        rest: impl Iterator<Item = Beat>,
+    ) -> Result<(), Left> {
         self.link.ignore_aborts();
         let until = match self.options.abort {
             AbortManner::Prompt => None,
@@ -170,7 +176,10 @@ impl Player {
         let stopped = self.link.stop(StopReason::Aborted).await;
         stopped.map_err(|_| Left)?;
         if hit(&mut self.chance, self.options.repeats) {
-            let again = EngineEvent::Stopped(StopReason::Aborted);
+            let again = EngineEvent::Stopped {
+                prompt: prompt.number,
+                reason: StopReason::Aborted,
+            };
             self.link.emit(again).await.map_err(|_| Left)?;
         }
         Ok(())
@@ -183,7 +192,7 @@ impl Player {
         until: Duration,
     ) -> Result<(), Halt> {
         let mut spent = Duration::ZERO;
-        let mut rest = rest.filter(|beat| !matches!(beat.event, EngineEvent::Stopped(_)));
+        let mut rest = rest.filter(|beat| !matches!(beat.event, EngineEvent::Stopped { .. }));
         while spent < until {
             let beat = rest.next().unwrap_or_else(|| Beat {
                 pause: MURMUR,

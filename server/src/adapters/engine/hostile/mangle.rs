@@ -14,6 +14,8 @@ use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 use super::options::HostileOptions;
 use super::plan::{Beat, Labels};
 
+/// How many senseless events may follow the last one.
+const LAST_STRAYS: usize = 16;
 /// How far an event may move.
 const REACH: usize = 6;
 
@@ -48,7 +50,10 @@ pub(super) fn mangle(
         }
         broken.push(beat);
     }
-    while hit(chance, options.strays) {
+    for _ in 0..LAST_STRAYS {
+        if !hit(chance, options.strays) {
+            break;
+        }
         broken.push(now(stray(chance, labels)));
     }
     broken
@@ -103,11 +108,15 @@ fn stray(chance: &mut StdRng, labels: &mut Labels) -> EngineEvent {
         8 => EngineEvent::MessageStarted {
             message: labels.next("unfinished"),
         },
-        _ => EngineEvent::Stopped(StopReason::Failed(Failure {
-            code: labels.next("code"),
-            details: labels.next("details"),
-            retryable: chance.random(),
-        })),
+        _ => EngineEvent::Stopped {
+            // Of the first prompt, and of one that there hardly is.
+            prompt: chance.random_range(1..=2),
+            reason: StopReason::Failed(Failure {
+                code: labels.next("code"),
+                details: labels.next("details"),
+                retryable: chance.random(),
+            }),
+        },
     }
 }
 
@@ -131,9 +140,9 @@ mod tests {
     fn plan_of(options: &HostileOptions) -> String {
         let mut chance = StdRng::seed_from_u64(options.seed);
         let mut labels = Labels::new(options.labels);
-        let beats = plan::draw(&mut chance, &mut labels);
+        let beats = plan::draw(&mut chance, &mut labels, 1);
         let beats = mangle(beats, options, &mut chance, &mut labels);
-        let stops = |beat: &Beat| matches!(beat.event, EngineEvent::Stopped(_));
+        let stops = |beat: &Beat| matches!(beat.event, EngineEvent::Stopped { .. });
         assert!(beats.iter().any(stops), "no stop is left in {options:?}");
         format!("{beats:?}")
     }
@@ -145,6 +154,18 @@ mod tests {
             assert_eq!(options, HostileOptions::wild(seed));
             assert_eq!(plan_of(&options), plan_of(&options));
         }
+    }
+
+    #[test]
+    fn a_plan_is_finite_however_much_goes_wrong() {
+        let tame = HostileOptions::tame(5);
+        let always = HostileOptions {
+            repeats: 100,
+            reorders: 100,
+            strays: 100,
+            ..tame
+        };
+        assert!(plan_of(&always).len() > plan_of(&tame).len());
     }
 
     #[test]

@@ -46,8 +46,9 @@ impl Labels {
     }
 }
 
-/// Draws a run that behaves: it says something first, uses a tool, and completes.
-pub(super) fn draw(chance: &mut StdRng, labels: &mut Labels) -> Vec<Beat> {
+/// Draws a run that behaves: it says something first, uses a tool, and completes
+/// the prompt of this number.
+pub(super) fn draw(chance: &mut StdRng, labels: &mut Labels, prompt: u32) -> Vec<Beat> {
     let mut events = vec![EngineEvent::TurnStarted];
     message(chance, labels, &mut events);
     tool(chance, labels, &mut events);
@@ -61,7 +62,10 @@ pub(super) fn draw(chance: &mut StdRng, labels: &mut Labels) -> Vec<Beat> {
         }
     }
     events.push(EngineEvent::TurnFinished);
-    events.push(EngineEvent::Stopped(StopReason::Completed));
+    events.push(EngineEvent::Stopped {
+        prompt,
+        reason: StopReason::Completed,
+    });
     let paused = |event| Beat {
         pause: PAUSE.mul_f64(chance.random()),
         event,

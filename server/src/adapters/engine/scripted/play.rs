@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::ids::InputId;
+use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 
 use super::odd;
 use super::parse::parse;
-use super::scenario::Step;
+use super::scenario::{Step, ToolStep};
 use super::tool;
 use crate::adapters::engine::link::{Halt, Link, Prompt};
 use crate::adapters::engine::memory::Memory;
@@ -58,11 +59,11 @@ pub(super) struct Player {
 
 impl Player {
     pub(super) fn new(link: Link, memory: Memory) -> Self {
-        let shown = memory.texts.back().cloned().unwrap_or_default();
+        let shown = memory.texts.back().map(|said| said.text.clone());
         Self {
             link,
             memory,
-            shown,
+            shown: shown.unwrap_or_default(),
             messages: 0,
             calls: 0,
             message: None,
@@ -75,7 +76,6 @@ impl Player {
         while let Some(prompt) = self.link.next_prompt().await {
             let end = self.perform(prompt).await;
             self.message = None;
-            self.slow = Duration::ZERO;
             let reason = match end {
                 Ok(()) => StopReason::Completed,
                 Err(End::Stop(reason)) => reason,
@@ -89,9 +89,12 @@ impl Player {
 
     async fn perform(&mut self, prompt: Prompt) -> Result<(), End> {
         tracing::debug!(run = %prompt.run, input = ?prompt.input, "plays a prompt");
-        let mut steps = match prompt.input {
-            Some(input) => self.show(input, prompt.text).await?,
-            None => self.read(prompt.text)?,
+        let mut steps = if let Some(input) = prompt.input {
+            self.show(input, prompt.text).await?
+        } else {
+            // Another run begins.
+            self.slow = Duration::ZERO;
+            self.read(prompt.text)?
         };
         self.link.emit(EngineEvent::TurnStarted).await?;
         loop {
@@ -109,76 +112,86 @@ impl Player {
         }
     }
 
+    /// Plays one step. Every step is named here, so that none can be forgotten.
     async fn step(&mut self, step: Step, steps: &mut VecDeque<Step>) -> Result<(), End> {
         match step {
-            Step::Say(text) => self.say(OutputChannel::Text, text).await?,
-            Step::Think(text) => self.say(OutputChannel::Thinking, text).await?,
-            Step::SayWords { count, every, by } => self.say_words(count, every, by).await?,
-            Step::Big { bytes } => self.say_all(odd::filler(bytes)).await?,
-            Step::Odd => self.say_all(odd::pieces()).await?,
+            Step::Say(text) => self.say(OutputChannel::Text, text).await,
+            Step::Think(text) => self.say(OutputChannel::Thinking, text).await,
+            Step::SayWords { count, every, by } => self.say_words(count, every, by).await,
+            Step::Big { bytes } => self.say_all(odd::filler(bytes)).await,
+            Step::Odd => self.say_all(odd::pieces()).await,
             Step::Echo => {
                 let shown = self.shown.to_string();
-                self.say(OutputChannel::Text, shown).await?;
+                self.say(OutputChannel::Text, shown).await
             }
-            Step::Recall => self.say(OutputChannel::Text, self.recollection()).await?,
-            Step::Message => self.end_message(Usage::default()).await?,
+            Step::Recall => self.say(OutputChannel::Text, self.recollection()).await,
+            Step::Message => self.end_message(Usage::default()).await,
             Step::Usage(usage) => {
                 self.open_message().await?;
-                self.end_message(usage).await?;
+                self.end_message(usage).await
             }
-            Step::Tool(tool) => {
-                self.end_message(Usage::default()).await?;
-                self.calls += 1;
-                tool::play(&mut self.link, format!("c{}", self.calls), tool).await?;
-                if let Some(steer) = self.link.next_steer()? {
-                    self.end_turn().await?;
-                    let shown = self.show(steer.input, steer.text).await?;
-                    self.next_turn(shown, steps).await?;
-                }
-            }
+            Step::Tool(tool) => self.call(tool, steps).await,
             Step::Turn => {
                 self.end_turn().await?;
-                self.next_turn(VecDeque::new(), steps).await?;
+                self.next_turn(VecDeque::new(), steps).await
             }
             Step::WaitSteer => {
                 self.end_turn().await?;
                 let steer = self.link.wait_steer().await?;
                 let shown = self.show(steer.input, steer.text).await?;
-                self.next_turn(shown, steps).await?;
+                self.next_turn(shown, steps).await
             }
-            other => self.disturb(other).await?,
-        }
-        Ok(())
-    }
-
-    /// The steps that say nothing themselves: delays and ends.
-    async fn disturb(&mut self, step: Step) -> Result<(), End> {
-        match step {
             Step::Retry {
                 attempt,
                 max_attempts,
                 delay,
                 reason,
             } => {
-                self.end_message(Usage::default()).await?;
                 let retry = EngineEvent::RetryScheduled {
                     attempt,
                     max_attempts,
                     delay,
                     reason,
                 };
-                self.link.emit(retry).await?;
-                self.link.pause(delay).await?;
+                self.retry(retry, delay).await
             }
-            Step::Wait(delay) => self.link.pause(delay).await?,
-            Step::Slow(delay) => self.slow = delay,
-            Step::Hang => self.link.until(std::future::pending()).await?,
-            Step::Fail(failure) => return Err(End::Stop(StopReason::Failed(failure))),
-            Step::Stop => return Err(End::Stop(StopReason::Completed)),
-            // Everything else said something above.
-            _ => return Err(End::Crash),
+            Step::Fail(failure) => Err(self.end(StopReason::Failed(failure)).await),
+            Step::Stop => Err(self.end(StopReason::Completed).await),
+            Step::Crash => Err(End::Crash),
+            Step::Hang => Ok(self.link.until(std::future::pending()).await?),
+            Step::Wait(delay) => Ok(self.link.pause(delay).await?),
+            Step::Slow(delay) => {
+                self.slow = delay;
+                Ok(())
+            }
+        }
+    }
+
+    /// Calls a tool. What was handed over meanwhile is shown in a turn of its own.
+    async fn call(&mut self, tool: ToolStep, steps: &mut VecDeque<Step>) -> Result<(), End> {
+        self.end_message(Usage::default()).await?;
+        self.calls += 1;
+        tool::play(&mut self.link, format!("c{}", self.calls), tool).await?;
+        if let Some(steer) = self.link.next_steer()? {
+            self.end_turn().await?;
+            let shown = self.show(steer.input, steer.text).await?;
+            self.next_turn(shown, steps).await?;
         }
         Ok(())
+    }
+
+    async fn retry(&mut self, retry: EngineEvent, delay: Duration) -> Result<(), End> {
+        self.end_message(Usage::default()).await?;
+        self.link.emit(retry).await?;
+        Ok(self.link.pause(delay).await?)
+    }
+
+    /// The run's own end, before which the open message is complete.
+    async fn end(&mut self, reason: StopReason) -> End {
+        match self.end_message(Usage::default()).await {
+            Ok(()) => End::Stop(reason),
+            Err(end) => end,
+        }
     }
 
     /// Begins the next turn: first shows what was handed over, oldest first. The steps of what is
@@ -217,13 +230,14 @@ impl Player {
             }))
         })?;
         let steps = steps.unwrap_or_else(|| words(&text).map(Step::Say).collect());
-        self.memory.remember(&text);
+        // It makes no difference between what came how.
+        self.memory.remember(&text, Channel::Invoke);
         self.shown = text;
         Ok(steps.into())
     }
 
     fn recollection(&self) -> String {
-        let texts: Vec<&str> = self.memory.texts.iter().map(AsRef::as_ref).collect();
+        let texts: Vec<&str> = self.memory.texts.iter().map(|said| &*said.text).collect();
         format!(
             "opened with {} entries; the newest texts: {texts:?}",
             self.memory.entries

@@ -13,6 +13,8 @@ use crate::ports::engine::{EngineCommand, EngineEvent};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handing {
     open: Option<RunTag>,
+    /// The number of the last prompt since then.
+    prompt: u32,
     outstanding: Option<InputId>,
     /// How often an input may still be handed: once, and once more each time it came back.
     allowed: BTreeMap<InputId, u32>,
@@ -44,7 +46,7 @@ impl Handing {
                 self.outstanding = None;
                 *self.allowed.entry(*input).or_default() += 1;
             }
-            EngineEvent::Stopped(_) => {
+            EngineEvent::Stopped { prompt, .. } if *prompt == self.prompt => {
                 self.outstanding = None;
                 self.stopped = true;
             }
@@ -66,6 +68,7 @@ impl Handing {
         })?;
         self.open = Some(tag);
         self.stopped = false;
+        self.prompt = 0;
         Ok(())
     }
 
@@ -85,6 +88,12 @@ impl Handing {
         ensure(self.aborted != Some(tag), "T16", || {
             format!("after an abort comes {command:?}")
         })?;
+        if let EngineCommand::Prompt { number, .. } = command {
+            ensure(*number == self.prompt + 1, "T15", || {
+                format!("prompt {number} follows prompt {}", self.prompt)
+            })?;
+            self.prompt = *number;
+        }
         match command {
             EngineCommand::Prompt { .. } => self.stopped = false,
             EngineCommand::Steer { input, .. } => ensure(!self.stopped, "T20", || {
