@@ -11,7 +11,7 @@ use sessionplane_core::domain::view::Status;
 use sessionplane_core::ports::lease_store::LeaseStore as _;
 use sessionplane_server::adapters::memory::CommitStep;
 
-use crate::gate::{accepts_input, only, recovers, settles};
+use crate::gate::{accepts_input, admits, only, recovers, settles};
 use crate::house::House;
 use crate::suite::desk::{Ask, Desk, follow_up, steer};
 use crate::suite::run::{Run, code};
@@ -189,6 +189,41 @@ async fn c27_a_lost_session_is_not_idle_before_its_run_is_settled() {
         (Reason::ServingLost, Outcome::StreamEnded)
     );
     is_over(cut).await;
+}
+
+/// C5 C6: a caller that has not yet read its admission when the session is lost is told so. The
+/// session's next incarnation numbers its events anew, and none of them is the caller's.
+#[tokio::test(flavor = "multi_thread")]
+async fn c06_an_admission_read_after_the_session_was_lost_is_told_the_loss() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "late");
+    desk.run("say \"x\"").await;
+    let mut held = house.gate.hold(only(CommitStep::BeforeSync, admits));
+    let mut call = Box::pin(desk.invoke("hang"));
+    tokio::select! {
+        biased;
+        () = held.reached() => {}
+        run = &mut call => panic!("{} before its commit", run.id),
+    }
+    let mut watch = desk.watch().await;
+    held.release();
+    let started = watch.until_type("run_started").await;
+    let epoch = started[0].epoch;
+    let session = watch.snapshot.view.session.id;
+    house.store().revoke(session).await.expect("revoked");
+    let answer = desk.try_dispatch(follow_up("x"), None, None).await;
+    assert_eq!(answer.expect_err("lost").outcome, Outcome::Unknown);
+    let (_, error) = watch.error().await;
+    assert_eq!(error.reason, Reason::ServingLost);
+    // Another incarnation serves the session by the time the caller reads its answer.
+    assert!(desk.state().await.position.epoch > epoch);
+    let run = call.await;
+    assert_eq!(run.position.epoch, epoch);
+    let error = run.error().await;
+    assert_eq!(
+        (error.reason, error.outcome),
+        (Reason::ServingLost, Outcome::StreamEnded)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -84,7 +84,8 @@ impl AppCaller {
             Ok(Ok(Reply {
                 answer: Answer::Admitted { run },
                 position,
-            })) => Ok(Some(self.admitted(target.id, run, position, attachment)?)),
+                channel,
+            })) => Ok(Some(admitted(channel, run, position, attachment))),
             Ok(Ok(Reply {
                 answer: Answer::Busy { run },
                 ..
@@ -177,25 +178,6 @@ impl AppCaller {
         })
     }
 
-    fn admitted(
-        &self,
-        session: SessionId,
-        run: RunId,
-        position: Position,
-        attachment: Attachment,
-    ) -> Result<ResultStream<InvokeEvent>, CallError> {
-        let channel = self.channel_of(session)?;
-        let accepted = InvokeEvent::Accepted {
-            session,
-            run,
-            position,
-            joined: false,
-        };
-        let cursor = Cursor::after(channel, position.seq);
-        let first = vec![accepted];
-        Ok(Box::pin(InvokeStream::new(cursor, run, first, attachment)))
-    }
-
     /// C12: the events of the run that are retained, or its recorded terminal. Never a second run.
     async fn join(
         &self,
@@ -214,17 +196,17 @@ impl AppCaller {
             reply,
             gone,
         };
-        let reached = self.context.residents.send(session, mail).await.is_ok();
-        let active = reached
-            && matches!(
-                answer.await,
-                Ok(Ok(Reply {
-                    answer: Answer::Attached { active: true },
-                    ..
-                }))
-            );
-        if active {
-            let channel = self.channel_of(session)?;
+        let answer = match self.context.residents.send(session, mail).await {
+            Ok(()) => answer.await,
+            // A session without a task has no run.
+            Err(_) => return self.recorded(session, run).await,
+        };
+        if let Ok(Ok(Reply {
+            answer: Answer::Attached { active: true },
+            channel,
+            ..
+        })) = answer
+        {
             if let Some(so_far) = channel.run_so_far(run) {
                 let RunSoFar {
                     before,
@@ -292,13 +274,6 @@ impl AppCaller {
         Ok(Box::pin(stream::iter([Ok(accepted), Ok(terminal(record))])))
     }
 
-    fn channel_of(&self, session: SessionId) -> Result<Arc<EventChannel>, CallError> {
-        self.context
-            .channels
-            .get(session)
-            .ok_or_else(|| lost(&NoReply::Lost("its channel is gone".to_owned())))
-    }
-
     pub(crate) async fn run_record(&self, run: RunId) -> Result<RunRecord, CallError> {
         let unknown = || CallError::refused(Reason::NoSuchRun, "no such run");
         let record = self
@@ -347,6 +322,23 @@ impl AppCaller {
 
 /// The texts of undelivered inputs that one record tells at most, in bytes.
 const UNDELIVERED_TEXTS: usize = 1024 * 1024;
+
+/// The stream of a run that was admitted, from its first event on.
+fn admitted(
+    channel: Arc<EventChannel>,
+    run: RunId,
+    position: Position,
+    attachment: Attachment,
+) -> ResultStream<InvokeEvent> {
+    let accepted = InvokeEvent::Accepted {
+        session: channel.session(),
+        run,
+        position,
+        joined: false,
+    };
+    let cursor = Cursor::after(channel, position.seq);
+    Box::pin(InvokeStream::new(cursor, run, vec![accepted], attachment))
+}
 
 /// C7: one event, a typed answer. Observers see nothing.
 fn busy(run: RunId) -> ResultStream<InvokeEvent> {

@@ -43,7 +43,12 @@ impl SessionTask {
             failpoint::reach("session::before-answer");
             if let Some((reply, flight)) = self.replies.remove(&id) {
                 // A caller that left does not miss its answer; its binding is kept all the same.
-                let _ = reply.send(Ok(Reply { answer, position }));
+                let channel = self.channel.clone();
+                let _ = reply.send(Ok(Reply {
+                    answer,
+                    position,
+                    channel,
+                }));
                 drop(flight);
             }
         }
