@@ -22,6 +22,8 @@ mod reading;
 mod remote;
 #[path = "contract/slow.rs"]
 mod slow;
+#[path = "contract/stops.rs"]
+mod stops;
 #[path = "conformance/contract.rs"]
 mod suite;
 

@@ -111,6 +111,11 @@ impl House {
         self.start().store.clone()
     }
 
+    /// The application as the present start has it.
+    pub(crate) fn app(&self) -> App {
+        self.start().app.clone()
+    }
+
     /// Another principal of the owner's tenant.
     pub(crate) fn colleague(&self) -> Arc<dyn Caller> {
         self.principal("acme", "colleague")

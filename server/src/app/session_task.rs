@@ -367,6 +367,11 @@ impl SessionTask {
         }
         failpoint::reach("session::after-commit");
         self.perform(after);
+        if self.context.stopping.is_cancelled() {
+            // What waits would start another round, and while something always does the task would
+            // never see the stop. Nothing of it is durable; its callers hear that they do not know.
+            return Err(End::Stopping);
+        }
         let mut effects = Vec::new();
         let unread = std::mem::take(&mut self.engine_waiting);
         self.step(Input::Committed { round, unread }, &mut effects);
