@@ -12,7 +12,7 @@ use sessionplane_core::ports::repository::{ReadError, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::agents::AgentCatalog;
-use super::channel::Channels;
+use super::channels::Channels;
 use super::config::AppConfig;
 use super::residents::Residents;
 use super::single_flight::SingleFlight;

@@ -114,7 +114,7 @@ mod tests {
     use sessionplane_core::domain::time::Timestamp;
 
     use super::*;
-    use crate::app::channel::Channels;
+    use crate::app::channels::Channels;
     use crate::app::config::AppConfig;
 
     fn channel() -> Arc<Channel> {
