@@ -36,20 +36,30 @@ struct Inner {
     ring: VecDeque<Arc<Published>>,
     bytes: usize,
     view: SessionView,
-    /// The number of the active run's `run_started`.
-    run_started: Option<(RunId, u64)>,
+    /// The run that is active, or was the last one to be.
+    run: Option<Span>,
     /// Nothing will be published any more: this face lost the session.
     closed: bool,
 }
 
-/// The retained events of the active run.
+/// A run's place among the events.
+#[derive(Clone, Copy)]
+struct Span {
+    run: RunId,
+    /// The number of its `run_started`.
+    started: u64,
+    /// The number of its `run_settled`.
+    settled: Option<u64>,
+}
+
+/// Where the retained events of the active run begin.
 pub(crate) struct RunSoFar {
     /// The place before the first of them.
     pub(crate) before: u64,
     /// How many of the run's events are no longer retained.
     pub(crate) skipped: u64,
-    /// The events, up to the newest.
-    pub(crate) events: VecDeque<Arc<Published>>,
+    /// The newest event's place.
+    pub(crate) newest: u64,
 }
 
 /// What a cursor finds after a place in the ring.
@@ -62,6 +72,13 @@ pub(crate) enum Read {
     Lapped,
     /// Nothing newer will come.
     Closed,
+}
+
+impl Inner {
+    /// The number of the oldest event that is retained, or of the next one if none is.
+    fn first(&self) -> u64 {
+        self.seq + 1 - self.ring.len() as u64
+    }
 }
 
 impl Channel {
@@ -77,7 +94,7 @@ impl Channel {
             ring: VecDeque::new(),
             bytes: 0,
             view,
-            run_started: None,
+            run: None,
             closed: false,
         };
         Self {
@@ -111,8 +128,18 @@ impl Channel {
             let seq = inner.seq;
             inner.view.apply(&event);
             match (&event.body, event.run) {
-                (EventBody::RunStarted { .. }, Some(run)) => inner.run_started = Some((run, seq)),
-                (EventBody::RunSettled { .. }, _) => inner.run_started = None,
+                (EventBody::RunStarted { .. }, Some(run)) => {
+                    inner.run = Some(Span {
+                        run,
+                        started: seq,
+                        settled: None,
+                    });
+                }
+                (EventBody::RunSettled { .. }, _) => {
+                    if let Some(span) = &mut inner.run {
+                        span.settled = Some(seq);
+                    }
+                }
                 _ => {}
             }
             let added = size(&event);
@@ -201,11 +228,13 @@ impl Channel {
         self.session
     }
 
-    /// Takes up to `max` events after `seq`.
+    /// Takes events after `seq`: at most `max` of them, and at least one but otherwise no more than
+    /// `max_bytes` keep alive. They are the reader's from then on, and counted in no budget.
     pub(crate) fn read_after(
         &self,
         seq: u64,
         max: usize,
+        max_bytes: usize,
         taken: &mut VecDeque<Arc<Published>>,
     ) -> Read {
         let inner = self.lock();
@@ -216,52 +245,59 @@ impl Channel {
                 Read::CaughtUp
             };
         }
-        let first = inner.seq + 1 - inner.ring.len() as u64;
+        let first = inner.first();
         if seq + 1 < first {
             return Read::Lapped;
         }
         let skip = usize::try_from(seq + 1 - first).unwrap_or(usize::MAX);
-        let before = taken.len();
-        taken.extend(inner.ring.range(skip..).take(max).cloned());
-        Read::Events((taken.len() - before) as u64)
+        let mut bytes = 0;
+        let mut count = 0;
+        for event in inner.ring.range(skip..).take(max) {
+            bytes += size(&event.envelope().event);
+            if count > 0 && bytes > max_bytes {
+                break;
+            }
+            taken.push_back(event.clone());
+            count += 1;
+        }
+        Read::Events(count)
     }
 
-    /// The state together with every retained event after `seq`, in one step; nothing if the place
-    /// has left the ring or was never reached.
-    pub(crate) fn resume_after(
-        &self,
-        seq: u64,
-    ) -> Option<(Vec<Arc<Published>>, SessionView, Position)> {
+    /// The state and its position, if every event after `seq` up to it is retained; nothing if the
+    /// place has left the ring or was never reached.
+    pub(crate) fn resume_after(&self, seq: u64) -> Option<(SessionView, Position)> {
         let inner = self.lock();
-        let first = inner.seq + 1 - inner.ring.len() as u64;
-        if seq > inner.seq || seq + 1 < first {
+        if seq > inner.seq || seq + 1 < inner.first() {
             return None;
         }
-        let skip = usize::try_from(seq + 1 - first).unwrap_or(usize::MAX);
-        let missed = inner.ring.iter().skip(skip).cloned().collect();
-        Some((
-            missed,
-            inner.view.clone(),
-            Position {
-                epoch: self.epoch,
-                seq: inner.seq,
-            },
-        ))
+        let position = Position {
+            epoch: self.epoch,
+            seq: inner.seq,
+        };
+        Some((inner.view.clone(), position))
     }
 
-    /// What a joiner of a run is given: the run's retained events, in one step, so that none of
-    /// them can leave the ring before the joiner reads. Nothing if the run is not the active one.
+    /// Where a joiner of a run begins to read. Nothing if the run is not the active one.
     pub(crate) fn run_so_far(&self, run: RunId) -> Option<RunSoFar> {
         let inner = self.lock();
-        let (_, started) = inner.run_started.filter(|(active, _)| *active == run)?;
-        let first = inner.seq + 1 - inner.ring.len() as u64;
-        let from = started.max(first);
-        let skip = usize::try_from(from - first).unwrap_or(usize::MAX);
+        let active = |span: &Span| span.run == run && span.settled.is_none();
+        let Span { started, .. } = inner.run.filter(active)?;
+        let from = started.max(inner.first());
         Some(RunSoFar {
             before: from - 1,
             skipped: from - started,
-            events: inner.ring.iter().skip(skip).cloned().collect(),
+            newest: inner.seq,
         })
+    }
+
+    /// Where a joiner of a run whose place has left the ring may go on: the place before the oldest
+    /// event that is retained. Nothing if the run's end is not to be read any more.
+    pub(crate) fn rest_of(&self, run: RunId) -> Option<u64> {
+        let inner = self.lock();
+        let first = inner.first();
+        let has_its_end =
+            |span: &Span| span.run == run && span.settled.is_none_or(|settled| settled >= first);
+        inner.run.filter(has_its_end).map(|_| first - 1)
     }
 
     /// How many events the ring holds.

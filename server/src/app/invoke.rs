@@ -208,26 +208,7 @@ impl AppCaller {
         })) = answer
         {
             if let Some(so_far) = channel.run_so_far(run) {
-                let RunSoFar {
-                    before,
-                    skipped,
-                    events,
-                } = so_far;
-                let position = Position {
-                    epoch: channel.epoch(),
-                    seq: before,
-                };
-                let mut first = vec![InvokeEvent::Accepted {
-                    session,
-                    run,
-                    position,
-                    joined: true,
-                }];
-                if skipped > 0 {
-                    first.push(InvokeEvent::Resumed { skipped });
-                }
-                let cursor = Cursor::replaying(channel, before, events);
-                return Ok(Box::pin(InvokeStream::new(cursor, run, first, attachment)));
+                return Ok(joined(channel, run, &so_far, attachment));
             }
         }
         self.recorded(session, run).await
@@ -338,6 +319,33 @@ fn admitted(
     };
     let cursor = Cursor::after(channel, position.seq);
     Box::pin(InvokeStream::new(cursor, run, vec![accepted], attachment))
+}
+
+/// The stream of a run that is active: what is retained of it, and what follows. It is read from the
+/// ring like everything else, so that a joiner that does not read keeps nothing alive.
+fn joined(
+    channel: Arc<EventChannel>,
+    run: RunId,
+    so_far: &RunSoFar,
+    attachment: Attachment,
+) -> ResultStream<InvokeEvent> {
+    let position = Position {
+        epoch: channel.epoch(),
+        seq: so_far.before,
+    };
+    let mut first = vec![InvokeEvent::Accepted {
+        session: channel.session(),
+        run,
+        position,
+        joined: true,
+    }];
+    if so_far.skipped > 0 {
+        let skipped = so_far.skipped;
+        first.push(InvokeEvent::Resumed { skipped });
+    }
+    let cursor = Cursor::after(channel, so_far.before);
+    let stream = InvokeStream::new(cursor, run, first, attachment);
+    Box::pin(stream.replaying_up_to(so_far.newest))
 }
 
 /// C7: one event, a typed answer. Observers see nothing.
