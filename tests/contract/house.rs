@@ -23,7 +23,7 @@ use sessionplane_server::app::recovery::recover;
 use sessionplane_server::app::{App, Ports};
 use tokio_util::sync::CancellationToken;
 
-use super::agents::{Absent, Deaf};
+use super::agents::{Absent, Deaf, Lingering};
 use super::gate::Gate;
 use super::slow::Slow;
 use crate::suite::world::{Caller, World, Worlds};
@@ -204,7 +204,8 @@ pub(crate) fn agents(ports: &Ports) -> AgentCatalog {
     let catalog = AgentCatalog::new(name("scripted"), name("scripted"), Arc::new(scripted()))
         .with(name("no-steering"), Arc::new(unsteerable))
         .with(name("deaf"), Arc::new(Deaf::new()))
-        .with(name("absent"), Arc::new(Absent::new()));
+        .with(name("absent"), Arc::new(Absent::new()))
+        .with(name("lingering"), Arc::new(Lingering::new()));
     (0..HOSTILE).fold(catalog, |catalog, seed| {
         catalog.with(
             name(&format!("hostile-{seed}")),

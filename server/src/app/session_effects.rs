@@ -70,6 +70,7 @@ impl SessionTask {
             before_prompt: before_prompt.saturating_sub(1),
             repository: context.ports.repository.clone(),
             timeout: context.config.engine_open_timeout,
+            seat: self.seat.clone(),
         };
         let link = EngineLink::open(
             opening,

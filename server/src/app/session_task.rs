@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use super::channel::Channel;
 use super::context::Context;
-use super::engine_host::{EngineLink, Report};
+use super::engine_host::{EngineLink, Report, Seat};
 use super::recovery;
 use super::residents::Retired;
 use super::session_mail::{Birth, Gone, Mail, NoReply, ReplyTo};
@@ -55,6 +55,7 @@ pub(crate) struct SessionTask {
     pub(super) replies: HashMap<ReplyId, (ReplyTo, Option<Flight>)>,
     next_reply: u64,
     pub(super) engine: Option<EngineLink>,
+    pub(super) seat: Seat,
     pub(super) timers: SessionTimers,
     detached: FuturesUnordered<Detached>,
 }
@@ -86,8 +87,9 @@ impl SessionTask {
             Birth::Stored(id) => *id,
             Birth::Unborn(record) => record.id,
         };
+        let seat = Seat::default();
         let living = async {
-            match Self::begin(context.clone(), birth, mailbox).await {
+            match Self::begin(context.clone(), birth, mailbox, seat.clone()).await {
                 Ok(task) => task.serve().await,
                 Err(reason) => {
                     tracing::warn!(session = %id, %reason, "the session could not be loaded");
@@ -98,6 +100,7 @@ impl SessionTask {
         // The state that a panic broke is gone with the task; what is left is in the store.
         if AssertUnwindSafe(living).catch_unwind().await.is_err() {
             tracing::error!(session = %id, "the session's task panicked");
+            seat.vacated(context.ports.clock.as_ref()).await;
             lose(&context, id).await;
         }
     }
@@ -106,6 +109,7 @@ impl SessionTask {
         context: Arc<Context>,
         birth: Birth,
         mailbox: mpsc::Receiver<Mail>,
+        seat: Seat,
     ) -> Result<Self, String> {
         let ports = &context.ports;
         let limits = context.config.limits;
@@ -145,6 +149,7 @@ impl SessionTask {
             replies: HashMap::new(),
             next_reply: 1,
             engine: None,
+            seat,
             timers: SessionTimers::default(),
             detached: FuturesUnordered::new(),
         })
@@ -188,7 +193,7 @@ impl SessionTask {
     async fn wake(&mut self) -> Wake {
         let idle = self.is_idle();
         let ttl = self.context.config.idle_ttl;
-        let clock = self.context.ports.clock.clone();
+        let (clock, seat) = (self.context.ports.clock.clone(), self.seat.clone());
         let has_room = self.waiting.len() < WAITING;
         tokio::select! {
             biased;
@@ -199,8 +204,11 @@ impl SessionTask {
                 Wake::Detached(Input::Detach { run, stream, cause }),
             mail = self.mailbox.recv(), if has_room => Wake::Mail(mail),
             reports = reports(&mut self.engine), if has_room && self.engine.is_some() => Wake::Engine(reports),
-            // Lazy, so that a busy session makes no timer.
-            () = async move { clock.sleep(ttl).await }, if idle => Wake::Idle,
+            // Lazy, so that a busy session makes no timer. The next task has a seat of its own.
+            () = async move {
+                drop(seat.vacated(clock.as_ref()).await);
+                clock.sleep(ttl).await;
+            }, if idle => Wake::Idle,
         }
     }
 
@@ -386,7 +394,6 @@ impl SessionTask {
     /// The commit did not happen, or nobody knows. The state in memory is ahead of the store and
     /// goes; callers hear that the outcome is unknown.
     fn fail(&mut self, error: &CommitError) -> End {
-        self.engine = None;
         let (no, end) = match error {
             CommitError::AlreadyExists => (NoReply::NameTaken, End::Unborn),
             other => (NoReply::Lost(other.to_string()), End::Failed),
@@ -416,15 +423,13 @@ impl SessionTask {
         }
     }
 
-    async fn leave(mut self, end: End) {
-        if let Some(engine) = self.engine.take() {
-            engine.close().await;
-        }
+    async fn leave(self, end: End) {
         let (context, channel) = (self.context.clone(), self.channel.clone());
-        let id = channel.session();
+        let (id, seat) = (channel.session(), self.seat.clone());
         // With the mailbox goes what nobody will read; who sends from here on waits for the next
-        // task.
+        // task. With the engine's link goes the engine, and no other is opened before it has gone.
         drop(self);
+        seat.vacated(context.ports.clock.as_ref()).await;
         match end {
             // `retire` took it out of the table already.
             End::Idle => channel.rest(context.config.idle_ring_bytes),
