@@ -4,11 +4,13 @@ use futures_util::poll;
 use sessionplane_core::domain::command::DispatchAnswer;
 use sessionplane_core::domain::error::Outcome;
 use sessionplane_core::domain::input::DiscardCause;
+use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_server::adapters::memory::CommitStep;
 
 use crate::gate::{accepts_input, only};
 use crate::house::House;
 use crate::suite::desk::{Ask, Desk, follow_up, within};
+use crate::suite::disconnects::{outcome, patient};
 use crate::suite::run::code;
 use crate::suite::world::{World as _, quick};
 
@@ -52,4 +54,21 @@ async fn c44_a_stop_waits_for_the_commit_in_flight_and_starts_no_other() {
     let causes: Vec<_> = undelivered.iter().map(|input| input.cause).collect();
     assert_eq!(causes, [DiscardCause::Interrupted], "the first alone");
     assert_eq!(code(&desk.run(ask()).await), "interrupted");
+}
+
+/// C13: once the faces are being stopped, a stream that ends was ended by the server, also that of a
+/// caller without an id, who cannot come back.
+#[tokio::test(flavor = "multi_thread")]
+async fn c13_a_stream_that_ends_in_a_drain_cancels_nothing() {
+    let house = House::new(patient());
+    let desk = Desk::new(&house.world(), "drained");
+    let run = desk
+        .invoke(Ask::new("wait-steer\nsay \"x\"").cancel())
+        .await;
+    let id = run.id;
+    house.app().drain();
+    drop(run);
+    // An abort would be decided before this is: its stream was gone first.
+    desk.steer("say \"still here\"").await;
+    assert_eq!(outcome(&desk.settled(id).await), &RunOutcome::Completed);
 }
