@@ -1,6 +1,6 @@
 //! The channels that are in memory, and which of them stay.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::ids::SessionId;
@@ -20,19 +20,49 @@ pub(crate) struct Channels {
     table: Mutex<Table>,
 }
 
-#[derive(Default)]
 struct Table {
-    channels: HashMap<SessionId, Arc<Channel>>,
+    channels: BTreeMap<SessionId, Arc<Channel>>,
+    /// How many there may be before those that serve nobody are looked for.
+    sweep_at: usize,
     /// Grows when channels are dropped: a view that was loaded before may be outdated by then.
     evictions: u64,
 }
 
+impl Table {
+    /// Takes out the channels that only the table holds, once there are enough to be worth the look:
+    /// their sessions have no task and no observer. The caller drops them, without the lock.
+    ///
+    /// The next look is at twice of what is left, so that its cost per insertion is constant however
+    /// many channels are in use.
+    fn evict(&mut self, idle_channels: usize) -> Vec<Arc<Channel>> {
+        if self.channels.len() < self.sweep_at {
+            return Vec::new();
+        }
+        let mut evicted = Vec::new();
+        self.channels.retain(|_, channel| {
+            let idle = Arc::strong_count(channel) == 1;
+            if idle {
+                evicted.push(channel.clone());
+            }
+            !idle
+        });
+        self.evictions += evicted.len() as u64;
+        self.sweep_at = idle_channels.max(2 * self.channels.len());
+        evicted
+    }
+}
+
 impl Channels {
     pub(crate) fn new(config: AppConfig) -> Self {
+        let table = Table {
+            channels: BTreeMap::new(),
+            sweep_at: config.idle_channels.max(1),
+            evictions: 0,
+        };
         Self {
             budget: Budget::new(config.all_rings_bytes),
             config,
-            table: Mutex::default(),
+            table: Mutex::new(table),
         }
     }
 
@@ -67,9 +97,9 @@ impl Channels {
                 &self.config,
                 self.budget.clone(),
             );
-            let mut table = self.lock();
+            let table = self.lock();
             if table.evictions == evictions {
-                return Ok(Some(self.insert(&mut table, made)));
+                return Ok(Some(self.insert(table, made)));
             }
         }
     }
@@ -83,7 +113,7 @@ impl Channels {
             &self.config,
             self.budget.clone(),
         );
-        self.insert(&mut self.lock(), made)
+        self.insert(self.lock(), made)
     }
 
     /// Takes a channel out: the next reader makes one from the stored rows.
@@ -93,22 +123,18 @@ impl Channels {
         table.channels.remove(&session)
     }
 
-    fn insert(&self, table: &mut Table, made: Channel) -> Arc<Channel> {
-        if table.channels.len() >= self.config.idle_channels.max(1) {
-            // Those that only the table holds serve nobody: their sessions have no task and no
-            // observer. Dropping them all at once keeps the cost per insertion constant.
-            let before = table.channels.len();
-            table
-                .channels
-                .retain(|_, channel| Arc::strong_count(channel) > 1);
-            table.evictions += (before - table.channels.len()) as u64;
-        }
+    fn insert(&self, mut table: MutexGuard<'_, Table>, made: Channel) -> Arc<Channel> {
+        let evicted = table.evict(self.config.idle_channels.max(1));
         let channel = table.channels.entry(made.session()).or_insert_with(|| {
             let made = Arc::new(made);
             self.budget.count(&made);
             made
         });
-        channel.clone()
+        let channel = channel.clone();
+        drop(table);
+        // Their rings may take a while to free, and nobody waits for that.
+        drop(evicted);
+        channel
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -178,6 +204,34 @@ mod tests {
         }
         fill(&made[0], 200);
         assert!(made[0].bytes() > 62 * 1024, "{} bytes", made[0].bytes());
+    }
+
+    #[test]
+    fn channels_that_serve_nobody_go_and_the_look_for_them_is_rare() {
+        let config = AppConfig {
+            idle_channels: 16,
+            ..AppConfig::default()
+        };
+        let channels = Channels::new(config);
+        let mut number = 0;
+        let mut open = || {
+            number += 1;
+            channels.unborn(&record(number), 1)
+        };
+        let in_use: Vec<_> = (0..100).map(|_| open()).collect();
+        let idle: Vec<_> = (0..20).map(|_| open().session()).collect();
+        // Not each insertion looks through all that are in use.
+        let kept = idle.iter().filter(|id| channels.get(**id).is_some());
+        assert_eq!(kept.count(), 20);
+        for _ in 0..1000 {
+            drop(open());
+            assert!(channels.lock().channels.len() <= 2 * in_use.len());
+        }
+        drop(in_use);
+        for _ in 0..1000 {
+            drop(open());
+        }
+        assert!(channels.lock().channels.len() <= 16);
     }
 
     #[tokio::test]
