@@ -122,24 +122,29 @@ impl House {
     }
 
     fn principal(&self, tenant: &str, id: &str) -> Arc<dyn Caller> {
-        let principal = Principal {
-            tenant: TenantId::parse(tenant).expect("a tenant"),
-            id: PrincipalId::parse(id).expect("a principal"),
-            kind: PrincipalKind::Human,
-            groups: Arc::new([]),
-            ceiling: Trust::Typed,
-            credential: "test".into(),
-        };
-        let caller = sessionplane_server::app::face::Caller {
-            principal,
-            trace_id: None,
-        };
-        Arc::new(self.start().app.as_caller(caller))
+        principal(&self.start().app, tenant, id)
     }
 
     fn start(&self) -> MutexGuard<'_, Start> {
         self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A principal's handle.
+pub(crate) fn principal(app: &App, tenant: &str, id: &str) -> Arc<dyn Caller> {
+    let principal = Principal {
+        tenant: TenantId::parse(tenant).expect("a tenant"),
+        id: PrincipalId::parse(id).expect("a principal"),
+        kind: PrincipalKind::Human,
+        groups: Arc::new([]),
+        ceiling: Trust::Typed,
+        credential: "test".into(),
+    };
+    let caller = sessionplane_server::app::face::Caller {
+        principal,
+        trace_id: None,
+    };
+    Arc::new(app.as_caller(caller))
 }
 
 impl Drop for House {

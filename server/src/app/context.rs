@@ -55,10 +55,22 @@ impl Context {
     }
 }
 
-/// The application. Clones share everything.
+/// Owns the sessions' tasks, which share the context with it and would keep it alive for ever. When
+/// the last handle on the application is dropped they are cancelled, as if the process had ended.
+pub(crate) struct Life(Arc<Context>);
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.0.residents.cancel();
+    }
+}
+
+/// The application. Clones share everything. Runs go on until [`App::stop`], or until the last clone
+/// and the last caller's handle are dropped.
 #[derive(Clone)]
 pub struct App {
     pub(crate) context: Arc<Context>,
+    pub(crate) life: Arc<Life>,
 }
 
 impl App {
@@ -76,8 +88,10 @@ impl App {
             config,
             agents,
         };
+        let context = Arc::new(context);
         Self {
-            context: Arc::new(context),
+            life: Arc::new(Life(context.clone())),
+            context,
         }
     }
 

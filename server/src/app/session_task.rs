@@ -3,7 +3,7 @@
 //! At most one commit is in flight. While it is, live inputs are stepped at once and the others
 //! wait in order; then all that waited are stepped into one round.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::channel::Channel;
 use super::context::Context;
 use super::engine_host::{EngineLink, Report, Seat};
 use super::recovery;
-use super::residents::Retired;
+use super::residents::{Departed, Retired};
 use super::session_mail::{Birth, Gone, Mail, NoReply, ReplyTo};
 use super::session_timers::SessionTimers;
 use super::single_flight::Flight;
@@ -52,7 +52,8 @@ pub(crate) struct SessionTask {
     in_flight: Option<InFlight>,
     waiting: VecDeque<Input>,
     engine_waiting: usize,
-    pub(super) replies: HashMap<ReplyId, (ReplyTo, Option<Flight>)>,
+    /// By age: where all are told the same, they are told in the order in which they asked.
+    pub(super) replies: BTreeMap<ReplyId, (ReplyTo, Option<Flight>)>,
     next_reply: u64,
     pub(super) engine: Option<EngineLink>,
     pub(super) seat: Seat,
@@ -73,7 +74,7 @@ enum Wake {
 
 /// Why the task ends.
 enum End {
-    Idle,
+    Idle(Departed),
     Failed,
     /// Another session took the name or key that this one was to be created under.
     Unborn,
@@ -146,7 +147,7 @@ impl SessionTask {
             in_flight: None,
             waiting: VecDeque::new(),
             engine_waiting: 0,
-            replies: HashMap::new(),
+            replies: BTreeMap::new(),
             next_reply: 1,
             engine: None,
             seat,
@@ -172,13 +173,10 @@ impl SessionTask {
                     self.reports(reports);
                     Ok(())
                 }
-                Wake::Mail(None) | Wake::Idle => {
-                    if self.retire().await {
-                        Err(End::Idle)
-                    } else {
-                        Ok(())
-                    }
-                }
+                Wake::Mail(None) | Wake::Idle => match self.retire().await {
+                    Some(departed) => Err(End::Idle(departed)),
+                    None => Ok(()),
+                },
                 Wake::Stop => Err(End::Stopping),
             };
             if let Err(end) = outcome {
@@ -401,24 +399,24 @@ impl SessionTask {
         if matches!(end, End::Failed) {
             tracing::error!(session = %self.session.id(), %error, "a commit failed; the session's task ends");
         }
-        for (_, (reply, _)) in self.replies.drain() {
+        for (reply, _) in std::mem::take(&mut self.replies).into_values() {
             // A caller that left does not miss its answer.
             let _ = reply.send(Err(no.clone()));
         }
         end
     }
 
-    /// Whether the task may go.
-    async fn retire(&mut self) -> bool {
+    /// Leaves the table, if no mail came in meanwhile.
+    async fn retire(&mut self) -> Option<Departed> {
         let (id, residents) = (self.session.id(), &self.context.residents);
         match residents.retire(id, &mut self.mailbox).await {
-            Retired::Left => true,
+            Retired::Left(departed) => Some(departed),
             Retired::Stays(mailbox, mails) => {
                 self.mailbox = mailbox;
                 for mail in mails {
                     self.mail(mail).await;
                 }
-                false
+                None
             }
         }
     }
@@ -431,8 +429,10 @@ impl SessionTask {
         drop(self);
         seat.vacated(context.ports.clock.as_ref()).await;
         match end {
-            // `retire` took it out of the table already.
-            End::Idle => channel.rest(context.config.idle_ring_bytes),
+            End::Idle(departed) => {
+                channel.rest(context.config.idle_ring_bytes);
+                drop(departed);
+            }
             End::Failed => lose(&context, id).await,
             End::Unborn => {
                 context.channels.forget(id);
