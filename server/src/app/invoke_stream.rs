@@ -175,14 +175,15 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
     if event.run != Some(run) {
         return None;
     }
-    match event.body.clone() {
+    // Matched where it lies: most of what a channel carries is not for this stream, and is not copied.
+    match &event.body {
         EventBody::MessageDelta {
             message,
             channel,
             text,
         } => Some(InvokeEvent::Delta {
-            message,
-            channel,
+            message: message.clone(),
+            channel: *channel,
             text: text.as_ref().to_owned(),
         }),
         EventBody::ToolStarted {
@@ -190,18 +191,18 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
             name,
             input_json,
         } => Some(InvokeEvent::ToolStarted {
-            call,
-            name,
-            input_json,
+            call: call.clone(),
+            name: name.clone(),
+            input_json: input_json.clone(),
         }),
         EventBody::ToolFinished {
             call,
             failed,
             output,
         } => Some(InvokeEvent::ToolEnded {
-            call,
-            failed,
-            output,
+            call: call.clone(),
+            failed: *failed,
+            output: output.clone(),
         }),
         EventBody::RetryScheduled {
             attempt,
@@ -209,12 +210,12 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
             delay,
             reason,
         } => Some(InvokeEvent::Retrying {
-            attempt,
-            max_attempts,
-            delay,
-            reason,
+            attempt: *attempt,
+            max_attempts: *max_attempts,
+            delay: *delay,
+            reason: reason.clone(),
         }),
-        EventBody::RunSettled { run } => Some(terminal(*run)),
+        EventBody::RunSettled { run } => Some(terminal((**run).clone())),
         EventBody::RunStarted { .. }
         | EventBody::TurnStarted { .. }
         | EventBody::TurnFinished { .. }
