@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::poll;
 use sessionplane_core::domain::command::DispatchAnswer;
-use sessionplane_core::domain::error::Outcome;
+use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::domain::input::DiscardCause;
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::ports::repository::Repository as _;
@@ -92,7 +92,9 @@ async fn c36_an_application_that_is_dropped_leaves_no_task_behind() {
     run.until_text().await;
     let id = run.id;
     let clock = Arc::downgrade(&ports.clock);
-    drop((run, desk, world, ports));
+    drop((desk, world, ports));
+    // Who still reads is told.
+    assert_eq!(run.error().await.reason, Reason::ServingLost);
     let freed = async {
         while clock.upgrade().is_some() {
             tokio::task::yield_now().await;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sessionplane_core::domain::event::{Event, EventBody};
 use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::view::SessionView;
 use sessionplane_core::ports::lease_store::LeaseStore;
 use sessionplane_core::ports::repository::{ReadError, Repository};
@@ -123,6 +125,18 @@ impl Channels {
         table.channels.remove(&session)
     }
 
+    /// Ends every stream: nobody serves any session here any more.
+    pub(crate) fn close(&self, at: Timestamp) {
+        let channels = std::mem::take(&mut self.lock().channels);
+        for channel in channels.into_values() {
+            let run = channel.with_view(|view| view.active_run);
+            let body = EventBody::ServingError {
+                reason: "the server was stopped".to_owned(),
+            };
+            channel.close(Event { at, run, body });
+        }
+    }
+
     fn insert(&self, mut table: MutexGuard<'_, Table>, made: Channel) -> Arc<Channel> {
         let evicted = table.evict(self.config.idle_channels.max(1));
         let channel = table.channels.entry(made.session()).or_insert_with(|| {
@@ -145,9 +159,7 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use futures_util::StreamExt as _;
-    use sessionplane_core::domain::event::{Event, EventBody};
     use sessionplane_core::domain::ids::{AgentName, TenantId};
-    use sessionplane_core::domain::time::Timestamp;
 
     use super::*;
     use crate::app::cursor::{Cursor, Cut};

@@ -56,12 +56,14 @@ impl Context {
 }
 
 /// Owns the sessions' tasks, which share the context with it and would keep it alive for ever. When
-/// the last handle on the application is dropped they are cancelled, as if the process had ended.
+/// the last handle on the application is dropped they are cancelled, as if the process had ended, and
+/// whoever still reads a stream is told so.
 pub(crate) struct Life(Arc<Context>);
 
 impl Drop for Life {
     fn drop(&mut self) {
         self.0.residents.cancel();
+        self.0.channels.close(self.0.ports.clock.now());
     }
 }
 
