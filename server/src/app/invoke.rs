@@ -206,10 +206,9 @@ impl AppCaller {
             channel,
             ..
         })) = answer
+            && let Some(so_far) = channel.run_so_far(run)
         {
-            if let Some(so_far) = channel.run_so_far(run) {
-                return Ok(joined(channel, run, &so_far, attachment));
-            }
+            return Ok(joined(channel, run, &so_far, attachment));
         }
         self.recorded(session, run).await
     }
