@@ -22,8 +22,12 @@ mod leases;
 mod reading;
 #[path = "contract/remote.rs"]
 mod remote;
+#[path = "contract/replays.rs"]
+mod replays;
 #[path = "contract/slow.rs"]
 mod slow;
+#[path = "contract/stops.rs"]
+mod stops;
 #[path = "conformance/contract.rs"]
 mod suite;
 

@@ -7,6 +7,7 @@
 pub mod agents;
 pub mod caller;
 pub mod channel;
+mod channels;
 pub mod config;
 pub mod context;
 pub mod cursor;

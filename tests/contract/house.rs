@@ -23,7 +23,7 @@ use sessionplane_server::app::recovery::recover;
 use sessionplane_server::app::{App, Ports};
 use tokio_util::sync::CancellationToken;
 
-use super::agents::{Absent, Deaf};
+use super::agents::{Absent, Deaf, Lingering};
 use super::gate::Gate;
 use super::slow::Slow;
 use crate::suite::world::{Caller, World, Worlds};
@@ -131,18 +131,40 @@ impl House {
         self.start().store.clone()
     }
 
+    /// The application as the present start has it.
+    pub(crate) fn app(&self) -> App {
+        self.start().app.clone()
+    }
+
     /// Another principal of the owner's tenant.
     pub(crate) fn colleague(&self) -> Arc<dyn Caller> {
         self.principal("acme", "colleague")
     }
 
     fn principal(&self, tenant: &str, id: &str) -> Arc<dyn Caller> {
-        Arc::new(self.start().app.as_caller(caller(tenant, id)))
+        principal(&self.start().app, tenant, id)
     }
 
     fn start(&self) -> MutexGuard<'_, Start> {
         self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A principal's handle.
+pub(crate) fn principal(app: &App, tenant: &str, id: &str) -> Arc<dyn Caller> {
+    let principal = Principal {
+        tenant: TenantId::parse(tenant).expect("a tenant"),
+        id: PrincipalId::parse(id).expect("a principal"),
+        kind: PrincipalKind::Human,
+        groups: Arc::new([]),
+        ceiling: Trust::Typed,
+        credential: "test".into(),
+    };
+    let caller = sessionplane_server::app::face::Caller {
+        principal,
+        trace_id: None,
+    };
+    Arc::new(app.as_caller(caller))
 }
 
 impl Drop for House {
@@ -207,7 +229,8 @@ pub(crate) fn agents(ports: &Ports) -> AgentCatalog {
     let catalog = AgentCatalog::new(name("scripted"), name("scripted"), Arc::new(scripted()))
         .with(name("no-steering"), Arc::new(unsteerable))
         .with(name("deaf"), Arc::new(Deaf::new()))
-        .with(name("absent"), Arc::new(Absent::new()));
+        .with(name("absent"), Arc::new(Absent::new()))
+        .with(name("lingering"), Arc::new(Lingering::new()));
     (0..HOSTILE).fold(catalog, |catalog, seed| {
         catalog.with(
             name(&format!("hostile-{seed}")),

@@ -71,7 +71,8 @@ pub enum InvokeEvent {
         /// The run had been started by an earlier call with the same request id.
         joined: bool,
     },
-    /// A joiner missed this many events of the run, which are no longer retained.
+    /// A joiner missed this many events of the run, which are no longer retained. Told again where
+    /// more of them left the ring before it read them.
     Resumed {
         /// How many.
         skipped: u64,

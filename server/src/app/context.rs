@@ -12,7 +12,7 @@ use sessionplane_core::ports::repository::{ReadError, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::agents::AgentCatalog;
-use super::channel::Channels;
+use super::channels::Channels;
 use super::config::AppConfig;
 use super::residents::Residents;
 use super::single_flight::SingleFlight;
@@ -55,10 +55,24 @@ impl Context {
     }
 }
 
-/// The application. Clones share everything.
+/// Owns the sessions' tasks, which share the context with it and would keep it alive for ever. When
+/// the last handle on the application is dropped they are cancelled, as if the process had ended, and
+/// whoever still reads a stream is told so.
+pub(crate) struct Life(Arc<Context>);
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.0.residents.cancel();
+        self.0.channels.close(self.0.ports.clock.now());
+    }
+}
+
+/// The application. Clones share everything. Runs go on until [`App::stop`], or until the last clone
+/// and the last caller's handle are dropped.
 #[derive(Clone)]
 pub struct App {
     pub(crate) context: Arc<Context>,
+    pub(crate) life: Arc<Life>,
 }
 
 impl App {
@@ -76,8 +90,10 @@ impl App {
             config,
             agents,
         };
+        let context = Arc::new(context);
         Self {
-            context: Arc::new(context),
+            life: Arc::new(Life(context.clone())),
+            context,
         }
     }
 

@@ -16,7 +16,7 @@ use sessionplane_core::ports::engine::{
     EngineOutput, OpenSession, Revalidation, Transcript,
 };
 use sessionplane_core::ports::repository::{EntryRange, Repository};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
 /// Commands that wait at most: the machine hands over one prompt or steer at a time, and an abort.
 const COMMANDS: usize = 16;
@@ -24,6 +24,9 @@ const COMMANDS: usize = 16;
 const REPORTS: usize = 256;
 /// Entries, and bytes, of one page of a transcript.
 const PAGE: (usize, usize) = (256, 1024 * 1024);
+
+/// How long a cancelled engine's task may take to end before its session goes on without it.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// What the engine's task reports.
 #[derive(Debug)]
@@ -42,7 +45,30 @@ pub(crate) struct EngineLink {
     commands: mpsc::Sender<EngineCommand>,
     reports: mpsc::Receiver<Report>,
     over: bool,
+    #[allow(dead_code, reason = "held for its drop, which cancels the task")]
     task: Box<dyn TaskHandle>,
+}
+
+/// Where the engine of a session sits. Cancelling a task asks it to end; until it has, another
+/// engine of the session is not opened beside it.
+#[derive(Clone, Default)]
+pub(crate) struct Seat(Arc<Mutex<()>>);
+
+impl Seat {
+    /// Waits until nobody sits here, and keeps the seat; nothing if that takes too long.
+    pub(crate) async fn vacated(&self, clock: &dyn Clock) -> Option<OwnedMutexGuard<()>> {
+        let seat = self.0.clone();
+        if let Ok(seat) = seat.clone().try_lock_owned() {
+            return Some(seat);
+        }
+        match select(Box::pin(seat.lock_owned()), clock.sleep(ENDS_WITHIN)).await {
+            Either::Left((seat, _)) => Some(seat),
+            Either::Right(((), _)) => {
+                tracing::error!("an agent was dropped and did not end; going on beside it");
+                None
+            }
+        }
+    }
 }
 
 /// What opening an engine takes.
@@ -55,6 +81,8 @@ pub(crate) struct Opening {
     pub(crate) before_prompt: u64,
     pub(crate) repository: Arc<dyn Repository>,
     pub(crate) timeout: Duration,
+    /// Taken before the engine is opened, and kept as long as its task lives.
+    pub(crate) seat: Seat,
 }
 
 impl EngineLink {
@@ -113,12 +141,6 @@ impl EngineLink {
         self.over = true;
         std::iter::from_fn(|| self.reports.try_recv().ok()).collect()
     }
-
-    /// Cancels the engine's task and waits until it has left.
-    pub(crate) async fn close(self) {
-        self.task.cancel();
-        self.task.join().await;
-    }
 }
 
 async fn host(
@@ -127,6 +149,7 @@ async fn host(
     commands: mpsc::Receiver<EngineCommand>,
     reports: mpsc::Sender<Report>,
 ) {
+    let _seat = opening.seat.vacated(clock.as_ref()).await;
     let reason = match open(opening, clock.as_ref()).await {
         Err(error) => error.0,
         Ok(connection) => {

@@ -70,6 +70,8 @@ pub(crate) struct InvokeStream {
     first: VecDeque<InvokeEvent>,
     cursor: Cursor,
     attachment: Attachment,
+    /// Up to here the events are older than the stream.
+    replayed_up_to: u64,
     over: bool,
 }
 
@@ -86,8 +88,29 @@ impl InvokeStream {
             first: first.into(),
             cursor,
             attachment,
+            replayed_up_to: 0,
             over: false,
         }
+    }
+
+    /// Events up to this place are older than the stream: those that leave the ring before they are
+    /// read are told as skipped, and end nothing.
+    pub(crate) fn replaying_up_to(mut self, seq: u64) -> Self {
+        self.replayed_up_to = seq;
+        self
+    }
+
+    /// C12: what of a replay is no longer retained is skipped, and that is told. Nothing if the
+    /// cursor is past the replay, or the run's end has left the ring too: who rejoins is given it.
+    fn skip(&mut self) -> Option<InvokeEvent> {
+        let place = self.cursor.position().seq;
+        if place >= self.replayed_up_to {
+            return None;
+        }
+        let before = self.cursor.channel().rest_of(self.run)?;
+        self.cursor.go_on_after(before);
+        let skipped = before.saturating_sub(place);
+        Some(InvokeEvent::Resumed { skipped })
     }
 
     /// The server ends the stream: from now on the caller is not attached, and did not leave.
@@ -131,6 +154,13 @@ impl Stream for InvokeStream {
                         return Poll::Ready(Some(Ok(event)));
                     }
                 }
+                Some(Err(Cut::Lapped)) => {
+                    let told = match this.skip() {
+                        Some(resumed) => Ok(resumed),
+                        None => Err(this.end(Cut::Lapped)),
+                    };
+                    return Poll::Ready(Some(told));
+                }
                 Some(Err(cut)) => return Poll::Ready(Some(Err(this.end(cut)))),
                 None => this.over = true,
             }
@@ -145,14 +175,15 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
     if event.run != Some(run) {
         return None;
     }
-    match event.body.clone() {
+    // Matched where it lies: most of what a channel carries is not for this stream, and is not copied.
+    match &event.body {
         EventBody::MessageDelta {
             message,
             channel,
             text,
         } => Some(InvokeEvent::Delta {
-            message,
-            channel,
+            message: message.clone(),
+            channel: *channel,
             text: text.as_ref().to_owned(),
         }),
         EventBody::ToolStarted {
@@ -160,18 +191,18 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
             name,
             input_json,
         } => Some(InvokeEvent::ToolStarted {
-            call,
-            name,
-            input_json,
+            call: call.clone(),
+            name: name.clone(),
+            input_json: input_json.clone(),
         }),
         EventBody::ToolFinished {
             call,
             failed,
             output,
         } => Some(InvokeEvent::ToolEnded {
-            call,
-            failed,
-            output,
+            call: call.clone(),
+            failed: *failed,
+            output: output.clone(),
         }),
         EventBody::RetryScheduled {
             attempt,
@@ -179,12 +210,12 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
             delay,
             reason,
         } => Some(InvokeEvent::Retrying {
-            attempt,
-            max_attempts,
-            delay,
-            reason,
+            attempt: *attempt,
+            max_attempts: *max_attempts,
+            delay: *delay,
+            reason: reason.clone(),
         }),
-        EventBody::RunSettled { run } => Some(terminal(*run)),
+        EventBody::RunSettled { run } => Some(terminal((**run).clone())),
         EventBody::RunStarted { .. }
         | EventBody::TurnStarted { .. }
         | EventBody::TurnFinished { .. }

@@ -46,6 +46,8 @@ pub(crate) struct Observer {
     context: Arc<Context>,
     channel: Arc<Channel>,
     ready: VecDeque<Observed>,
+    /// What a resumed stream tells once it has told the events before it.
+    due: Option<Box<SessionState>>,
     phase: Phase,
     heartbeat: BoxFuture<()>,
 }
@@ -60,19 +62,20 @@ impl Observer {
         let resumed = request
             .resume
             .filter(|position| position.epoch == channel.epoch())
-            .and_then(|position| channel.resume_after(position.seq));
+            .and_then(|from| Some((from.seq, channel.resume_after(from.seq)?)));
         let subscribed = EventItem::Subscribed {
             session: channel.session(),
             epoch: channel.epoch(),
             resumed: resumed.is_some(),
             gap: resumed.is_none() && request.resume.is_some(),
         };
-        let mut ready = VecDeque::from([Observed::Other(Box::new(subscribed))]);
-        let phase = if let Some((missed, view, position)) = resumed {
-            ready.extend(missed.into_iter().map(Observed::Event));
-            let state = Box::new(SessionState { view, position });
-            ready.push_back(Observed::Other(Box::new(EventItem::Snapshot(state))));
-            Phase::Live(Cursor::after(channel.clone(), position.seq))
+        let ready = VecDeque::from([Observed::Other(Box::new(subscribed))]);
+        let mut due = None;
+        let phase = if let Some((from, (view, position))) = resumed {
+            due = Some(Box::new(SessionState { view, position }));
+            // What was missed is read from the ring like everything that follows, so that who does
+            // not read keeps nothing alive, and is cut.
+            Phase::Live(Cursor::after(channel.clone(), from))
         } else {
             let newest = channel.with_view(|view| view.entries);
             let (after, full) = since(channel.session(), request.entries_since.as_deref(), newest);
@@ -87,6 +90,7 @@ impl Observer {
             context,
             channel,
             ready,
+            due,
             phase,
             heartbeat,
         }
@@ -95,6 +99,16 @@ impl Observer {
     fn over(&mut self, error: CallError) -> Poll<Option<Result<Observed, CallError>>> {
         self.phase = Phase::Over;
         Poll::Ready(Some(Err(error)))
+    }
+
+    /// C31: the snapshot of a resumed stream, once all that was missed has been told.
+    fn snapshot_due(&mut self) -> Option<Observed> {
+        let Phase::Live(cursor) = &self.phase else {
+            return None;
+        };
+        let place = cursor.position().seq;
+        let state = self.due.take_if(|due| due.position.seq <= place)?;
+        Some(Observed::Other(Box::new(EventItem::Snapshot(state))))
     }
 
     /// Says that everything up to `position` was sent. It is the reader's own place, not the
@@ -129,6 +143,9 @@ impl Stream for Observer {
         loop {
             if let Some(item) = this.ready.pop_front() {
                 return Poll::Ready(Some(Ok(item)));
+            }
+            if let Some(snapshot) = this.snapshot_due() {
+                return Poll::Ready(Some(Ok(snapshot)));
             }
             match &mut this.phase {
                 Phase::Over => return Poll::Ready(None),

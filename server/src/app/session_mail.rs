@@ -1,5 +1,7 @@
 //! What a session's task is sent, and what it answers.
 
+use std::sync::Arc;
+
 use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::lifecycle::{
@@ -9,6 +11,7 @@ use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::session::SessionRecord;
 use tokio::sync::oneshot;
 
+use super::channel::Channel;
 use super::single_flight::Flight;
 
 /// How a session's task begins.
@@ -19,11 +22,14 @@ pub(crate) enum Birth {
     Unborn(SessionRecord),
 }
 
-/// An answer, and the stream position before the events that were told with it.
-#[derive(Debug)]
+/// An answer, and where in the session's events it was given.
 pub(crate) struct Reply {
     pub(crate) answer: Answer,
+    /// The stream position before the events that were told with it.
     pub(crate) position: Position,
+    /// The channel that the position is a place in. Whoever reads on from the position reads here:
+    /// by the time the answer is read, the session may have another channel.
+    pub(crate) channel: Arc<Channel>,
 }
 
 /// Why a call got no [`Reply`].

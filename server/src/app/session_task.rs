@@ -3,7 +3,7 @@
 //! At most one commit is in flight. While it is, inputs that [must wait](Session::must_wait) do so in
 //! order and the others are stepped at once; then all that waited are stepped into one round.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use tokio::sync::mpsc;
 
 use super::channel::Channel;
 use super::context::Context;
-use super::engine_host::{EngineLink, Report};
+use super::engine_host::{EngineLink, Report, Seat};
 use super::recovery;
-use super::residents::Retired;
+use super::residents::{Departed, Retired};
 use super::session_check;
 use super::session_mail::{Birth, Gone, Mail, NoReply, ReplyTo};
 use super::session_timers::SessionTimers;
@@ -54,9 +54,11 @@ pub(crate) struct SessionTask {
     round: Round,
     in_flight: Option<InFlight>,
     waiting: Waiting,
-    pub(super) replies: HashMap<ReplyId, (ReplyTo, Option<Flight>)>,
+    /// By age: where all are told the same, they are told in the order in which they asked.
+    pub(super) replies: BTreeMap<ReplyId, (ReplyTo, Option<Flight>)>,
     next_reply: u64,
     pub(super) engine: Option<EngineLink>,
+    pub(super) seat: Seat,
     pub(super) timers: SessionTimers,
     detached: FuturesUnordered<Detached>,
 }
@@ -74,7 +76,7 @@ enum Wake {
 
 /// Why the task ends.
 enum End {
-    Idle,
+    Idle(Departed),
     Failed,
     /// Another session took the name or key that this one was to be created under.
     Unborn,
@@ -88,8 +90,9 @@ impl SessionTask {
             Birth::Stored(id) => *id,
             Birth::Unborn(record) => record.id,
         };
+        let seat = Seat::default();
         let living = async {
-            match Self::begin(context.clone(), birth, mailbox).await {
+            match Self::begin(context.clone(), birth, mailbox, seat.clone()).await {
                 Ok(task) => task.serve().await,
                 Err(reason) => {
                     tracing::warn!(session = %id, %reason, "the session could not be loaded");
@@ -100,6 +103,7 @@ impl SessionTask {
         // The state that a panic broke is gone with the task; what is left is in the store.
         if AssertUnwindSafe(living).catch_unwind().await.is_err() {
             tracing::error!(session = %id, "the session's task panicked");
+            seat.vacated(context.ports.clock.as_ref()).await;
             lose(&context, id).await;
         }
     }
@@ -108,6 +112,7 @@ impl SessionTask {
         context: Arc<Context>,
         birth: Birth,
         mailbox: mpsc::Receiver<Mail>,
+        seat: Seat,
     ) -> Result<Self, String> {
         let ports = &context.ports;
         let limits = context.config.limits;
@@ -143,9 +148,10 @@ impl SessionTask {
             round: Round::default(),
             in_flight: None,
             waiting: Waiting::default(),
-            replies: HashMap::new(),
+            replies: BTreeMap::new(),
             next_reply: 1,
             engine: None,
+            seat,
             timers: SessionTimers::default(),
             detached: FuturesUnordered::new(),
         })
@@ -172,13 +178,10 @@ impl SessionTask {
                     self.reports(reports);
                     Ok(())
                 }
-                Wake::Mail(None) | Wake::Idle => {
-                    if self.retire().await {
-                        Err(End::Idle)
-                    } else {
-                        Ok(())
-                    }
-                }
+                Wake::Mail(None) | Wake::Idle => match self.retire().await {
+                    Some(departed) => Err(End::Idle(departed)),
+                    None => Ok(()),
+                },
                 Wake::Stop => Err(End::Stopping),
             };
             if let Err(end) = outcome {
@@ -193,7 +196,7 @@ impl SessionTask {
     async fn wake(&mut self) -> Wake {
         let idle = self.is_idle();
         let ttl = self.context.config.idle_ttl;
-        let clock = self.context.ports.clock.clone();
+        let (clock, seat) = (self.context.ports.clock.clone(), self.seat.clone());
         let has_room = self.waiting.len() < WAITING;
         tokio::select! {
             biased;
@@ -204,8 +207,11 @@ impl SessionTask {
                 Wake::Detached(Input::Detach { run, stream, cause }),
             mail = self.mailbox.recv(), if has_room => Wake::Mail(mail),
             reports = reports(&mut self.engine), if has_room && self.engine.is_some() => Wake::Engine(reports),
-            // Lazy, so that a busy session makes no timer.
-            () = async move { clock.sleep(ttl).await }, if idle => Wake::Idle,
+            // Lazy, so that a busy session makes no timer. The next task has a seat of its own.
+            () = async move {
+                drop(seat.vacated(clock.as_ref()).await);
+                clock.sleep(ttl).await;
+            }, if idle => Wake::Idle,
         }
     }
 
@@ -376,6 +382,11 @@ impl SessionTask {
         }
         failpoint::reach("session::after-commit");
         self.perform(after);
+        if self.context.stopping.is_cancelled() {
+            // What waits would start another round, and while something always does the task would
+            // never see the stop. Nothing of it is durable; its callers hear that they do not know.
+            return Err(End::Stopping);
+        }
         let mut effects = Vec::new();
         self.step(Input::Committed { round }, 0, &mut effects);
         while let Some(input) = self.waiting.pop() {
@@ -389,7 +400,6 @@ impl SessionTask {
     /// The commit did not happen, or nobody knows. The state in memory is ahead of the store and
     /// goes; callers hear that the outcome is unknown.
     fn fail(&mut self, error: &CommitError) -> End {
-        self.engine = None;
         let (no, end) = match error {
             CommitError::AlreadyExists => (NoReply::NameTaken, End::Unborn),
             other => (NoReply::Lost(other.to_string()), End::Failed),
@@ -397,40 +407,40 @@ impl SessionTask {
         if matches!(end, End::Failed) {
             tracing::error!(session = %self.session.id(), %error, "a commit failed; the session's task ends");
         }
-        for (_, (reply, _)) in self.replies.drain() {
+        for (reply, _) in std::mem::take(&mut self.replies).into_values() {
             // A caller that left does not miss its answer.
             let _ = reply.send(Err(no.clone()));
         }
         end
     }
 
-    /// Whether the task may go.
-    async fn retire(&mut self) -> bool {
+    /// Leaves the table, if no mail came in meanwhile.
+    async fn retire(&mut self) -> Option<Departed> {
         let (id, residents) = (self.session.id(), &self.context.residents);
         match residents.retire(id, &mut self.mailbox).await {
-            Retired::Left => true,
+            Retired::Left(departed) => Some(departed),
             Retired::Stays(mailbox, mails) => {
                 self.mailbox = mailbox;
                 for mail in mails {
                     self.mail(mail).await;
                 }
-                false
+                None
             }
         }
     }
 
-    async fn leave(mut self, end: End) {
-        if let Some(engine) = self.engine.take() {
-            engine.close().await;
-        }
+    async fn leave(self, end: End) {
         let (context, channel) = (self.context.clone(), self.channel.clone());
-        let id = channel.session();
+        let (id, seat) = (channel.session(), self.seat.clone());
         // With the mailbox goes what nobody will read; who sends from here on waits for the next
-        // task.
+        // task. With the engine's link goes the engine, and no other is opened before it has gone.
         drop(self);
+        seat.vacated(context.ports.clock.as_ref()).await;
         match end {
-            // `retire` took it out of the table already.
-            End::Idle => channel.rest(context.config.idle_ring_bytes),
+            End::Idle(departed) => {
+                channel.rest(context.config.idle_ring_bytes);
+                drop(departed);
+            }
             End::Failed => lose(&context, id).await,
             End::Unborn => {
                 context.channels.forget(id);
