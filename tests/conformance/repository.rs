@@ -58,6 +58,7 @@ macro_rules! repository_conformance {
                 atomicity: a_commit_decided_on_an_old_head_is_refused,
                 atomicity: a_malformed_commit_is_refused,
                 fencing: c41_a_writer_that_lost_its_lease_cannot_write,
+                fencing: c44_a_cut_run_is_not_forgotten_for_the_next_one,
                 fencing: c40_every_record_is_written_only_under_the_token,
                 fencing: a_held_session_is_not_taken_by_another,
                 fencing: a_former_token_never_takes_a_session_again,

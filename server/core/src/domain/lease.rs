@@ -16,14 +16,15 @@ impl fmt::Display for LeaseToken {
 /// How a commit proves its right to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeaseClause {
-    /// Takes the lease with this commit. Refused while another token holds it, and when a newer
-    /// token was ever used on the session.
+    /// Takes the lease with this commit. Refused while another token holds it, while a run that was
+    /// cut is not settled, and when a newer token was ever used on the session.
     Acquire(LeaseToken),
     /// Writes under a lease that must still be held.
     Hold(LeaseToken),
     /// Writes under a lease that must still be held, and gives it up with the same commit.
     Release(LeaseToken),
     /// Recovery: takes over a lease that no live writer holds, writes once, and leaves it free.
+    /// Refused where the records name another run than the commit's as the one that was cut.
     Recover(LeaseToken),
 }
 

@@ -28,6 +28,10 @@ pub trait LeaseStore: Send + Sync {
     /// Voids a live lease: every later commit under its token is refused.
     async fn revoke(&self, session: SessionId) -> Result<(), ReadError>;
     /// Leases that the records name and no live writer holds: runs that a crash cut. Reads the
-    /// index of running sessions only, never all sessions.
+    /// index of running sessions only, never all sessions. A damaged record is left out (and
+    /// logged): it concerns one session, and [`LeaseStore::cut`] tells of it.
     async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError>;
+    /// The same for one session: the lease of a run that nobody drives any more and that is not
+    /// settled yet. Cheap where there is none.
+    async fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError>;
 }

@@ -213,4 +213,8 @@ impl LeaseStore for MemoryStore {
     async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError> {
         self.read(|tables| tables.orphaned())
     }
+
+    async fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
+        self.read(|tables| tables.cut(session))
+    }
 }

@@ -49,6 +49,11 @@ pub(super) enum Request {
     Revoke(SessionId, oneshot::Sender<Result<(), ReadError>>),
     /// Read the leases that nobody holds.
     Orphaned(oneshot::Sender<Result<Vec<HeldLease>, ReadError>>),
+    /// Read one session's lease, if nobody holds it.
+    Cut(
+        SessionId,
+        oneshot::Sender<Result<Option<HeldLease>, ReadError>>,
+    ),
     /// Take no more, finish what waits, end.
     Close,
 }
@@ -65,6 +70,10 @@ enum Waiting {
     ),
     Revoke(oneshot::Sender<Result<(), ReadError>>),
     Orphaned(oneshot::Sender<Result<Vec<HeldLease>, ReadError>>),
+    Cut(
+        SessionId,
+        oneshot::Sender<Result<Option<HeldLease>, ReadError>>,
+    ),
 }
 
 /// What was counted since the store was opened.
@@ -214,6 +223,12 @@ impl Committer {
             (Waiting::Orphaned(done), Err(reason)) => {
                 let _ = done.send(Err(ReadError::Store(reason.clone())));
             }
+            (Waiting::Cut(session, done), Ok(())) => {
+                let _ = done.send(self.cut(session));
+            }
+            (Waiting::Cut(_, done), Err(reason)) => {
+                let _ = done.send(Err(ReadError::Store(reason.clone())));
+            }
         }
     }
 
@@ -225,6 +240,7 @@ impl Committer {
             Request::Sweep { done, .. } => self.answer(Waiting::Sweep(done, Ok(0)), &broken),
             Request::Revoke(_, done) => self.answer(Waiting::Revoke(done), &broken),
             Request::Orphaned(done) => self.answer(Waiting::Orphaned(done), &broken),
+            Request::Cut(session, done) => self.answer(Waiting::Cut(session, done), &broken),
             Request::Close => self.queue.close(),
         }
     }
@@ -236,15 +252,27 @@ impl Committer {
         let mut orphaned = Vec::new();
         for record in db.scan_prefix(keys::leases()) {
             let (key, value) = record.map_err(|error| failed(b"l", &error))?;
-            let Some(payload) = frame::open(&Direct(db), &key, value)? else {
-                continue;
-            };
-            let lease: HeldLease = decode(&key, &payload)?;
-            if !self.live.contains_key(&lease.session) {
-                orphaned.push(lease);
+            let lease = frame::open(&Direct(db), &key, value)
+                .and_then(|payload| payload.map(|payload| decode(&key, &payload)).transpose());
+            match lease {
+                Ok(lease) => orphaned.extend(lease.filter(|lease| self.is_cut(lease))),
+                Err(error @ ReadError::Damaged { .. }) => {
+                    tracing::error!(%error, "a running session cannot be told from its record");
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(orphaned)
+    }
+
+    /// As [`Self::orphaned`], for one session.
+    fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
+        let lease: Option<HeldLease> = fetch(&Direct(self.device.db()), &keys::lease(session))?;
+        Ok(lease.filter(|lease| self.is_cut(lease)))
+    }
+
+    fn is_cut(&self, lease: &HeldLease) -> bool {
+        !self.live.contains_key(&lease.session)
     }
 }
 
@@ -280,6 +308,7 @@ impl Gathering<'_, '_> {
                 Some(Waiting::Revoke(done))
             }
             Request::Orphaned(done) => Some(Waiting::Orphaned(done)),
+            Request::Cut(session, done) => Some(Waiting::Cut(session, done)),
             Request::Close => None,
         }
     }
@@ -327,6 +356,10 @@ impl CommitFacts for Facts<'_, '_> {
 
     fn live(&self, session: SessionId) -> Option<LeaseToken> {
         self.live.get(&session).copied()
+    }
+
+    fn leased(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
+        fetch(self.round, &keys::lease(session))
     }
 
     fn named(&self, tenant: &TenantId, name: &SessionName) -> Result<bool, ReadError> {

@@ -134,6 +134,11 @@ impl Reader {
         }
     }
 
+    /// Whether a session has a lease record, held or not.
+    pub(super) fn is_leased(&self, session: SessionId) -> Result<bool, ReadError> {
+        Ok(self.raw(&keys::lease(session))?.is_some())
+    }
+
     pub(super) fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError> {
         fetch(self, &keys::run(id))
     }

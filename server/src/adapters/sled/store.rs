@@ -307,4 +307,15 @@ impl LeaseStore for SledStore {
             .await
             .unwrap_or_else(|reason| Err(ReadError::Store(reason)))
     }
+
+    /// Only the committer knows who holds a lease, and it answers between rounds. It is asked only
+    /// where there is a record: few sessions that nobody drives have one.
+    async fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
+        if !self.read(move |reader| reader.is_leased(session)).await? {
+            return Ok(None);
+        }
+        self.ask(|done| Request::Cut(session, done))
+            .await
+            .unwrap_or_else(|reason| Err(ReadError::Store(reason)))
+    }
 }
