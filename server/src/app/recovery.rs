@@ -64,26 +64,34 @@ pub async fn recover(ports: &Ports) -> Result<usize, RecoveryError> {
 
 /// Settles the run of a session whose task lost its commit: the lease is voided first, so that
 /// nothing of that task can be written any more.
-pub(crate) async fn abandon(ports: &Ports, session: SessionId) {
-    let result = async {
-        ports
-            .leases
-            .revoke(session)
-            .await
-            .map_err(|error| RecoveryError::Read { session, error })?;
-        let orphaned = ports
-            .leases
-            .orphaned()
-            .await
-            .map_err(RecoveryError::Index)?;
-        match orphaned.into_iter().find(|lease| lease.session == session) {
-            Some(lease) => settle(ports, lease).await,
-            None => Ok(()),
-        }
+///
+/// # Errors
+/// When the settlement could not be written: the session's run is still to be settled.
+pub(crate) async fn abandon(ports: &Ports, session: SessionId) -> Result<(), RecoveryError> {
+    let revoked = ports.leases.revoke(session).await;
+    revoked.map_err(|error| RecoveryError::Read { session, error })?;
+    settle_if_cut(ports, session).await
+}
+
+/// Settles the run of a session that nobody drives, if there is one. To be asked before the session
+/// is shown or taken for idle.
+///
+/// # Errors
+/// When that run is not settled: nobody may be told that the session is idle.
+pub(crate) async fn settle_if_cut(ports: &Ports, session: SessionId) -> Result<(), RecoveryError> {
+    let cut = || async {
+        let cut = ports.leases.cut(session).await;
+        cut.map_err(|error| RecoveryError::Read { session, error })
     };
-    if let Err(error) = result.await {
-        tracing::error!(%session, %error, "an abandoned run could not be settled; the next start will");
+    let Some(lease) = cut().await? else {
+        return Ok(());
+    };
+    let settled = settle(ports, lease).await;
+    // Of several that saw the same run one settles it, and the others are refused.
+    if settled.is_err() && cut().await? != Some(lease) {
+        return Ok(());
     }
+    settled
 }
 
 async fn settle(ports: &Ports, lease: HeldLease) -> Result<(), RecoveryError> {
