@@ -121,3 +121,25 @@ async fn c36_c44_a_session_whose_cut_run_cannot_be_settled_is_refused_by_name() 
     house.refusal.set(false);
     goes_on(&house, &desk, &run).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c44_b52_a_damaged_running_session_is_refused_by_name_and_the_others_are_served() {
+    let (house, damaged, cut) = running().await;
+    let whole = Desk::new(&house.world(), "whole");
+    let other = whole.invoke("hang").await;
+    house.refusal.damage(cut.id);
+    whole.world.restart().await;
+    let record = whole.record(other.id).await;
+    let outcome = record.settled.expect("the start settled it").outcome;
+    assert_eq!(outcome.code(), Some("interrupted"));
+    assert_eq!(code(&whole.run("say \"next\"").await), "completed");
+    for error in [
+        damaged.try_state(None).await.err(),
+        damaged.open("say \"x\"").await.err(),
+        damaged.try_dispatch(Command::Abort, None, None).await.err(),
+    ] {
+        let error = error.expect("it is damaged");
+        is(&error, Reason::StoreFailed, Outcome::Refused);
+        assert!(error.message.contains(&cut.session.to_string()), "{error}");
+    }
+}

@@ -1,8 +1,8 @@
 //! The memory store as if it had a disk: every call gives way to other tasks before it is made and
 //! before it is answered, so that what may overlap does. It can refuse to settle what was cut.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
@@ -30,6 +30,7 @@ pub(crate) struct Slow(pub(crate) Arc<MemoryStore>, pub(crate) Arc<Refusal>);
 #[derive(Default)]
 pub(crate) struct Refusal {
     on: AtomicBool,
+    damaged: Mutex<Option<RunId>>,
     refused: watch::Sender<u64>,
 }
 
@@ -37,6 +38,11 @@ impl Refusal {
     /// Refuses every settlement from now on, or none any more.
     pub(crate) fn set(&self, on: bool) {
         self.on.store(on, Ordering::SeqCst);
+    }
+
+    /// Takes one run's record for damaged from now on.
+    pub(crate) fn damage(&self, run: RunId) {
+        *self.damaged.lock().expect("no panic") = Some(run);
     }
 
     /// Waits until so many were refused.
@@ -94,6 +100,12 @@ impl Repository for Slow {
     }
 
     async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError> {
+        if *self.1.damaged.lock().expect("no panic") == Some(id) {
+            return Err(ReadError::Damaged {
+                key: format!("run {id}"),
+                problem: "on purpose".to_owned(),
+            });
+        }
         slowly(self.0.run(id)).await
     }
 

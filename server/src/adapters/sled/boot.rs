@@ -1,19 +1,17 @@
-//! What must be in order before anything is served, and the counting of the boot. Reads only what
-//! was running, never all sessions.
+//! What must be in order before anything is served, and the counting of the boot. Only what
+//! concerns the store as a whole: damage in one session's records is told where they are read.
 
 use std::path::Path;
 
 use ::sled::{Batch, Db};
 use prost::Message as _;
-use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::ReadError;
 
 use super::committer::Direct;
 use super::convert::{Meta, RoundNumber, Stored as _};
 use super::device::Device;
 use super::open::{OpenError, damaged};
-use super::reader::Reader;
-use super::round::{decode, failed, fetch};
+use super::round::fetch;
 use super::witness::Acknowledged;
 use super::{frame, keys};
 
@@ -87,17 +85,4 @@ pub(super) fn count_boot(path: &Path, device: &mut Device, meta: Meta) -> Result
         path: path.to_owned(),
         problem,
     })
-}
-
-/// Reads the leases of runs that were cut, and the ends of their conversations: those are written
-/// next.
-pub(super) fn check_running(db: &Db, reader: &Reader) -> Result<(), ReadError> {
-    for record in db.scan_prefix(keys::leases()) {
-        let (key, value) = record.map_err(|error| failed(b"l", &error))?;
-        if let Some(payload) = frame::open(&Direct(db), &key, value)? {
-            let lease: HeldLease = decode(&key, &payload)?;
-            reader.check_last_entry(lease.session)?;
-        }
-    }
-    Ok(())
 }

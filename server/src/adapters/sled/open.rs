@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ::sled::{Config, Db};
 
-use super::boot::{check_running, count_boot, durable, next_boot};
+use super::boot::{count_boot, durable, next_boot};
 use super::committer::Counters;
 use super::convert::Meta;
 use super::device::{Device, RoundProbe};
@@ -135,7 +135,6 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
     let (device, meta) = guarded(path, || {
         let meta = next_boot(path, &db, options.store_id)?;
         let durable = durable(path, &db, meta, said)?;
-        check_running(&db, &reader).map_err(|error| damaged(path, error.to_string()))?;
         let mut device = Device {
             db,
             file,
@@ -249,11 +248,12 @@ mod tests {
     use prost::Message as _;
     use sessionplane_core::domain::ids::{RunId, SessionId};
     use sessionplane_core::domain::lease::LeaseToken;
-    use sessionplane_core::ports::lease_store::HeldLease;
+    use sessionplane_core::ports::lease_store::{HeldLease, LeaseStore as _};
+    use sessionplane_core::ports::repository::ReadError;
 
     use super::*;
     use crate::adapters::sled::convert::Stored as _;
-    use crate::adapters::sled::{frame, keys};
+    use crate::adapters::sled::{SledStore, frame, keys};
 
     type Change = Box<dyn Fn(&Db)>;
 
@@ -316,44 +316,50 @@ mod tests {
     }
 
     #[test]
-    fn damage_where_a_run_was_cut_is_told_at_open() {
-        let session = SessionId::from_bytes([1; 16]);
-        let changes: Vec<(&str, Change)> = vec![
-            (
-                "without a record of its own",
-                Box::new(|db| {
-                    db.remove(keys::meta()).unwrap();
-                }),
-            ),
-            (
-                "a record that is cut short",
-                Box::new(|db| {
-                    db.insert(keys::meta(), &[1, 2]).unwrap();
-                }),
-            ),
-            (
-                "a lease without a session",
-                Box::new(move |db| {
-                    let lease = HeldLease {
-                        session,
-                        run: RunId::from_bytes([2; 16]),
-                        token: LeaseToken(1),
-                    };
-                    put(db, keys::lease(session), &lease.form().encode_to_vec());
-                }),
-            ),
-            (
-                "a lease that does not parse",
-                Box::new(move |db| put(db, keys::lease(session), b"?")),
-            ),
-        ];
-        for (what, change) in changes {
+    fn a_damaged_record_of_the_store_itself_is_told_at_open() {
+        let cut_short: Change = Box::new(|db| {
+            db.insert(keys::meta(), &[1, 2]).unwrap();
+        });
+        let gone: Change = Box::new(|db| {
+            db.remove(keys::meta()).unwrap();
+        });
+        for change in [cut_short, gone] {
             let directory = tempfile::TempDir::new().unwrap();
             opened(directory.path()).unwrap();
             overwrite(directory.path(), change);
             let refused = opened(directory.path());
-            let damaged = matches!(refused, Err(OpenError::Damaged { .. }));
-            assert!(damaged, "{what}: {refused:?}");
+            assert!(
+                matches!(refused, Err(OpenError::Damaged { .. })),
+                "{refused:?}"
+            );
         }
+    }
+
+    /// One session's damage is that session's: the others are listed, it is told by name.
+    #[tokio::test]
+    async fn b52_a_damaged_lease_is_told_of_its_session_and_of_no_other() {
+        let (whole, broken) = (
+            SessionId::from_bytes([1; 16]),
+            SessionId::from_bytes([2; 16]),
+        );
+        let lease = HeldLease {
+            session: whole,
+            run: RunId::from_bytes([2; 16]),
+            token: LeaseToken(1),
+        };
+        let directory = tempfile::TempDir::new().unwrap();
+        opened(directory.path()).unwrap();
+        overwrite(directory.path(), |db| {
+            put(db, keys::lease(whole), &lease.form().encode_to_vec());
+            put(db, keys::lease(broken), b"?");
+        });
+        let store = patiently(|| SledStore::open(directory.path(), &StoreOptions::new(7))).unwrap();
+        assert_eq!(store.orphaned().await, Ok(vec![lease]));
+        assert_eq!(store.cut(whole).await, Ok(Some(lease)));
+        let Err(ReadError::Damaged { key, .. }) = store.cut(broken).await else {
+            panic!("the damage was not told");
+        };
+        assert_eq!(key, format!("lease {broken}"));
+        assert_eq!(store.cut(SessionId::from_bytes([3; 16])).await, Ok(None));
     }
 }
