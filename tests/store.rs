@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::input::InputRecord;
 use sessionplane_core::ports::repository::ReadError;
 use sessionplane_server::adapters::memory::MemoryStore;
 use sessionplane_server::adapters::sled::{SledStore, StoreOptions};
@@ -34,7 +35,7 @@ mod suite;
 
 use suite::{Store, Subject, repository_conformance};
 
-/// Both stores offer the two reads under the same names.
+/// Both stores offer these reads under the same names.
 macro_rules! store {
     ($store:ty, $($wait:tt)*) => {
         #[async_trait]
@@ -44,6 +45,9 @@ macro_rules! store {
             }
             async fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError> {
                 <$store>::runs_of(self, session)$($wait)*
+            }
+            async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+                <$store>::inputs(self, run)$($wait)*
             }
         }
     };

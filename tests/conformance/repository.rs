@@ -25,16 +25,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::input::InputRecord;
 use sessionplane_core::ports::lease_store::LeaseStore;
 use sessionplane_core::ports::repository::{ReadError, Repository};
 
-/// Both ports, and the two reads that no port has.
+/// Both ports, and the reads that no port has.
 #[async_trait]
 pub(crate) trait Store: Repository + LeaseStore {
     /// A session's audit records.
     async fn audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError>;
     /// A session's runs.
     async fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError>;
+    /// A run's inputs, whatever became of them.
+    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError>;
 }
 
 /// A store under test.

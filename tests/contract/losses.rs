@@ -8,7 +8,6 @@ use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
 use sessionplane_core::domain::view::Status;
 use sessionplane_core::ports::lease_store::LeaseStore as _;
-use sessionplane_core::ports::repository::Repository as _;
 
 use crate::house::House;
 use crate::suite::desk::{Ask, Desk, within};
@@ -44,7 +43,7 @@ async fn goes_on(house: &House, desk: &Desk, cut: &Run) {
     let record = desk.record(cut.id).await;
     let settled = record.settled.expect("it was settled before the next one");
     assert_eq!(settled.outcome.code(), Some("interrupted"));
-    let inputs = house.store().inputs(cut.id).await.expect("inputs");
+    let inputs = house.store().inputs(cut.id).expect("inputs");
     let fates: Vec<_> = inputs.iter().map(|input| input.fate).collect();
     assert_eq!(fates, [InputFate::Discarded(DiscardCause::Interrupted)]);
     assert_eq!(code(&next.finish().await), "completed");

@@ -113,8 +113,8 @@ impl Repository for Slow {
         slowly(self.0.input(id)).await
     }
 
-    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
-        slowly(self.0.inputs(run)).await
+    async fn pending_inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        slowly(self.0.pending_inputs(run)).await
     }
 
     async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError> {

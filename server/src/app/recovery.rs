@@ -129,7 +129,7 @@ async fn settle(ports: &Ports, lease: HeldLease) -> Result<(), RecoveryError> {
     let repository = &ports.repository;
     let stored = repository.session(session).await.map_err(read)?;
     let run = repository.run(lease.run).await.map_err(read)?;
-    let inputs = repository.inputs(lease.run).await.map_err(read)?;
+    let inputs = repository.pending_inputs(lease.run).await.map_err(read)?;
     let (Some(stored), Some(run)) = (stored, run) else {
         return Err(RecoveryError::Dangling { session });
     };

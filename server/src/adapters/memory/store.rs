@@ -8,7 +8,7 @@ use sessionplane_core::domain::binding::{Binding, BindingKey};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{InputId, RunId, SessionId, SessionRef, TenantId};
-use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::input::{InputFate, InputRecord};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::StoredSession;
@@ -101,6 +101,11 @@ impl MemoryStore {
         self.read(|tables| tables.runs_of(session))
     }
 
+    /// Every input that joined a run, in order of acceptance.
+    pub fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        self.read(|tables| tables.inputs(run))
+    }
+
     fn open(&self) -> Result<MutexGuard<'_, Disk>, String> {
         let disk = lock(&self.disk);
         if disk.boot == self.boot {
@@ -176,8 +181,10 @@ impl Repository for MemoryStore {
         self.read(|tables| tables.input(id))
     }
 
-    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
-        self.read(|tables| tables.inputs(run))
+    async fn pending_inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        let mut inputs = self.inputs(run)?;
+        inputs.retain(|input| input.fate == InputFate::Pending);
+        Ok(inputs)
     }
 
     async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError> {

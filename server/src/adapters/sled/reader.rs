@@ -20,6 +20,11 @@ use super::inflight::{InFlight, settled_scan};
 use super::keys::{self, Key};
 use super::round::{decode, failed, fetch, fetch_binding};
 
+/// Records that a scan reads while it holds the committer up.
+const PAGE: usize = 256;
+
+type Page = BTreeMap<IVec, IVec>;
+
 /// Reads what is synced.
 pub(super) struct Reader {
     db: Db,
@@ -141,22 +146,32 @@ impl Reader {
     }
 
     pub(super) fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError> {
-        let marks = self.scan(&keys::runs_of_session(session))?;
-        let run = |key: Key| keys::marked_run(&key).ok_or_else(|| damaged(&key, "it names no run"));
-        marks.into_iter().map(|(key, _)| run(key)).collect()
+        let mut runs = Vec::new();
+        self.scan(&keys::runs_of_session(session), |key, _| {
+            let run = keys::marked_run(key).ok_or_else(|| damaged(key, "it names no run"))?;
+            runs.push(run);
+            Ok(())
+        })?;
+        Ok(runs)
     }
 
     pub(super) fn input(&self, id: InputId) -> Result<Option<InputRecord>, ReadError> {
         fetch(self, &keys::input(id))
     }
 
-    pub(super) fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+    /// The inputs of a run that `wanted` picks.
+    pub(super) fn inputs(
+        &self,
+        run: RunId,
+        wanted: impl Fn(&InputRecord) -> bool,
+    ) -> Result<Vec<InputRecord>, ReadError> {
         let mut inputs = Vec::new();
-        for (key, value) in self.scan(&keys::inputs_of_run(run))? {
-            if let Some(payload) = frame::open(self, &key, value)? {
-                inputs.push(decode(&key, &payload)?);
+        self.scan(&keys::inputs_of_run(run), |key, value| {
+            if let Some(payload) = frame::open(self, key, value)? {
+                inputs.extend(Some(decode(key, &payload)?).filter(&wanted));
             }
-        }
+            Ok(())
+        })?;
         Ok(inputs)
     }
 
@@ -175,18 +190,42 @@ impl Reader {
         Ok(audits)
     }
 
-    /// A short range, as of one moment.
-    fn scan(&self, prefix: &[u8]) -> Result<Vec<(Key, IVec)>, ReadError> {
+    /// Shows every record under a prefix, page by page. Each page is of one moment, a later one of a
+    /// later moment: the committer waits for one page at most.
+    fn scan(
+        &self,
+        prefix: &[u8],
+        mut show: impl FnMut(&[u8], IVec) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        let mut from = Some(prefix.to_vec());
+        while let Some(first) = from {
+            let (page, next) = self.page(prefix, &first)?;
+            for (key, value) in page {
+                show(&key, value)?;
+            }
+            from = next;
+        }
+        Ok(())
+    }
+
+    /// The records from `first` on, and where the next page begins.
+    fn page(&self, prefix: &[u8], first: &[u8]) -> Result<(Page, Option<Key>), ReadError> {
         let replaced = self.inflight.hold();
-        let seen: BTreeMap<IVec, IVec> = self
-            .db
-            .scan_prefix(prefix)
-            .collect::<Result<_, _>>()
-            .map_err(|error| failed(prefix, &error))?;
-        Ok(settled_scan(prefix, seen, &replaced)
-            .into_iter()
-            .map(|(key, value)| (key.to_vec(), value))
-            .collect())
+        let mut seen = BTreeMap::new();
+        let mut next = None;
+        for record in self.db.range(first..) {
+            let (key, value) = record.map_err(|error| failed(prefix, &error))?;
+            if !key.starts_with(prefix) {
+                break;
+            }
+            if seen.len() == PAGE {
+                next = Some(key.to_vec());
+                break;
+            }
+            seen.insert(key, value);
+        }
+        let settled = settled_scan(prefix, first, next.as_deref(), seen, &replaced);
+        Ok((settled, next))
     }
 }
 
@@ -201,6 +240,7 @@ mod tests {
 
     use super::*;
     use crate::adapters::sled::convert::Stored as _;
+    use crate::adapters::sled::inflight::Replaced;
 
     fn session() -> SessionId {
         SessionId::from_bytes([1; 16])
@@ -302,6 +342,36 @@ mod tests {
         put_entry(&db, 3, "as it never was", second);
         let told = page(&reader, 2, 1);
         assert!(matches!(told, Err(ReadError::Damaged { .. })), "{told:?}");
+    }
+
+    /// A scan that held the in-flight map to its end would not see what comes in meanwhile.
+    #[test]
+    fn a_long_scan_goes_on_from_page_to_page_and_holds_nobody_up_in_between() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let (reader, db) = talk(&directory);
+        let run = |number: u128| RunId::from_bytes(number.to_be_bytes());
+        let mark = |number| keys::run_of_session(session(), run(number));
+        let count = 2 * PAGE as u128 + 1;
+        for number in 0..count {
+            db.insert(mark(number), b"x").unwrap();
+        }
+        let hidden = Replaced::from([(IVec::from(mark(3)), None)]);
+        let mut seen = Vec::new();
+        let prefix = keys::runs_of_session(session());
+        reader
+            .scan(&prefix, |key, _| {
+                if seen.is_empty() {
+                    reader.inflight.begin(hidden.clone());
+                    db.insert(mark(count), b"x").unwrap();
+                }
+                seen.push(keys::marked_run(key).unwrap());
+                Ok(())
+            })
+            .unwrap();
+        let all: Vec<RunId> = (0..=count).map(run).collect();
+        assert_eq!(seen, all, "in order, and what came in is there");
+        let visible = all.into_iter().filter(|seen| *seen != run(3));
+        assert_eq!(reader.runs_of(session()), Ok(visible.collect()));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use sessionplane_core::domain::binding::{Binding, BindingKey};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{InputId, RunId, SessionId, SessionRef, TenantId};
-use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::input::{InputFate, InputRecord};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::StoredSession;
@@ -174,6 +174,12 @@ impl SledStore {
         self.read(move |reader| reader.runs_of(session)).await
     }
 
+    /// Every input that joined a run, in order of acceptance. For tests and tools: a run may have had
+    /// any number of them.
+    pub async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        self.read(move |reader| reader.inputs(run, |_| true)).await
+    }
+
     /// Reads on a blocking thread. The number at a time is bounded here, the number of waiting
     /// reads by their callers.
     async fn read<T: Send + 'static>(
@@ -262,8 +268,9 @@ impl Repository for SledStore {
         self.read(move |reader| reader.input(id)).await
     }
 
-    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
-        self.read(move |reader| reader.inputs(run)).await
+    async fn pending_inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        let pending = |input: &InputRecord| input.fate == InputFate::Pending;
+        self.read(move |reader| reader.inputs(run, pending)).await
     }
 
     async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError> {
