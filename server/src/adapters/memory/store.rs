@@ -35,7 +35,7 @@ pub struct MemoryStore {
 /// What all openings share. The newest opening owns it; calls through an older one fail.
 struct Disk {
     boot: u32,
-    minted: u32,
+    minted: u64,
     tables: Tables,
 }
 
@@ -200,13 +200,9 @@ impl Repository for MemoryStore {
 impl LeaseStore for MemoryStore {
     async fn mint(&self) -> Result<LeaseToken, ReadError> {
         let mut disk = self.open().map_err(ReadError::Store)?;
-        disk.minted = disk
-            .minted
-            .checked_add(1)
-            .ok_or_else(|| ReadError::Store("no tokens are left; start anew".into()))?;
-        Ok(LeaseToken(
-            (u64::from(disk.boot) << 32) | u64::from(disk.minted),
-        ))
+        disk.minted += 1;
+        LeaseToken::minted(disk.boot, disk.minted)
+            .ok_or_else(|| ReadError::Store("no tokens are left; start anew".into()))
     }
 
     async fn holder(&self, session: SessionId) -> Result<Option<LeaseToken>, ReadError> {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ::sled::{Batch, Db};
 use prost::Message as _;
+use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::ports::repository::ReadError;
 
 use super::committer::Direct;
@@ -43,6 +44,7 @@ pub(super) fn next_boot(path: &Path, db: &Db, store_id: u128) -> Result<Meta, Op
         });
     }
     let boots = meta.boots.checked_add(1);
+    let boots = boots.filter(|boots| LeaseToken::minted(*boots, 1).is_some());
     let boots = boots.ok_or_else(|| damaged(path, "its boot counter is at its end".into()))?;
     Ok(Meta { boots, ..meta })
 }

@@ -309,7 +309,7 @@ mod tests {
         };
         assert_eq!(newer, Err(refused));
         let spent = write(Meta {
-            boots: u32::MAX,
+            boots: (1 << 24) - 1,
             ..meta
         });
         assert!(matches!(spent, Err(OpenError::Damaged { .. })), "{spent:?}");

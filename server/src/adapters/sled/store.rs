@@ -2,7 +2,7 @@
 //! the caller only awaits.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
@@ -57,7 +57,7 @@ pub struct SledStore {
     lookups: Lookups,
     store_id: u128,
     boot: u32,
-    minted: AtomicU32,
+    minted: AtomicU64,
     holders: Holders,
     counters: Arc<Counters>,
     fatal: watch::Receiver<Option<Arc<str>>>,
@@ -101,7 +101,7 @@ impl SledStore {
             lookups: lookups.map_err(no_thread)?,
             store_id: opened.meta.store_id,
             boot: opened.meta.boots,
-            minted: AtomicU32::new(0),
+            minted: AtomicU64::new(0),
             holders,
             counters: opened.counters,
             fatal,
@@ -155,7 +155,7 @@ impl SledStore {
     /// What was counted since it was opened.
     #[must_use]
     pub fn counters(&self) -> StoreCounters {
-        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         StoreCounters {
             rounds: read(&self.counters.rounds),
             commits: read(&self.counters.commits),
@@ -288,14 +288,9 @@ impl Repository for SledStore {
 impl LeaseStore for SledStore {
     /// From memory: the boot counter, synced at open, sets tokens of this opening above all former.
     async fn mint(&self) -> Result<LeaseToken, ReadError> {
-        let next = |minted: u32| minted.checked_add(1);
-        let former = self
-            .minted
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
-            .map_err(|_| ReadError::Store("no tokens are left; start anew".to_owned()))?;
-        Ok(LeaseToken(
-            (u64::from(self.boot) << 32) | (u64::from(former) + 1),
-        ))
+        let number = self.minted.fetch_add(1, Ordering::Relaxed) + 1;
+        LeaseToken::minted(self.boot, number)
+            .ok_or_else(|| ReadError::Store("no tokens are left; start anew".to_owned()))
     }
 
     async fn holder(&self, session: SessionId) -> Result<Option<LeaseToken>, ReadError> {
