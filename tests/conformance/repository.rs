@@ -74,6 +74,7 @@ macro_rules! repository_conformance {
                 bindings: c3_one_of_many_binds_a_request_id,
                 bindings: c3_a_binding_is_found_by_every_part_of_its_key,
                 bindings: c3_a_sweep_keeps_what_an_active_run_needs,
+                bindings: c3_a_sweep_gets_past_any_number_of_active_runs,
                 bindings: c3_a_sweep_takes_no_more_than_it_is_told_oldest_first,
                 reading: entries_come_whole_at_every_page_size,
                 reading: a_page_is_bounded_in_bytes_and_never_empty,

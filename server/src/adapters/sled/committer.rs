@@ -23,9 +23,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::convert::HeadRow;
 use super::device::{Device, RoundStep};
 use super::frame::Source;
-use super::keys;
+use super::keys::{self, Key};
 use super::round::{PieceSets, Round, decode, failed, fetch, fetch_binding};
-use super::{frame, sweep, write};
+use super::sweep::{self, Swept};
+use super::{frame, write};
 
 /// Most requests of one round.
 const MAX_REQUESTS: usize = 512;
@@ -39,11 +40,12 @@ pub(super) type Holders = Arc<Mutex<HashMap<SessionId, LeaseToken>>>;
 pub(super) enum Request {
     /// Judge and apply.
     Commit(Box<Commit>, oneshot::Sender<Result<(), CommitError>>),
-    /// Forget bindings.
+    /// Forget bindings: one slice, from a mark on.
     Sweep {
         before: Timestamp,
         max: usize,
-        done: oneshot::Sender<Result<usize, ReadError>>,
+        from: Option<Key>,
+        done: oneshot::Sender<Result<Swept, ReadError>>,
     },
     /// Void a live lease.
     Revoke(SessionId, oneshot::Sender<Result<(), ReadError>>),
@@ -65,8 +67,8 @@ enum Waiting {
         Result<(), CommitError>,
     ),
     Sweep(
-        oneshot::Sender<Result<usize, ReadError>>,
-        Result<usize, ReadError>,
+        oneshot::Sender<Result<Swept, ReadError>>,
+        Result<Swept, ReadError>,
     ),
     Revoke(oneshot::Sender<Result<(), ReadError>>),
     Orphaned(oneshot::Sender<Result<Vec<HeldLease>, ReadError>>),
@@ -237,7 +239,13 @@ impl Committer {
         let broken = Err(reason.to_owned());
         match request {
             Request::Commit(_, done) => self.answer(Waiting::Commit(done, Ok(())), &broken),
-            Request::Sweep { done, .. } => self.answer(Waiting::Sweep(done, Ok(0)), &broken),
+            Request::Sweep { done, .. } => {
+                let nothing = Swept {
+                    gone: 0,
+                    next: None,
+                };
+                self.answer(Waiting::Sweep(done, Ok(nothing)), &broken);
+            }
             Request::Revoke(_, done) => self.answer(Waiting::Revoke(done), &broken),
             Request::Orphaned(done) => self.answer(Waiting::Orphaned(done), &broken),
             Request::Cut(session, done) => self.answer(Waiting::Cut(session, done), &broken),
@@ -299,8 +307,14 @@ impl Gathering<'_, '_> {
                 let judged = self.commit(&commit);
                 Some(Waiting::Commit(done, judged))
             }
-            Request::Sweep { before, max, done } => {
-                let swept = self.round.attempt(|round| sweep::sweep(round, before, max));
+            Request::Sweep {
+                before,
+                max,
+                from,
+                done,
+            } => {
+                let slice = |round: &mut Round<'_>| sweep::sweep(round, before, max, from);
+                let swept = self.round.attempt(slice);
                 Some(Waiting::Sweep(done, swept))
             }
             Request::Revoke(session, done) => {

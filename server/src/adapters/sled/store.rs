@@ -278,9 +278,21 @@ impl Repository for SledStore {
     }
 
     async fn sweep_bindings(&self, before: Timestamp, max: usize) -> Result<usize, ReadError> {
-        self.ask(|done| Request::Sweep { before, max, done })
-            .await
-            .unwrap_or_else(|reason| Err(ReadError::Store(reason)))
+        let (mut gone, mut from) = (0, None);
+        loop {
+            let slice = |done| Request::Sweep {
+                before,
+                max: max - gone,
+                from: from.take(),
+                done,
+            };
+            let swept = self.ask(slice).await.map_err(ReadError::Store)??;
+            gone += swept.gone;
+            if gone == max || swept.next.is_none() {
+                return Ok(gone);
+            }
+            from = swept.next;
+        }
     }
 }
 
