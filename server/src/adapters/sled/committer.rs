@@ -33,7 +33,10 @@ const MAX_REQUESTS: usize = 512;
 /// Most bytes of one round, in values; one commit may exceed it.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// Leases that live writers hold, as far as they are durable.
+/// Leases that live writers hold, as far as they are durable: what [`LeaseStore::holder`] shows to
+/// tests. Commits are judged by the committer's own map.
+///
+/// [`LeaseStore::holder`]: sessionplane_core::ports::lease_store::LeaseStore::holder
 pub(super) type Holders = Arc<Mutex<HashMap<SessionId, LeaseToken>>>;
 
 /// Something that only the committer may do. Every answer comes after the round is durable.

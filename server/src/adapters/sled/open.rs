@@ -337,7 +337,7 @@ mod tests {
 
     /// One session's damage is that session's: the others are listed, it is told by name.
     #[tokio::test]
-    async fn b52_a_damaged_lease_is_told_of_its_session_and_of_no_other() {
+    async fn b54_a_damaged_lease_is_told_of_its_session_and_of_no_other() {
         let (whole, broken) = (
             SessionId::from_bytes([1; 16]),
             SessionId::from_bytes([2; 16]),
