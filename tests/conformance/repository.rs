@@ -7,6 +7,8 @@
 pub(crate) mod atomicity;
 #[path = "repository/bindings.rs"]
 pub(crate) mod bindings;
+#[path = "repository/failing.rs"]
+pub(crate) mod failing;
 #[path = "repository/fencing.rs"]
 pub(crate) mod fencing;
 #[path = "repository/model.rs"]
@@ -47,6 +49,8 @@ pub(crate) trait Subject: Send + Sync {
     fn store(&self) -> Arc<dyn Store>;
     /// Opens it again as after a kill: nobody closed it.
     async fn reopen(&mut self);
+    /// From now on the disk refuses every write.
+    fn break_disk(&self);
 }
 
 /// Makes one test of each function of the suite.
@@ -67,6 +71,7 @@ macro_rules! repository_conformance {
                 fencing: a_former_token_never_takes_a_session_again,
                 fencing: one_of_many_takes_a_session,
                 fencing: b34_the_holder_is_known_while_it_holds,
+                failing: a_store_that_failed_changes_nothing_more_and_is_still_read,
                 names: one_of_many_gets_a_name,
                 names: one_of_many_gets_an_external_key,
                 names: addresses_resolve_in_their_tenant_only,

@@ -122,7 +122,7 @@ async fn c36_c44_a_session_whose_cut_run_cannot_be_settled_is_refused_by_name() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c44_b52_a_damaged_running_session_is_refused_by_name_and_the_others_are_served() {
+async fn c44_b54_a_damaged_running_session_is_refused_by_name_and_the_others_are_served() {
     let (house, damaged, cut) = running().await;
     let whole = Desk::new(&house.world(), "whole");
     let other = whole.invoke("hang").await;

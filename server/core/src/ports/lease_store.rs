@@ -23,7 +23,9 @@ pub struct HeldLease {
 pub trait LeaseStore: Send + Sync {
     /// A token greater than every one minted before, in this process or an earlier one.
     async fn mint(&self) -> Result<LeaseToken, ReadError>;
-    /// The token that a live writer of this process holds a session under.
+    /// The token that a live writer of this process holds a session under, as far as that is
+    /// durable. For tests and for looking into a server: nothing is decided by it, because it may
+    /// change before the answer is read. A commit's lease clause is judged with the write.
     async fn holder(&self, session: SessionId) -> Result<Option<LeaseToken>, ReadError>;
     /// Voids a live lease: every later commit under its token is refused.
     async fn revoke(&self, session: SessionId) -> Result<(), ReadError>;

@@ -120,6 +120,21 @@ impl MemoryStore {
         Ok(read(&mut disk.tables))
     }
 
+    /// What only the writer of a store may do or tell: refused once it has failed.
+    fn changeable<T>(&self, act: impl FnOnce(&mut Tables) -> T) -> Result<T, ReadError> {
+        let mut disk = self.open().map_err(ReadError::Store)?;
+        self.whole().map_err(ReadError::Store)?;
+        Ok(act(&mut disk.tables))
+    }
+
+    /// Whether no commit has failed.
+    fn whole(&self) -> Result<(), String> {
+        match &*self.fatal.borrow() {
+            Some(reason) => Err(reason.to_string()),
+            None => Ok(()),
+        }
+    }
+
     async fn pass(&self, step: CommitStep, commit: &Commit) -> Result<(), CommitError> {
         let passed = self.gate.pass(step, commit).await;
         passed.map_err(|reason| {
@@ -131,9 +146,7 @@ impl MemoryStore {
     /// Judges and keeps in one step.
     fn keep(&self, commit: Commit) -> Result<(), CommitError> {
         let mut disk = self.open().map_err(CommitError::Store)?;
-        if let Some(reason) = &*self.fatal.borrow() {
-            return Err(CommitError::Store(reason.to_string()));
-        }
+        self.whole().map_err(CommitError::Store)?;
         judge(&commit, &disk.tables)?;
         disk.tables.apply(commit);
         Ok(())
@@ -192,7 +205,7 @@ impl Repository for MemoryStore {
     }
 
     async fn sweep_bindings(&self, before: Timestamp, max: usize) -> Result<usize, ReadError> {
-        self.read(|tables| tables.sweep(before, max))
+        self.changeable(|tables| tables.sweep(before, max))
     }
 }
 
@@ -210,14 +223,18 @@ impl LeaseStore for MemoryStore {
     }
 
     async fn revoke(&self, session: SessionId) -> Result<(), ReadError> {
-        self.read(|tables| tables.revoke(session))
+        self.changeable(|tables| tables.revoke(session))
     }
 
     async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError> {
-        self.read(|tables| tables.orphaned())
+        self.changeable(|tables| tables.orphaned())
     }
 
     async fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
-        self.read(|tables| tables.cut(session))
+        // Where there is no record, nobody has to be asked.
+        match self.read(|tables| tables.is_leased(session))? {
+            true => self.changeable(|tables| tables.cut(session)),
+            false => Ok(None),
+        }
     }
 }

@@ -198,6 +198,10 @@ impl Tables {
             .collect()
     }
 
+    pub(super) fn is_leased(&self, session: SessionId) -> bool {
+        self.leases.contains_key(&session)
+    }
+
     pub(super) fn cut(&self, session: SessionId) -> Option<HeldLease> {
         let lease = self.leases.get(&session).copied();
         lease.filter(|lease| !self.live.contains_key(&lease.session))
