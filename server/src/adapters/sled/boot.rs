@@ -13,7 +13,7 @@ use super::convert::{Meta, RoundNumber, Stored as _};
 use super::device::Device;
 use super::open::{OpenError, damaged};
 use super::round::fetch;
-use super::witness::Acknowledged;
+use super::witness::{Acknowledged, note_loss};
 use super::{frame, keys};
 
 /// The version of the stored forms that this server writes, and the highest that it reads.
@@ -63,11 +63,16 @@ pub(super) fn durable(
         round: newest.map_or(0, |RoundNumber(number)| number),
     };
     match said {
-        Some(said) if said.round > found.round => Err(OpenError::Lost {
-            path: path.to_owned(),
-            found: found.round,
-            acknowledged: said.round,
-        }),
+        Some(said) if said.round > found.round => {
+            if let Err(error) = note_loss(path, found.round, said.round) {
+                tracing::warn!(%error, "the loss could not be noted; a next start will look again");
+            }
+            Err(OpenError::Lost {
+                path: path.to_owned(),
+                found: found.round,
+                acknowledged: said.round,
+            })
+        }
         Some(said) if said.store_id != found.store_id => {
             let problem = "its file `acknowledged` belongs to another store";
             Err(damaged(path, problem.to_owned()))

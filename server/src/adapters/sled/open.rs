@@ -15,7 +15,7 @@ use super::device::{Device, RoundProbe};
 use super::directory::{DATABASE, Place, lock, tidy};
 use super::inflight::InFlight;
 use super::reader::Reader;
-use super::witness::Witness;
+use super::witness::{Witness, noted_loss};
 
 /// How to open a store.
 #[derive(Clone)]
@@ -46,8 +46,10 @@ impl StoreOptions {
     }
 }
 
-/// Why a store could not be opened. Nothing was changed, except that a fresh one may have been
-/// begun.
+/// Why a store could not be opened. This server changed nothing, except that a fresh one may have been
+/// begun. The storage engine may have: it reads its log before anything of it can be judged, and
+/// takes what follows a damage for free room. So a damaged directory is to be copied before it is
+/// tried again; one that was found to have lost something is not opened again by itself.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has it open.
@@ -75,8 +77,9 @@ pub enum OpenError {
     /// The database is whole, but ends before what was acknowledged: sled gave up a part of it.
     #[error(
         "the data directory {path} has lost acknowledged commits: its database ends with round \
-         {found}, round {acknowledged} was acknowledged; restore a copy, or remove the file \
-         `acknowledged` in it to go on without what is lost"
+         {found}, round {acknowledged} was acknowledged; put it away as it is before anything \
+         else, then restore a copy without the file `lost`, or remove the file `acknowledged` to go \
+         on without what is lost"
     )]
     Lost {
         /// The data directory.
@@ -87,7 +90,10 @@ pub enum OpenError {
         acknowledged: u64,
     },
     /// It is no store, or a damaged one.
-    #[error("the data directory {path} is damaged: {problem}; restore a copy of it")]
+    #[error(
+        "the data directory {path} is damaged: {problem}; put it away as it is before \
+         the next start, which may change it, and restore a copy"
+    )]
     Damaged {
         /// The data directory.
         path: PathBuf,
@@ -116,6 +122,13 @@ pub(super) struct Opened {
 pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenError> {
     let io = |error: std::io::Error| failed_io(path, &error);
     let lock = patiently(|| lock(path))?;
+    if let Some((found, acknowledged)) = noted_loss(path).map_err(io)? {
+        return Err(OpenError::Lost {
+            path: path.to_owned(),
+            found,
+            acknowledged,
+        });
+    }
     tidy(path, &lock).map_err(io)?;
     let db = patiently(|| {
         guarded(path, || {
@@ -218,9 +231,9 @@ fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
         // tried unasked.
         ::sled::Error::Corruption { .. } => {
             let problem = format!(
-                "{error}; if there is no copy, move its `snap.*` files away and start: that reads \
-                 the log alone, up to the damage, and may lack what is damaged; keep the files \
-                 until then"
+                "{error}; if there is no copy, make one of what is there, move its `snap.*` files \
+                 away and start: that reads the log alone and passes over what is damaged in it \
+                 without a word"
             );
             damaged(path, problem)
         }
