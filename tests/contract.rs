@@ -18,6 +18,8 @@ mod hostile;
 mod house;
 #[path = "contract/leases.rs"]
 mod leases;
+#[path = "contract/losses.rs"]
+mod losses;
 #[path = "contract/reading.rs"]
 mod reading;
 #[path = "contract/remote.rs"]

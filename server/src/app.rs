@@ -25,6 +25,7 @@ pub mod residents;
 mod ring_budget;
 mod session_check;
 mod session_effects;
+mod session_loss;
 pub mod session_mail;
 pub mod session_task;
 mod session_timers;

@@ -14,7 +14,7 @@ use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
 use crate::adapters::authn::{OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError};
 use crate::adapters::authz::OwnerAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
-use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
+use crate::adapters::sled::{OpenError, SledStore, StoreOptions, create_private};
 use crate::app::recovery::{self, RecoveryError};
 use crate::app::{App, Ports};
 use crate::config::{ConfigError, ConfigFile, DEFAULT_LISTEN, default_data_dir};
@@ -225,15 +225,11 @@ async fn open_store(data_dir: &Path, config: &ConfigFile) -> Result<Arc<SledStor
 
 /// Makes a directory that nobody but its owner can enter.
 fn make_private(path: &Path) -> Result<(), ProcessError> {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    use std::os::unix::fs::PermissionsExt;
     let failed = |error| ProcessError::Directory {
         path: path.to_owned(),
         error,
     };
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(failed)?;
+    create_private(path).map_err(failed)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(failed)
 }

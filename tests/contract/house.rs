@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::agents::{Absent, Deaf, Lingering};
 use super::gate::Gate;
-use super::slow::Slow;
+use super::slow::{Refusal, Slow};
 use crate::suite::world::{Caller, World, Worlds};
 
 /// Allows everything inside the principal's own tenant, nothing outside.
@@ -74,6 +74,8 @@ struct Start {
 pub(crate) struct House {
     config: AppConfig,
     pub(crate) gate: Arc<Gate>,
+    /// Whether runs that were cut can be settled.
+    pub(crate) refusal: Arc<Refusal>,
     start: Mutex<Start>,
 }
 
@@ -112,11 +114,14 @@ impl House {
     pub(crate) fn new(config: AppConfig) -> Arc<Self> {
         let gate = Arc::new(Gate::default());
         let store = Arc::new(MemoryStore::gated(gate.clone()));
-        let (ports, life) = ports(Arc::new(Slow(store.clone())), store.clone());
+        let refusal = Arc::new(Refusal::default());
+        let slow = Slow(store.clone(), refusal.clone());
+        let (ports, life) = ports(Arc::new(slow), store.clone());
         let app = App::new(ports.clone(), agents(&ports), config);
         Arc::new(Self {
             config,
             gate,
+            refusal,
             start: Mutex::new(Start { app, store, life }),
         })
     }
@@ -145,6 +150,22 @@ impl House {
         principal(&self.start().app, tenant, id)
     }
 
+    /// Starts anew as after a kill, and serves before anything is recovered.
+    pub(crate) fn reopen(&self) -> Ports {
+        let (store, life) = {
+            let start = self.start();
+            (start.store.clone(), start.life.clone())
+        };
+        // First the store: from here on the old tasks write nothing, as those of a dead process.
+        let store = Arc::new(store.reopen());
+        life.cancel();
+        let slow = Slow(store.clone(), self.refusal.clone());
+        let (ports, life) = ports(Arc::new(slow), store.clone());
+        let app = App::new(ports.clone(), agents(&ports), self.config);
+        *self.start() = Start { app, store, life };
+        ports
+    }
+
     fn start(&self) -> MutexGuard<'_, Start> {
         self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,19 +173,7 @@ impl House {
 
 /// A principal's handle.
 pub(crate) fn principal(app: &App, tenant: &str, id: &str) -> Arc<dyn Caller> {
-    let principal = Principal {
-        tenant: TenantId::parse(tenant).expect("a tenant"),
-        id: PrincipalId::parse(id).expect("a principal"),
-        kind: PrincipalKind::Human,
-        groups: Arc::new([]),
-        ceiling: Trust::Typed,
-        credential: "test".into(),
-    };
-    let caller = sessionplane_server::app::face::Caller {
-        principal,
-        trace_id: None,
-    };
-    Arc::new(app.as_caller(caller))
+    Arc::new(app.as_caller(caller(tenant, id)))
 }
 
 impl Drop for House {
@@ -184,17 +193,7 @@ impl World for House {
     }
 
     async fn restart(&self) {
-        let (store, life) = {
-            let start = self.start();
-            (start.store.clone(), start.life.clone())
-        };
-        // First the store: from here on the old tasks write nothing, as those of a dead process.
-        let store = Arc::new(store.reopen());
-        life.cancel();
-        let (ports, life) = ports(Arc::new(Slow(store.clone())), store.clone());
-        recover(&ports).await.expect("recovery");
-        let app = App::new(ports.clone(), agents(&ports), self.config);
-        *self.start() = Start { app, store, life };
+        recover(&self.reopen()).await.expect("recovery");
     }
 }
 

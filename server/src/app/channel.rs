@@ -115,10 +115,12 @@ impl Channel {
     }
 
     /// Publishes the last event. Whoever reads on from here, also who came late, is told the end.
+    /// Nothing if that was done already.
     pub(crate) fn close(&self, last: Event) {
         let mut inner = self.lock();
-        inner.closed = true;
-        self.append(inner, [last]);
+        if !std::mem::replace(&mut inner.closed, true) {
+            self.append(inner, [last]);
+        }
     }
 
     fn append(&self, mut inner: MutexGuard<'_, Inner>, events: impl IntoIterator<Item = Event>) {

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{Clock, Entropy, Spawner};
@@ -12,8 +14,11 @@ use sessionplane_core::ports::repository::{ReadError, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::agents::AgentCatalog;
+use super::caller::store;
+use super::channel::Channel;
 use super::channels::Channels;
 use super::config::AppConfig;
+use super::recovery;
 use super::residents::Residents;
 use super::single_flight::SingleFlight;
 
@@ -52,6 +57,34 @@ impl Context {
     /// A number that no other invoke stream of this process has.
     pub(crate) fn next_stream(&self) -> u64 {
         self.next_stream.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The channel of a stored session. Where it has to be made from the rows, a run that was cut is
+    /// settled first: a session is never shown idle before that.
+    pub(crate) async fn channel(
+        &self,
+        session: SessionId,
+    ) -> Result<Option<Arc<Channel>>, CallError> {
+        if let Some(channel) = self.channels.get(session) {
+            return Ok(Some(channel));
+        }
+        self.settled(session).await?;
+        let (repository, leases) = (&*self.ports.repository, &*self.ports.leases);
+        let opened = self.channels.open(session, repository, leases).await;
+        opened.map_err(store)
+    }
+
+    /// Settles the session's run if it was cut, or refuses the session by name.
+    pub(crate) async fn settled(&self, session: SessionId) -> Result<(), CallError> {
+        let settled = recovery::settle_if_cut(&self.ports, session).await;
+        settled.map_err(|error| {
+            tracing::error!(%error, "a run that was cut cannot be settled; its session is refused");
+            let message = format!(
+                "session {session} has a run that was cut and cannot be settled; the server's log \
+                 says more"
+            );
+            CallError::refused(Reason::StoreFailed, message)
+        })
     }
 }
 

@@ -58,7 +58,8 @@ impl AppCaller {
             flight: bound.flight,
         };
         if self.context.residents.send(session, mail).await.is_err() {
-            // A session without a task has no run.
+            // A session without a task has no run, once the one that a crash cut is settled.
+            self.context.settled(session).await?;
             return Ok(DispatchAnswer::Rejected(Rejection::no_active_run(
                 expected_run,
             )));
@@ -149,9 +150,11 @@ pub(crate) fn check_same(
     Err(CallError::refused(Reason::RequestIdReused, message))
 }
 
-/// A call whose commit failed: nobody knows.
+/// A call that the session did not answer: refused untouched, or its commit failed, and nobody
+/// knows.
 pub(crate) fn lost(no: &NoReply) -> CallError {
     match no {
+        NoReply::Refused(error) => error.clone(),
         NoReply::NameTaken | NoReply::Lost(_) => {
             let message = "the server lost the session before it could answer; repeat with the same request_id";
             CallError::unknown(Reason::ServingLost, message)

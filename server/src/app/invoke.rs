@@ -235,15 +235,8 @@ impl AppCaller {
                     "the run is being settled; repeat with the same request_id",
                 )
             })?;
-        let ports = &self.context.ports;
-        let channel = self
-            .context
-            .channels
-            .open(session, ports.repository.as_ref(), ports.leases.as_ref())
-            .await;
-        let channel = channel
-            .map_err(store)?
-            .ok_or_else(CallError::no_such_session)?;
+        let channel = self.context.channel(session).await?;
+        let channel = channel.ok_or_else(CallError::no_such_session)?;
         let position = channel.position();
         let accepted = InvokeEvent::Accepted {
             session,

@@ -150,15 +150,8 @@ impl AppCaller {
     /// The channel of a session that the caller may observe.
     pub(crate) async fn observed(&self, session: &SessionRef) -> Result<Arc<Channel>, CallError> {
         let (id, _) = self.session(session, Action::Observe).await?;
-        let ports = &self.context.ports;
-        let channel = self
-            .context
-            .channels
-            .open(id, ports.repository.as_ref(), ports.leases.as_ref())
-            .await;
-        channel
-            .map_err(store)?
-            .ok_or_else(CallError::no_such_session)
+        let channel = self.context.channel(id).await?;
+        channel.ok_or_else(CallError::no_such_session)
     }
 }
 

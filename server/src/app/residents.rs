@@ -159,6 +159,17 @@ impl Residents {
         Retired::Stays(receiver, mails)
     }
 
+    /// Takes mail again for a session whose task gave its mailbox up, until it can be served anew.
+    pub(crate) fn reopen(&self, session: SessionId) -> mpsc::Receiver<Mail> {
+        let (mailbox, receiver) = mpsc::channel(MAILBOX);
+        let mut table = self.lock();
+        if let Some(resident) = table.get_mut(&session) {
+            resident.mailbox = mailbox;
+        }
+        self.count.send_replace(table.len());
+        receiver
+    }
+
     /// Takes a failed or stopping session's task out; what is still in its mailbox is dropped, and
     /// its callers hear that the outcome is unknown. The task's last act: nothing is awaited after it.
     pub(crate) fn leave(&self, session: SessionId) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sessionplane_core::contract::OnDisconnect;
+use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::lifecycle::{
     Answer, DetachCause, DispatchFacts, InvokeFacts, StreamId,
@@ -37,6 +38,8 @@ pub(crate) struct Reply {
 pub(crate) enum NoReply {
     /// A session of that name or key was created by another call meanwhile.
     NameTaken,
+    /// The session is not served: the call did nothing.
+    Refused(CallError),
     /// The commit was refused or failed: its effect is unknown to the caller.
     Lost(String),
 }
@@ -69,4 +72,15 @@ pub(crate) enum Mail {
         reply: ReplyTo,
         gone: Gone,
     },
+}
+
+impl Mail {
+    /// Answers that nothing of it was done.
+    pub(crate) fn refuse(self, error: CallError) {
+        let (Self::Invoke { reply, .. }
+        | Self::Dispatch { reply, .. }
+        | Self::Attach { reply, .. }) = self;
+        // A caller that left does not miss its answer.
+        let _ = reply.send(Err(NoReply::Refused(error)));
+    }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use sessionplane_core::domain::event::{Event, EventBody};
-use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
     self, DetachCause, Effect, Input, ReplyId, Round, RunTag, Session, Step, StreamId, Timer,
@@ -20,12 +20,13 @@ use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::CommitError;
 use tokio::sync::mpsc;
 
+use super::caller::store;
 use super::channel::Channel;
 use super::context::Context;
 use super::engine_host::{EngineLink, Report, Seat};
-use super::recovery;
 use super::residents::{Departed, Retired};
 use super::session_check;
+use super::session_loss::{lose, turn_away};
 use super::session_mail::{Birth, Gone, Mail, NoReply, ReplyTo};
 use super::session_timers::SessionTimers;
 use super::single_flight::Flight;
@@ -37,6 +38,8 @@ const WAITING: usize = 256;
 /// Engine reports that are taken in one go at most.
 const BURST: usize = 64;
 
+/// The state of a session, and the channel that it is told in.
+type Loaded = (Session, Arc<Channel>);
 type Detached = BoxFuture<(RunId, StreamId, DetachCause)>;
 
 struct InFlight {
@@ -92,11 +95,14 @@ impl SessionTask {
         };
         let seat = Seat::default();
         let living = async {
-            match Self::begin(context.clone(), birth, mailbox, seat.clone()).await {
-                Ok(task) => task.serve().await,
-                Err(reason) => {
-                    tracing::warn!(session = %id, %reason, "the session could not be loaded");
-                    context.residents.leave(id);
+            match Self::load(&context, birth).await {
+                Ok(loaded) => {
+                    let task = Self::new(context.clone(), loaded, mailbox, seat.clone());
+                    task.serve().await;
+                }
+                Err(error) => {
+                    tracing::warn!(session = %id, %error, "the session could not be loaded");
+                    turn_away(&context, id, mailbox, &error).await;
                 }
             }
         };
@@ -108,39 +114,35 @@ impl SessionTask {
         }
     }
 
-    async fn begin(
-        context: Arc<Context>,
-        birth: Birth,
-        mailbox: mpsc::Receiver<Mail>,
-        seat: Seat,
-    ) -> Result<Self, String> {
+    async fn load(context: &Context, birth: Birth) -> Result<Loaded, CallError> {
         let ports = &context.ports;
         let limits = context.config.limits;
-        let (session, channel) = match birth {
+        match birth {
             Birth::Unborn(record) => {
-                let epoch = ports
-                    .leases
-                    .mint()
-                    .await
-                    .map_err(|error| error.to_string())?
-                    .0;
+                let epoch = ports.leases.mint().await.map_err(store)?.0;
                 let channel = context.channels.unborn(&record, epoch);
-                (Session::unborn(record, limits), channel)
+                Ok((Session::unborn(record, limits), channel))
             }
             Birth::Stored(id) => {
-                let (repository, leases) = (ports.repository.as_ref(), ports.leases.as_ref());
+                // Before its rows are read: the settlement of a cut run changes them.
+                context.settled(id).await?;
+                let (repository, leases) = (&*ports.repository, &*ports.leases);
                 let channel = context.channels.open(id, repository, leases).await;
-                let stored = repository.session(id).await;
-                match (channel, stored) {
-                    (Ok(Some(channel)), Ok(Some(stored))) => {
-                        (Session::stored(stored, limits), channel)
-                    }
-                    (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
-                    _ => return Err("it is not stored".to_owned()),
-                }
+                let channel = channel.map_err(store)?;
+                let stored = ports.repository.session(id).await.map_err(store)?;
+                let loaded = stored.map(|stored| Session::stored(stored, limits));
+                loaded.zip(channel).ok_or_else(CallError::no_such_session)
             }
-        };
-        Ok(Self {
+        }
+    }
+
+    fn new(
+        context: Arc<Context>,
+        (session, channel): Loaded,
+        mailbox: mpsc::Receiver<Mail>,
+        seat: Seat,
+    ) -> Self {
+        Self {
             context,
             session,
             channel,
@@ -154,7 +156,7 @@ impl SessionTask {
             seat,
             timers: SessionTimers::default(),
             detached: FuturesUnordered::new(),
-        })
+        }
     }
 
     async fn serve(mut self) {
@@ -449,22 +451,6 @@ impl SessionTask {
             End::Stopping => context.residents.leave(id),
         }
     }
-}
-
-/// Settles, from its records, the run of a session whose task is no more, and only then tells
-/// observers that this face lost it and lets a new task begin. Until then nobody is told that the
-/// session is idle, and nobody reads a state that the settlement is about to change.
-async fn lose(context: &Context, session: SessionId) {
-    recovery::abandon(&context.ports, session).await;
-    if let Some(channel) = context.channels.forget(session) {
-        let run = channel.with_view(|view| view.active_run);
-        let body = EventBody::ServingError {
-            reason: "the server lost the right to write this session".to_owned(),
-        };
-        let at = context.ports.clock.now();
-        channel.close(Event { at, run, body });
-    }
-    context.residents.leave(session);
 }
 
 async fn in_flight(in_flight: &mut Option<InFlight>) -> Result<(), CommitError> {

@@ -48,7 +48,7 @@ impl Bench {
             inner: TokioSpawner::current(),
             tasks: tasks.clone(),
         };
-        let engine = (subject.factory)(Arc::new(clock), Arc::new(spawner));
+        let engine = (subject.factory)(Arc::new(clock.clone()), Arc::new(spawner));
         Self {
             subject,
             engine,

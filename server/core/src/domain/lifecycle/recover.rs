@@ -17,7 +17,7 @@ pub struct CutRun {
     pub session: StoredSession,
     /// The run's record, unsettled.
     pub run: RunRecord,
-    /// Every input that joined it.
+    /// The inputs that joined it and are undecided; decided ones are left as they are.
     pub inputs: Vec<InputRecord>,
 }
 
