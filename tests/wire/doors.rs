@@ -106,6 +106,29 @@ async fn c62_health_tells_of_each_service_and_of_the_process() {
 }
 
 #[tokio::test]
+async fn c54_who_needs_no_token_cannot_send_much() {
+    let server = Running::with(Config {
+        open_reflection: true,
+        ..Config::default()
+    })
+    .await;
+    let stranger = server.stranger().await;
+    let question = HealthCheckRequest {
+        service: "s".repeat(2 * 1024),
+    };
+    for path in [HEALTH, "/grpc.health.v1.Health/Watch"] {
+        let status = stranger.ask(path, &question).await.status().await;
+        assert_eq!(status.code(), Code::OutOfRange, "{path}: {status:?}");
+    }
+    let mut question = list_services();
+    question.host = "h".repeat(128 * 1024);
+    for path in REFLECTION {
+        let mut answer = stranger.ask(path, &question).await;
+        assert_eq!(answer.next().await, None, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn c62_reflection_lists_the_public_services_in_both_versions() {
     let server = Running::start().await;
     let caller = server.owner().await;
