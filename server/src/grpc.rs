@@ -32,5 +32,14 @@ mod status;
 /// Largest request message, in bytes.
 const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
+/// The time of the transport: its timers are tokio's, and so is their clock, which a test may pause.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place where the transport reads its clock; nothing durable depends on it"
+)]
+fn now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
 /// A response on its way.
 type Responding = Pin<Box<dyn Future<Output = http::Response<tonic::body::Body>> + Send>>;

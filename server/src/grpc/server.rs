@@ -33,8 +33,11 @@ const RESERVED_DESCRIPTORS: u64 = 256;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     /// Most connections at a time. A further one takes the place of the oldest that never called,
-    /// or is closed at once.
+    /// then of the one that has rested longest, or is closed at once.
     pub max_connections: usize,
+    /// A connection without an open call for as long as this rests: it closes quickly when asked
+    /// to, and at the limit it makes room.
+    pub rest_after: Duration,
     /// A connection on which no request has arrived by then is closed.
     pub first_request_within: Duration,
     /// A request message that has not arrived whole by then is given up.
@@ -64,6 +67,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             max_connections: 1024,
+            rest_after: Duration::from_secs(5),
             first_request_within: Duration::from_secs(10),
             message_within: Duration::from_secs(30),
             max_streams_per_connection: 1024,
@@ -145,7 +149,8 @@ impl<F: Faces> Server<F> {
             closing,
             calls,
         });
-        let mut connections = Connections::new(shared.config.max_connections);
+        let mut connections =
+            Connections::new(shared.config.max_connections, shared.config.rest_after);
 
         accept_until(&shared, &listener, &mut connections, shutdown).await;
         health.stopping().await;
@@ -188,7 +193,7 @@ async fn admit<F: Faces>(
     if !connections.make_room().await {
         return;
     }
-    let (shared, traffic) = (shared.clone(), Arc::new(Traffic::default()));
+    let (shared, traffic) = (shared.clone(), Arc::new(Traffic::new()));
     let known = traffic.clone();
     match accepted {
         Accepted::Tcp(stream) => {
