@@ -4,6 +4,8 @@
 
 #[path = "contract/agents.rs"]
 mod agents;
+#[path = "contract/aging.rs"]
+mod aging;
 #[path = "contract/audit.rs"]
 mod audit;
 #[path = "contract/durability.rs"]

@@ -39,6 +39,8 @@ struct State {
     failure: Mutex<Option<CallError>>,
     /// Unary calls never answer.
     hangs: Mutex<bool>,
+    /// How long observers wait for their stream.
+    opens_after: Mutex<Duration>,
     /// What streams hold before they wait for ever.
     events: Mutex<Vec<Arc<Published>>>,
     /// Streams repeat their events without end.
@@ -55,6 +57,7 @@ impl Fake {
         Self(Arc::new(State {
             failure: Mutex::default(),
             hangs: Mutex::default(),
+            opens_after: Mutex::default(),
             events: Mutex::default(),
             firehose: Mutex::default(),
             entries: Mutex::default(),
@@ -68,6 +71,9 @@ impl Fake {
     }
     pub(crate) fn hang(&self) {
         *self.0.hangs.lock().unwrap() = true;
+    }
+    pub(crate) fn open_after(&self, delay: Duration) {
+        *self.0.opens_after.lock().unwrap() = delay;
     }
     pub(crate) fn hold_entries(&self, entries: u64) {
         *self.0.entries.lock().unwrap() = entries;
@@ -172,6 +178,8 @@ impl Face for Handle {
         options: CallOptions,
     ) -> Result<Observation, CallError> {
         self.called(options).await?;
+        let opens_after = *self.state.opens_after.lock().unwrap();
+        tokio::time::sleep(opens_after).await;
         let (session, resumed, gap) = (session(), false, false);
         let subscribed = EventItem::Subscribed {
             session,

@@ -117,6 +117,27 @@ async fn c63_a_stream_that_nobody_reads_does_not_delay_the_exit() {
 }
 
 #[tokio::test]
+async fn c63_what_is_behind_a_stream_that_nobody_reads_is_let_go_at_once() {
+    let config = Config {
+        stop_within: Duration::from_secs(600),
+        ..Config::default()
+    };
+    let mut server = Running::with(config).await;
+    server
+        .fake
+        .publish((1..=64).map(|seq| Published::new(event(seq, "a piece of text"))));
+    server.fake.repeat_without_end();
+    let caller = server.owner().await;
+    let stuck = observe(&caller).await;
+    server.fake.until_open(1).await;
+    server.stop();
+    server.fake.until_open(0).await;
+    assert_eq!(told(&stuck.status().await).0, "SERVER_DRAINING");
+    drop(caller);
+    assert_eq!(server.stopped().await, CLEAN);
+}
+
+#[tokio::test]
 async fn c63_a_call_that_the_application_never_answers_does_not_delay_the_exit() {
     let config = Config {
         stop_within: Duration::from_millis(200),

@@ -169,6 +169,63 @@ async fn a_deadline_ends_a_stream_that_never_pauses() {
     );
 }
 
+/// A stream that never pauses and that its caller has stopped to read.
+async fn unread(server: &Running, caller: &Caller) -> Answer {
+    server
+        .fake
+        .publish((1..=64).map(|seq| Published::new(event(seq, "a piece of text"))));
+    server.fake.repeat_without_end();
+    let stream = observe(caller).await;
+    stream
+}
+
+#[tokio::test]
+async fn c62_a_deadline_lets_go_of_a_stream_that_nobody_reads() {
+    let server = Running::start().await;
+    let caller = server.owner().await.header("grpc-timeout", "1S");
+    let stream = unread(&server, &caller).await;
+    server.fake.until_open(1).await;
+    server.fake.until_open(0).await;
+    let status = soon(stream.status()).await;
+    assert_eq!(
+        told(&status),
+        ("DEADLINE_EXCEEDED".to_owned(), "stream_ended".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn c62_a_deadline_counts_from_the_arrival_of_its_call() {
+    let server = Running::start().await;
+    server.fake.open_after(Duration::from_secs(2));
+    let caller = server.owner().await.header("grpc-timeout", "3S");
+    let asked = std::time::Instant::now();
+    let status = observe(&caller).await.status().await;
+    assert_eq!(told(&status).0, "DEADLINE_EXCEEDED");
+    assert!(asked.elapsed() < Duration::from_secs(5), "it began again");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_not_read_for_too_long_is_let_go_and_a_quiet_one_is_not() {
+    let config = Config {
+        unread_within: Duration::from_millis(300),
+        ..Config::default()
+    };
+    let server = Running::with(config).await;
+    let caller = server.owner().await;
+    let mut quiet = invoke(&caller).await;
+    let stream = unread(&server, &caller).await;
+    server.fake.until_open(2).await;
+    server.fake.until_open(1).await;
+    let status = soon(stream.status()).await;
+    assert_eq!(status.code(), Code::Aborted);
+    assert_eq!(
+        told(&status),
+        ("OBSERVER_TOO_SLOW".to_owned(), "stream_ended".to_owned())
+    );
+    let more = tokio::time::timeout(Duration::from_millis(1), quiet.next()).await;
+    assert!(more.is_err(), "it goes on");
+}
+
 #[tokio::test]
 async fn c62_an_old_connection_lets_go_of_its_streams_in_words_and_a_new_one_is_taken() {
     let config = Config {

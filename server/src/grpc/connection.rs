@@ -139,7 +139,10 @@ impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
         let (shared, closing) = (self.shared.clone(), self.closing.clone());
         let open = self.traffic.opened();
         Box::pin(async move {
-            let response = shared.routes.respond(request, &closing).await;
+            let response = shared
+                .routes
+                .respond(request, &closing, &shared.calls)
+                .await;
             Ok(response.map(|body| {
                 Body::new(body.map_frame(move |frame| {
                     // The call is open for as long as its body is there.

@@ -9,9 +9,11 @@ use std::time::Duration;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use sessionplane::v1 as wire;
+use sessionplane_core::domain::access::Principal;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::ports::authenticator::Authenticator;
-use tokio::time::timeout;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic_health::pb::health_server;
@@ -19,7 +21,7 @@ use tower::{Service, ServiceExt};
 
 use super::call::{Call, deadline, trace_id};
 use super::connection::Closing;
-use super::ending::EndingBody;
+use super::ending::{EndingBody, Ends, reached};
 use super::events::Metrics;
 use super::health::Health;
 use super::invoke::InvokeService;
@@ -28,8 +30,8 @@ use super::reflection::Reflection;
 use super::server::Config;
 use super::session_control::SessionControlService;
 use super::status::{complete, refuse, unimplemented};
-use super::{MAX_REQUEST_BYTES, authn};
-use crate::app::face::{Caller, Faces};
+use super::{MAX_REQUEST_BYTES, authn, now};
+use crate::app::face::{Caller, Faces, ServerEnds};
 
 /// Everything that is served, for all connections.
 pub(crate) struct Routes<F: Faces> {
@@ -40,6 +42,7 @@ pub(crate) struct Routes<F: Faces> {
     reflection: Reflection,
     open_reflection: bool,
     message_within: Duration,
+    unread_within: Duration,
 }
 
 /// What a path is about.
@@ -75,21 +78,23 @@ impl<F: Faces> Routes<F> {
             reflection,
             open_reflection: config.open_reflection,
             message_within: config.message_within,
+            unread_within: config.unread_within,
         }
     }
 
-    /// Answers one request of a connection.
+    /// Answers one request of a connection. What watches over the response is one of `tasks`.
     pub(crate) async fn respond(
         &self,
         request: Request<Incoming>,
         connection: &Closing,
+        tasks: &TaskTracker,
     ) -> Response<Body> {
         if let Some(code) = not_grpc(request.method(), request.headers()) {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = code;
             return response;
         }
-        match self.admit(request, connection).await {
+        match self.admit(request, connection, tasks).await {
             Ok(response) => response,
             Err(error) => refuse(error),
         }
@@ -99,43 +104,53 @@ impl<F: Faces> Routes<F> {
         &self,
         mut request: Request<Incoming>,
         connection: &Closing,
+        tasks: &TaskTracker,
     ) -> Result<Response<Body>, CallError> {
+        let arrived = now();
         let path = request.uri().path();
         let route = Route::of(path);
         let streams = route.streams(path);
-        let caller = self.caller(&route, &request).await?;
+        let principal = self.principal(&route, &request).await?;
         if streams && connection.draining.is_cancelled() && !matches!(route, Route::Health) {
             return Err(draining());
         }
-        let deadline = deadline(request.headers())?;
-        if let Some(caller) = caller {
-            request.extensions_mut().insert(Call { caller, deadline });
+        // One moment for everything that the call brings about.
+        let until = deadline(request.headers())?.and_then(|length| arrived.checked_add(length));
+        let server_ends = ServerEnds::with(&connection.closing);
+        if let Some(principal) = principal {
+            let caller = Caller {
+                principal,
+                trace_id: trace_id(request.headers()),
+                server_ends: server_ends.clone(),
+            };
+            request.extensions_mut().insert(Call { caller, until });
         }
         let message_within = (!route.asks_on()).then_some(self.message_within);
         let request = request.map(|body| TimelyBody::new(body, message_within));
-        let response = within(deadline, self.serve(&route, request)).await?;
+        let response = within(until, self.serve(&route, request)).await?;
         if !streams || response.headers().contains_key("grpc-status") {
             return Ok(response);
         }
-        let closing = connection.closing.clone();
-        Ok(response.map(|body| Body::new(EndingBody::new(body, closing, deadline))))
+        let ends = Ends {
+            closing: connection.closing.clone(),
+            until,
+            unread_within: self.unread_within,
+            server_ends,
+        };
+        Ok(response.map(|body| Body::new(EndingBody::new(body, ends, tasks))))
     }
 
     /// Who calls; nobody where anybody may.
-    async fn caller(
+    async fn principal(
         &self,
         route: &Route,
         request: &Request<Incoming>,
-    ) -> Result<Option<Caller>, CallError> {
+    ) -> Result<Option<Principal>, CallError> {
         if !self.asks_who(route) {
             return Ok(None);
         }
-        let headers = request.headers();
-        let principal = authn::principal(&*self.authenticator, headers).await?;
-        Ok(Some(Caller {
-            principal,
-            trace_id: trace_id(headers),
-        }))
+        let principal = authn::principal(&*self.authenticator, request.headers()).await?;
+        Ok(Some(principal))
     }
 
     fn asks_who(&self, route: &Route) -> bool {
@@ -190,19 +205,18 @@ impl Route {
 }
 
 async fn within(
-    deadline: Option<Duration>,
+    until: Option<Instant>,
     response: impl Future<Output = Response<Body>>,
 ) -> Result<Response<Body>, CallError> {
-    let Some(deadline) = deadline else {
-        return Ok(response.await);
-    };
-    timeout(deadline, response).await.map_err(|_elapsed| {
-        CallError::unknown(
+    tokio::select! {
+        biased;
+        response = response => Ok(response),
+        () = reached(until) => Err(CallError::unknown(
             Reason::DeadlineExceeded,
             "the deadline of this call passed before its answer was there; repeat it with the \
              same request_id",
-        )
-    })
+        )),
+    }
 }
 
 fn draining() -> CallError {

@@ -42,6 +42,9 @@ pub struct Config {
     pub first_request_within: Duration,
     /// A request message that has not arrived whole by then is given up.
     pub message_within: Duration,
+    /// A stream of which the transport could hand on nothing for so long, though there was
+    /// something, is ended; at the latest after twice as long. Its caller resumes or rejoins.
+    pub unread_within: Duration,
     /// Most calls at a time on one connection.
     pub max_streams_per_connection: u32,
     /// How often a silent peer is asked whether it is there.
@@ -70,6 +73,7 @@ impl Default for Config {
             rest_after: Duration::from_secs(5),
             first_request_within: Duration::from_secs(10),
             message_within: Duration::from_secs(30),
+            unread_within: Duration::from_secs(300),
             max_streams_per_connection: 1024,
             keepalive_interval: KEEPALIVE.0,
             keepalive_timeout: KEEPALIVE.1,
