@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use sessionplane_core::domain::error::{Outcome, Reason};
+use sessionplane_core::domain::limits::Limits;
 use sessionplane_core::domain::run::RunOutcome;
+use sessionplane_server::app::config::AppConfig;
 use sessionplane_server::grpc::server::Config;
 
 use super::remote::WithFace;
@@ -18,10 +20,18 @@ async fn c13_a_stream_that_ends_with_its_old_connection_is_no_cancellation() {
         max_connection_age_grace: Duration::ZERO,
         ..Config::default()
     };
-    let world = WithFace(face).make(patient()).await;
+    // Without any grace, a caller that leaves takes its run with it at once.
+    let limits = Limits {
+        cancel_grace: Duration::ZERO,
+        ..patient().limits
+    };
+    let config = AppConfig {
+        limits,
+        ..patient()
+    };
+    let world = WithFace(face).make(config).await;
     let desk = Desk::new(&world, "old-connection");
-    // Without an id, a caller that leaves takes its run with it at once.
-    let run = desk.invoke(Ask::new("wait-steer").cancel()).await;
+    let run = desk.invoke(Ask::new("wait-steer").cancel().id("one")).await;
     let id = run.id;
     let error = run.error().await;
     assert_eq!(
