@@ -3,6 +3,7 @@
 //! What must never enter: a decision about a session or a call.
 
 mod banner;
+mod data_dir;
 mod descriptors;
 mod wiring;
 
@@ -55,6 +56,15 @@ pub enum ProcessError {
         path: PathBuf,
         /// Why.
         error: std::io::Error,
+    },
+    /// The data directory is somebody else's.
+    #[error(
+        "{} holds other files and is open to other users; name a new or an empty directory with \
+         --data-dir, or close this one yourself (chmod 700)", .path.display()
+    )]
+    ForeignDirectory {
+        /// The directory.
+        path: PathBuf,
     },
     /// The store cannot be opened.
     #[error(transparent)]
@@ -117,7 +127,7 @@ pub async fn run(
         Some(path) => path.clone(),
         None => default_data_dir()?,
     };
-    make_private(&data_dir)?;
+    data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.as_deref().unwrap_or(DEFAULT_LISTEN).parse()?;
     let store = open_store(&data_dir, &config).await?;
     let token = Arc::new(OwnerToken::open(&data_dir)?);
@@ -212,8 +222,8 @@ fn store_failed(reason: Option<Arc<str>>) -> ProcessError {
     ))
 }
 
-async fn open_store(data_dir: &Path, config: &ConfigFile) -> Result<Arc<SledStore>, ProcessError> {
-    let path = data_dir.join("store");
+async fn open_store(directory: &Path, config: &ConfigFile) -> Result<Arc<SledStore>, ProcessError> {
+    let path = directory.join(data_dir::STORE);
     let mut options = StoreOptions::new(OsEntropy.random());
     options.cache_bytes = config.store.cache_mib.max(1).saturating_mul(1024 * 1024);
     let opened = tokio::task::spawn_blocking(move || SledStore::open(path, &options)).await;
@@ -221,19 +231,4 @@ async fn open_store(data_dir: &Path, config: &ConfigFile) -> Result<Arc<SledStor
         Ok(store) => Ok(Arc::new(store?)),
         Err(error) => Err(ProcessError::StoreFailed(error.to_string())),
     }
-}
-
-/// Makes a directory that nobody but its owner can enter.
-fn make_private(path: &Path) -> Result<(), ProcessError> {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-    let failed = |error| ProcessError::Directory {
-        path: path.to_owned(),
-        error,
-    };
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(failed)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(failed)
 }
