@@ -156,20 +156,21 @@ impl ConfigFile {
         })
     }
 
-    /// The agents to serve: those configured, or the two built-in ones over `here`.
+    /// The agents to serve: those configured, or the two built-in ones over the workspace that the
+    /// command line names, else over the first one that is configured, else over `here`.
     ///
     /// # Errors
-    /// When a name is malformed or an agent names a workspace that is not configured.
+    /// When a name is malformed, when an agent names a workspace that is not configured, or when
+    /// the command line names one although agents are configured.
     pub fn agents(
         &self,
+        flag: Option<&Path>,
         here: &Path,
     ) -> Result<Vec<(AgentName, EngineKind, Option<PathBuf>)>, ConfigError> {
         if self.agents.is_empty() {
-            let root = self
-                .workspaces
-                .values()
-                .next()
-                .map_or_else(|| here.to_owned(), |space| space.root.clone());
+            let configured = self.workspaces.values().next();
+            let configured = configured.map(|space| space.root.as_path());
+            let root = flag.or(configured).unwrap_or(here).to_owned();
             return Ok(vec![
                 (agent_name("agents", "demo")?, EngineKind::Demo, Some(root)),
                 (
@@ -178,6 +179,13 @@ impl ConfigFile {
                     None,
                 ),
             ]);
+        }
+        if flag.is_some() {
+            return Err(value(
+                "--workspace",
+                "is for the built-in agents, and [agents] replaces them; leave it out, or name \
+                 the directory in [workspaces]",
+            ));
         }
         let agents = self.agents.iter().map(|(name, agent)| {
             let root = self.workspace_of(name, agent)?;
@@ -320,15 +328,34 @@ mod tests {
             "[workspaces.main]\nroot = \".\"\n[agents.a]\nengine = \"demo\"\nworkspace = \"mian\"",
         )
         .unwrap();
-        let error = config.agents(Path::new(".")).unwrap_err().to_string();
+        let error = config.agents(None, Path::new(".")).unwrap_err().to_string();
         assert!(error.contains("mian") && error.contains("main"), "{error}");
+    }
+
+    #[test]
+    fn the_workspace_of_the_command_line_goes_first_and_is_never_passed_over() {
+        let root = |text: &str, flag: Option<&str>| {
+            let config: ConfigFile = toml::from_str(text).unwrap();
+            let agents = config.agents(flag.map(Path::new), Path::new("/here"));
+            agents.map(|agents| agents[0].2.clone())
+        };
+        let workspaces = "[workspaces.main]\nroot = \"/file\"";
+        let at = |root: &str| Some(PathBuf::from(root));
+        assert_eq!(root(workspaces, Some("/flag")).unwrap(), at("/flag"));
+        assert_eq!(root(workspaces, None).unwrap(), at("/file"));
+        assert_eq!(root("", Some("/flag")).unwrap(), at("/flag"));
+        assert_eq!(root("", None).unwrap(), at("/here"));
+        let agents = "[agents.a]\nengine = \"scripted\"";
+        assert_eq!(root(agents, None).unwrap(), None);
+        let error = root(agents, Some("/flag")).unwrap_err().to_string();
+        assert!(error.contains("--workspace"), "{error}");
     }
 
     #[test]
     fn a_fresh_server_has_the_demo_agent_as_its_default() {
         let config = ConfigFile::default();
         let agents: Vec<AgentName> = config
-            .agents(Path::new("/repo"))
+            .agents(None, Path::new("/repo"))
             .unwrap()
             .into_iter()
             .map(|(name, ..)| name)
