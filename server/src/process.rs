@@ -20,6 +20,7 @@ use crate::adapters::authn::{OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError
 use crate::adapters::authz::OwnerAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
+use crate::app::config::AppConfig;
 use crate::app::recovery::{self, RecoveryError};
 use crate::app::{App, Ports};
 use crate::config::{ConfigError, ConfigFile, DEFAULT_LISTEN, default_data_dir};
@@ -138,6 +139,7 @@ pub async fn run(
 ) -> Result<(), ProcessError> {
     // First of all: a file that is there says that a server takes calls.
     let ready = options.ready_file.as_deref().map(Ready::at).transpose()?;
+    let (bounds, cache_bytes) = (config.app_config()?, config.store.cache_bytes()?);
     let data_dir = match &config.data_dir {
         Some(path) => path.clone(),
         None => default_data_dir()?,
@@ -147,7 +149,7 @@ pub async fn run(
     let address: Address = config.listen.as_deref().unwrap_or(DEFAULT_LISTEN).parse()?;
     let mut shutdown = std::pin::pin!(shutdown);
     let store = tokio::select! {
-        store = open_store(&data_dir, &config) => store?,
+        store = open_store(&data_dir, cache_bytes) => store?,
         () = &mut shutdown => return Ok(given_up()),
     };
     let start = Start {
@@ -156,6 +158,7 @@ pub async fn run(
         data_dir: &data_dir,
         address,
         ready,
+        bounds,
     };
     let served = serve(start, store.clone(), shutdown).await;
     close(store).await;
@@ -169,6 +172,7 @@ struct Start<'a> {
     data_dir: &'a Path,
     address: Address,
     ready: Option<Ready>,
+    bounds: AppConfig,
 }
 
 async fn serve(
@@ -184,7 +188,7 @@ async fn serve(
         cut = recovery::recover(&ports) => cut?,
         () = &mut shutdown => return Ok(given_up()),
     };
-    let app = App::new(ports, agents, config.app_config());
+    let app = App::new(ports, agents, start.bounds);
     failpoint::reach("process::before-listen");
     // The listener is bound last: whoever can connect is served, and finds every run settled.
     let listener = Listener::bind(&start.address).await?;
@@ -279,10 +283,10 @@ fn store_failed(reason: Option<Arc<str>>) -> ProcessError {
     ))
 }
 
-async fn open_store(directory: &Path, config: &ConfigFile) -> Result<Arc<SledStore>, ProcessError> {
+async fn open_store(directory: &Path, cache_bytes: u64) -> Result<Arc<SledStore>, ProcessError> {
     let path = directory.join(data_dir::STORE);
     let mut options = StoreOptions::new(OsEntropy.random());
-    options.cache_bytes = config.store.cache_mib.max(1).saturating_mul(1024 * 1024);
+    options.cache_bytes = cache_bytes;
     let opened = tokio::task::spawn_blocking(move || SledStore::open(path, &options)).await;
     match opened {
         Ok(store) => Ok(Arc::new(store?)),
