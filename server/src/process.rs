@@ -150,7 +150,7 @@ pub async fn run(
     let mut shutdown = std::pin::pin!(shutdown);
     let store = tokio::select! {
         store = open_store(&data_dir, cache_bytes) => store?,
-        () = &mut shutdown => return Ok(given_up()),
+        () = &mut shutdown => return given_up(),
     };
     let start = Start {
         config: &config,
@@ -186,7 +186,7 @@ async fn serve(
     let (agents, lines) = wiring::agents(config, start.options, data_dir, &ports)?;
     let cut = tokio::select! {
         cut = recovery::recover(&ports) => cut?,
-        () = &mut shutdown => return Ok(given_up()),
+        () = &mut shutdown => return given_up(),
     };
     let app = App::new(ports, agents, start.bounds);
     failpoint::reach("process::before-listen");
@@ -247,8 +247,13 @@ fn ports(store: &Arc<SledStore>) -> Result<Ports, ProcessError> {
     })
 }
 
-fn given_up() {
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "it is how a start ends: without an error"
+)]
+fn given_up() -> Result<(), ProcessError> {
     tracing::info!("stopped before the start was done; the next start does the rest");
+    Ok(())
 }
 
 /// Closes the store. One that hangs is left behind: dropping it would wait for the very thread that

@@ -43,6 +43,8 @@ struct State {
     opens_after: Mutex<Duration>,
     /// What streams hold before they wait for ever.
     events: Mutex<Vec<Arc<Published>>>,
+    /// What streams fail with after their events.
+    breaks: Mutex<Option<CallError>>,
     /// Streams repeat their events without end.
     firehose: Mutex<bool>,
     /// How many entries a page holds.
@@ -59,6 +61,7 @@ impl Fake {
             hangs: Mutex::default(),
             opens_after: Mutex::default(),
             events: Mutex::default(),
+            breaks: Mutex::default(),
             firehose: Mutex::default(),
             entries: Mutex::default(),
             asked: Mutex::default(),
@@ -68,6 +71,9 @@ impl Fake {
     }
     pub(crate) fn fail_with(&self, error: CallError) {
         *self.0.failure.lock().unwrap() = Some(error);
+    }
+    pub(crate) fn break_streams_with(&self, error: CallError) {
+        *self.0.breaks.lock().unwrap() = Some(error);
     }
     pub(crate) fn hang(&self) {
         *self.0.hangs.lock().unwrap() = true;
@@ -140,6 +146,13 @@ impl Handle {
         let failure = self.state.failure.lock().unwrap().clone();
         failure.map_or(Ok(()), Err)
     }
+    /// How streams go on after what they hold: not at all, or they fail.
+    fn end<T: Send + 'static>(&self) -> Pin<Box<dyn Stream<Item = Result<T, CallError>> + Send>> {
+        match self.state.breaks.lock().unwrap().clone() {
+            Some(error) => Box::pin(stream::iter([Err(error)])),
+            None => Box::pin(stream::pending()),
+        }
+    }
     fn counted<S>(&self, stream: S) -> Counted<S> {
         let open = self.state.open.fetch_add(1, Ordering::SeqCst) + 1;
         self.state.open_told.send_replace(open);
@@ -195,7 +208,7 @@ impl Face for Handle {
         Ok(if *self.state.firehose.lock().unwrap() {
             Box::pin(self.counted(stream.chain(stream::iter(events.cycle().map(Ok)))))
         } else {
-            let events = stream::iter(events.map(Ok)).chain(stream::pending());
+            let events = stream::iter(events.map(Ok)).chain(self.end());
             Box::pin(self.counted(stream.chain(events)))
         })
     }
@@ -216,7 +229,7 @@ impl Agent for Handle {
             position,
             joined: false,
         };
-        let stream = stream::iter([Ok(accepted)]).chain(stream::pending());
+        let stream = stream::iter([Ok(accepted)]).chain(self.end());
         Ok(Box::pin(self.counted(stream)))
     }
     async fn get_run(&self, _run: RunId, options: CallOptions) -> Result<RunRecord, CallError> {

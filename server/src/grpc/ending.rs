@@ -32,7 +32,7 @@ pub(crate) struct Ends {
     /// Nothing was taken off it for so long, though there was something to send.
     pub(crate) unread_within: Duration,
     /// Told before a stream is dropped that the server itself ends.
-    pub(crate) server_ends: ServerEnds,
+    pub(crate) by_server: ServerEnds,
 }
 
 /// A body that passes its content on, until its time has come.
@@ -157,7 +157,7 @@ async fn watch(slot: Arc<Slot>, ends: Ends) {
         () = ends.closing.cancelled() => {
             let message = "this connection is closing: the server stops, or the connection is \
                            old; go on over a new one";
-            ends.server_ends.set();
+            ends.by_server.set();
             slot.end(Reason::ServerDraining, message);
         }
         () = reached(ends.until) => {
@@ -166,7 +166,7 @@ async fn watch(slot: Arc<Slot>, ends: Ends) {
         }
         () = abandoned(&slot, ends.unread_within) => {
             let message = "nothing of this stream was read for too long; rejoin or resume";
-            ends.server_ends.set();
+            ends.by_server.set();
             slot.end(Reason::ObserverTooSlow, message);
         }
     }

@@ -18,6 +18,7 @@ use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic_health::pb::health_server;
 use tower::{Service, ServiceExt};
+use tracing::Instrument as _;
 
 use super::call::{Call, deadline, trace_id};
 use super::connection::Closing;
@@ -94,10 +95,15 @@ impl<F: Faces> Routes<F> {
             *response.status_mut() = code;
             return response;
         }
-        match self.admit(request, connection, tasks).await {
-            Ok(response) => response,
-            Err(error) => refuse(error),
-        }
+        let trace_id = trace_id(request.headers());
+        let span = tracing::error_span!("call", trace_id = trace_id.as_deref());
+        let admitted = async {
+            match self.admit(request, connection, tasks, trace_id).await {
+                Ok(response) => response,
+                Err(error) => refuse(error),
+            }
+        };
+        admitted.instrument(span).await
     }
 
     async fn admit(
@@ -105,6 +111,7 @@ impl<F: Faces> Routes<F> {
         mut request: Request<Incoming>,
         connection: &Closing,
         tasks: &TaskTracker,
+        trace_id: Option<Arc<str>>,
     ) -> Result<Response<Body>, CallError> {
         let arrived = now();
         let path = request.uri().path();
@@ -120,7 +127,7 @@ impl<F: Faces> Routes<F> {
         if let Some(principal) = principal {
             let caller = Caller {
                 principal,
-                trace_id: trace_id(request.headers()),
+                trace_id,
                 server_ends: server_ends.clone(),
             };
             request.extensions_mut().insert(Call { caller, until });
@@ -135,7 +142,7 @@ impl<F: Faces> Routes<F> {
             closing: connection.closing.clone(),
             until,
             unread_within: self.unread_within,
-            server_ends,
+            by_server: server_ends,
         };
         Ok(response.map(|body| Body::new(EndingBody::new(body, ends, tasks))))
     }

@@ -31,7 +31,8 @@ pub(super) fn prepare(path: &Path) -> Result<(), ProcessError> {
     if !found.is_dir() {
         return Err(failed(io::ErrorKind::NotADirectory.into()));
     }
-    if found.permissions().mode() & 0o077 == 0 {
+    let others_may = found.permissions().mode() & 0o077;
+    if others_may == 0 {
         return Ok(());
     }
     if !is_empty(path).map_err(failed)? && !is_ours(path) {
