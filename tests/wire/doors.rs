@@ -170,7 +170,13 @@ async fn c54_reflection_may_be_opened_by_configuration_and_nothing_else_with_it(
         let answer = answer.message::<ServerReflectionResponse>().await;
         assert!(answer.message_response.is_some());
     }
-    assert_eq!(get_state(&stranger).await, Code::Unauthenticated);
+    let mut paths = methods();
+    paths.push("/no.such.Service/Method".to_owned());
+    for path in paths {
+        let status = stranger.call(&path, &[]).await.status().await;
+        assert_eq!(status.code(), Code::Unauthenticated, "{path}");
+    }
+    assert!(!server.fake.was_asked());
 }
 
 #[tokio::test]
