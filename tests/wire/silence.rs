@@ -34,7 +34,7 @@ async fn get_state(caller: &crate::server::Caller) -> Code {
 #[tokio::test]
 async fn c54_a_connection_without_a_call_is_closed_and_one_with_a_call_is_not() {
     let config = Config {
-        first_request_within: Duration::from_secs(2),
+        first_request_within: Duration::from_secs(1),
         ..Config::default()
     };
     let server = Running::with(config).await;

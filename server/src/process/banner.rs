@@ -107,7 +107,7 @@ fn text(
     if cut > 0 {
         let _ = writeln!(
             out,
-            "  settled  {cut} run(s) that the last stop had cut, as interrupted"
+            "  settled  {cut} run(s) that a stop or a crash had cut, as interrupted"
         );
     }
     let place = flags(address, data_dir);
