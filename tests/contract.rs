@@ -12,6 +12,8 @@ mod audit;
 mod durability;
 #[path = "contract/gate.rs"]
 mod gate;
+#[path = "contract/heartbeats.rs"]
+mod heartbeats;
 #[path = "contract/hostile.rs"]
 mod hostile;
 #[path = "contract/house.rs"]
