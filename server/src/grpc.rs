@@ -4,9 +4,9 @@
 //! errors to statuses, and the listener with its connections. What must never enter: a rule of the
 //! domain, an adapter's name, a second place that makes a status.
 //!
-//! The way of a call: `server` accepts its connection (`admission` says
-//! whether), `reading` sees to it that it is gRPC and arrives, `routes` asks `authn` who calls and finds
-//! the service, the service parses with `convert`, asks the application layer once and converts
+//! The way of a call: `server` accepts its connection (`admission` says whether), `reading` sees to
+//! it that it is gRPC and arrives, `routes` asks `authn` who calls and finds the service (`methods`
+//! knows which of its methods stream), the service parses with `convert`, asks the application layer once and converts
 //! the answer, and `ending` lets the response end when its connection or its deadline does.
 
 use std::future::Future;
@@ -22,6 +22,7 @@ pub mod events;
 mod health;
 mod invoke;
 pub mod listener;
+mod methods;
 mod reading;
 mod reflection;
 mod routes;

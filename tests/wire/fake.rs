@@ -105,7 +105,10 @@ impl Fake {
             .clone()
     }
     pub(crate) fn was_asked(&self) -> bool {
-        !self.0.asked.lock().unwrap().is_empty()
+        self.times_asked() > 0
+    }
+    pub(crate) fn times_asked(&self) -> usize {
+        self.0.asked.lock().unwrap().len()
     }
     /// Waits until so many streams are open.
     pub(crate) async fn until_open(&self, streams: usize) {

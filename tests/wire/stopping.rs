@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sessionplane_server::app::observation::Published;
 use sessionplane_server::grpc::server::{Config, Stopped};
+use tokio::task::JoinSet;
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use tonic_types::StatusExt;
@@ -139,36 +140,39 @@ async fn c63_what_is_behind_a_stream_that_nobody_reads_is_let_go_at_once() {
 }
 
 #[tokio::test]
-async fn c63_a_call_that_the_application_never_answers_does_not_delay_the_exit() {
+async fn c63_a_call_that_the_application_never_answers_ends_in_words_and_delays_no_exit() {
     let config = Config {
-        stop_within: Duration::from_millis(200),
+        stop_within: Duration::from_secs(2),
         ..Config::default()
     };
     let mut server = Running::with(config).await;
     server.fake.hang();
     let caller = server.owner().await;
-    let asking = tokio::spawn(async move {
-        caller
-            .call(
-                "/sessionplane.v1.SessionControl/GetState",
-                &[0x0a, 0x03, 0x12, 0x01, b'a'],
-            )
-            .await
-    });
+    let mut asking = JoinSet::new();
+    for path in [
+        "/sessionplane.v1.SessionControl/GetState",
+        "/sessionplane.v1.SessionControl/Events",
+    ] {
+        let caller = caller.clone();
+        // The session `a`.
+        let request = [0x0a, 0x03, 0x12, 0x01, b'a'];
+        asking.spawn(async move { caller.call(path, &request).await.status().await });
+    }
     soon(async {
-        while !server.fake.was_asked() {
+        while server.fake.times_asked() < 2 {
             tokio::task::yield_now().await;
         }
     })
     .await;
+    drop(caller);
     server.stop();
-    let stopped = server.stopped().await;
-    assert_eq!(
-        stopped,
-        Stopped {
-            dropped_connections: 1,
-            calls_left: 0
-        }
-    );
-    assert!(asking.await.is_err(), "the call was cut");
+    while let Some(status) = soon(asking.join_next()).await {
+        let status = status.expect("it is answered");
+        assert_eq!(status.code(), Code::Unavailable);
+        assert_eq!(
+            told(&status),
+            ("SERVER_DRAINING".to_owned(), "unknown".to_owned())
+        );
+    }
+    assert_eq!(server.stopped().await, CLEAN);
 }

@@ -12,7 +12,8 @@ use sessionplane::v1 as wire;
 use sessionplane_core::domain::access::Principal;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::ports::authenticator::Authenticator;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
@@ -26,6 +27,7 @@ use super::ending::{EndingBody, Ends, reached};
 use super::events::Metrics;
 use super::health::Health;
 use super::invoke::InvokeService;
+use super::methods::Streaming;
 use super::reading::{TimelyBody, not_grpc};
 use super::reflection::Reflection;
 use super::server::Config;
@@ -37,6 +39,7 @@ use crate::app::face::{Caller, Faces, ServerEnds};
 /// Everything that is served, for all connections.
 pub(crate) struct Routes<F: Faces> {
     authenticator: Arc<dyn Authenticator>,
+    streaming: Streaming,
     invoke: wire::invoke_server::InvokeServer<InvokeService<F>>,
     control: SessionControlService<F>,
     health: health_server::HealthServer<tonic_health::server::HealthService>,
@@ -44,6 +47,8 @@ pub(crate) struct Routes<F: Faces> {
     open_reflection: bool,
     message_within: Duration,
     unread_within: Duration,
+    /// How long calls that are not answered yet may go on when their connection closes.
+    closes_within: Duration,
 }
 
 /// What a path is about.
@@ -64,6 +69,7 @@ impl<F: Faces> Routes<F> {
         metrics: Arc<Metrics>,
         health: &Health,
         reflection: Reflection,
+        streaming: Streaming,
         config: &Config,
     ) -> Self {
         let invoke = InvokeService::new(faces.clone());
@@ -73,6 +79,7 @@ impl<F: Faces> Routes<F> {
             .max_decoding_message_size(MAX_REQUEST_BYTES);
         Self {
             authenticator,
+            streaming,
             invoke,
             control: SessionControlService::new(faces, metrics),
             health: health.service(),
@@ -80,6 +87,8 @@ impl<F: Faces> Routes<F> {
             open_reflection: config.open_reflection,
             message_within: config.message_within,
             unread_within: config.unread_within,
+            // Half of it is left for the words to get out.
+            closes_within: config.stop_within / 2,
         }
     }
 
@@ -116,7 +125,7 @@ impl<F: Faces> Routes<F> {
         let arrived = now();
         let path = request.uri().path();
         let route = Route::of(path);
-        let streams = route.streams(path);
+        let streams = self.streaming.has(path);
         let principal = self.principal(&route, &request).await?;
         if streams && connection.draining.is_cancelled() && !matches!(route, Route::Health) {
             return Err(draining());
@@ -134,7 +143,8 @@ impl<F: Faces> Routes<F> {
         }
         let message_within = (!route.asks_on()).then_some(self.message_within);
         let request = request.map(|body| TimelyBody::new(body, message_within));
-        let response = within(until, self.serve(&route, request)).await?;
+        let answered = self.answered(until, &connection.closing, self.serve(&route, request));
+        let response = answered.await?;
         if !streams || response.headers().contains_key("grpc-status") {
             return Ok(response);
         }
@@ -168,6 +178,33 @@ impl<F: Faces> Routes<F> {
         }
     }
 
+    /// Waits for a response, for as long as the call and its connection have.
+    async fn answered(
+        &self,
+        until: Option<Instant>,
+        closing: &CancellationToken,
+        response: impl Future<Output = Response<Body>>,
+    ) -> Result<Response<Body>, CallError> {
+        let closed = async {
+            closing.cancelled().await;
+            sleep(self.closes_within).await;
+        };
+        tokio::select! {
+            biased;
+            response = response => Ok(response),
+            () = reached(until) => Err(CallError::unknown(
+                Reason::DeadlineExceeded,
+                "the deadline of this call passed before its answer was there; repeat it with the \
+                 same request_id",
+            )),
+            () = closed => Err(CallError::unknown(
+                Reason::ServerDraining,
+                "this connection is closing and the answer of this call is not there yet; repeat \
+                 it over a new one with the same request_id",
+            )),
+        }
+    }
+
     async fn serve(&self, route: &Route, request: Request<TimelyBody>) -> Response<Body> {
         let answered = match route {
             Route::Control => return complete(self.control.respond(request).await),
@@ -197,32 +234,6 @@ impl Route {
     /// Whether the request may go on for long: a conversation, not one message.
     fn asks_on(&self) -> bool {
         matches!(self, Self::Reflection | Self::ReflectionAlpha)
-    }
-
-    /// Whether the response may go on for long.
-    fn streams(&self, path: &str) -> bool {
-        match self {
-            Self::Invoke => path.ends_with("/Invoke"),
-            Self::Control => path.ends_with("/Events"),
-            Self::Health => path.ends_with("/Watch"),
-            Self::Reflection | Self::ReflectionAlpha => true,
-            Self::Unknown => false,
-        }
-    }
-}
-
-async fn within(
-    until: Option<Instant>,
-    response: impl Future<Output = Response<Body>>,
-) -> Result<Response<Body>, CallError> {
-    tokio::select! {
-        biased;
-        response = response => Ok(response),
-        () = reached(until) => Err(CallError::unknown(
-            Reason::DeadlineExceeded,
-            "the deadline of this call passed before its answer was there; repeat it with the \
-             same request_id",
-        )),
     }
 }
 

@@ -17,6 +17,7 @@ use super::connection::{self, Closing, KEEPALIVE, Shared};
 use super::events::Metrics;
 use super::health::Health;
 use super::listener::{Accepted, Listener};
+use super::methods::Streaming;
 use super::reflection::Reflection;
 use super::routes::Routes;
 use crate::app::face::Faces;
@@ -62,7 +63,8 @@ pub struct Config {
     pub lame_duck: Duration,
     /// On a stop, after that: how long streams may go on before they are ended.
     pub stream_grace: Duration,
-    /// On a stop, after that: how long connections may take to close before they are dropped.
+    /// On a stop, after that: how long connections may take to close before they are dropped. A
+    /// call that has no answer after half of it is told so.
     pub stop_within: Duration,
 }
 
@@ -104,6 +106,9 @@ pub enum ServeError {
     /// The descriptors that were compiled in cannot be read.
     #[error("reflection cannot be offered: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
+    /// The descriptors that were compiled in cannot be read.
+    #[error("the methods are not known: {0}")]
+    Methods(#[from] prost::DecodeError),
 }
 
 /// How a server stopped.
@@ -144,6 +149,7 @@ impl<F: Faces> Server<F> {
             self.metrics,
             &health,
             Reflection::new()?,
+            Streaming::read()?,
             &config,
         );
         let calls = TaskTracker::new();
