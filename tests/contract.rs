@@ -4,6 +4,8 @@
 
 #[path = "contract/agents.rs"]
 mod agents;
+#[path = "contract/aging.rs"]
+mod aging;
 #[path = "contract/audit.rs"]
 mod audit;
 #[path = "contract/bursts.rs"]
@@ -12,6 +14,8 @@ mod bursts;
 mod durability;
 #[path = "contract/gate.rs"]
 mod gate;
+#[path = "contract/heartbeats.rs"]
+mod heartbeats;
 #[path = "contract/hostile.rs"]
 mod hostile;
 #[path = "contract/house.rs"]

@@ -18,7 +18,7 @@ use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
 use sessionplane_server::adapters::memory::MemoryStore;
 use sessionplane_server::app::agents::AgentCatalog;
 use sessionplane_server::app::config::AppConfig;
-use sessionplane_server::app::face::{self, Faces as _};
+use sessionplane_server::app::face::{self, Faces as _, ServerEnds};
 use sessionplane_server::app::recovery::recover;
 use sessionplane_server::app::{App, Ports};
 use tokio_util::sync::CancellationToken;
@@ -96,6 +96,7 @@ fn caller(tenant: &str, id: &str) -> face::Caller {
     face::Caller {
         principal,
         trace_id: None,
+        server_ends: ServerEnds::default(),
     }
 }
 

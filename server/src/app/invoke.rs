@@ -66,7 +66,8 @@ impl AppCaller {
     ) -> Result<Option<ResultStream<InvokeEvent>>, CallError> {
         let target = self.target(request).await?;
         check_text("prompt.text", &request.prompt)?;
-        let (attachment, gone) = Attachment::new(self.context.clone());
+        let server_ends = self.caller.server_ends.clone();
+        let (attachment, gone) = Attachment::new(self.context.clone(), server_ends);
         let flight = bound.flight.take();
         let facts = self.invoke_facts(request, &bound, &target, attachment.stream())?;
         let (reply, answer) = oneshot::channel();
@@ -186,7 +187,8 @@ impl AppCaller {
         request: &InvokeRequest,
     ) -> Result<ResultStream<InvokeEvent>, CallError> {
         let run = binding.answer.run();
-        let (attachment, gone) = Attachment::new(self.context.clone());
+        let server_ends = self.caller.server_ends.clone();
+        let (attachment, gone) = Attachment::new(self.context.clone(), server_ends);
         let (reply, answer) = oneshot::channel();
         let stream = attachment.stream();
         let mail = Mail::Attach {

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::context::Context;
 use super::cursor::{Cursor, Cut};
+use super::face::ServerEnds;
 use super::invoke::terminal;
 use super::observation::Published;
 use super::session_mail::Gone;
@@ -24,17 +25,20 @@ use super::session_mail::Gone;
 pub(crate) struct Attachment {
     context: Arc<Context>,
     stream: StreamId,
+    server_ends: ServerEnds,
     gone: Option<oneshot::Sender<DetachCause>>,
 }
 
 impl Attachment {
-    pub(crate) fn new(context: Arc<Context>) -> (Self, Gone) {
+    /// An attachment of a call whose stream the server may end.
+    pub(crate) fn new(context: Arc<Context>, server_ends: ServerEnds) -> (Self, Gone) {
         let stream = StreamId(context.next_stream());
         let (gone, watch) = oneshot::channel();
         (
             Self {
                 context,
                 stream,
+                server_ends,
                 gone: Some(gone),
             },
             watch,
@@ -55,7 +59,8 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        let cause = if self.context.draining.is_cancelled() {
+        let server_ended = self.server_ends.is_set() || self.context.draining.is_cancelled();
+        let cause = if server_ended {
             DetachCause::ServerEnded
         } else {
             DetachCause::CallerGone

@@ -18,6 +18,7 @@ use super::caller::store;
 use super::channel::Channel;
 use super::context::Context;
 use super::cursor::{Cursor, Cut};
+use super::heartbeat::Heartbeat;
 use super::observation::Observed;
 use super::observe::{PAGE_BYTES, since};
 
@@ -49,7 +50,7 @@ pub(crate) struct Observer {
     /// What a resumed stream tells once it has told the events before it.
     due: Option<Box<SessionState>>,
     phase: Phase,
-    heartbeat: BoxFuture<()>,
+    heartbeat: Heartbeat,
 }
 
 impl Observer {
@@ -58,7 +59,7 @@ impl Observer {
         channel: Arc<Channel>,
         request: &EventsRequest,
     ) -> Self {
-        let heartbeat = context.ports.clock.sleep(context.config.heartbeat);
+        let heartbeat = Heartbeat::new(context.ports.clock.clone(), context.config.heartbeat);
         let resumed = request
             .resume
             .filter(|position| position.epoch == channel.epoch())
@@ -119,19 +120,10 @@ impl Observer {
         position: Position,
         cx: &mut TaskContext<'_>,
     ) -> Poll<Option<Result<Observed, CallError>>> {
-        std::task::ready!(self.heartbeat.as_mut().poll(cx));
-        self.rest();
+        std::task::ready!(self.heartbeat.poll_due(position, cx));
         Poll::Ready(Some(Ok(Observed::Other(Box::new(EventItem::Heartbeat(
             position,
         ))))))
-    }
-
-    fn rest(&mut self) {
-        self.heartbeat = self
-            .context
-            .ports
-            .clock
-            .sleep(self.context.config.heartbeat);
     }
 }
 
