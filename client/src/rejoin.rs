@@ -188,12 +188,14 @@ impl RunStream {
     /// Plans the next attempt; the error if there is none.
     fn lost(&mut self, mut error: CallError) -> Result<(), CallError> {
         self.phase = Phase::Ended;
+        if self.accepted {
+            // Whatever the last attempt did or did not: the run was accepted before.
+            error.outcome = Outcome::StreamEnded;
+        }
         // Before the run was accepted the opening has made its own attempts.
-        if !may_resume(&error) || !self.accepted {
+        if !self.accepted || !may_resume(&error) {
             return Err(error);
         }
-        // Whatever the last attempt did or did not: the run was accepted before.
-        error.outcome = Outcome::StreamEnded;
         self.failures += 1;
         let now = instant();
         let left = REJOIN_LIMIT.checked_sub(now - *self.lost_at.get_or_insert(now));
