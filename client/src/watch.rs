@@ -94,7 +94,8 @@ pub enum WatchItem {
     Entries {
         /// The entries.
         entries: Vec<Entry>,
-        /// The server did not know the cursor: forget the entries seen before.
+        /// The server did not know the cursor: forget the entries seen before. Told once, in the
+        /// first page of those that start from the beginning.
         full_backfill: bool,
     },
     /// The state, after which nothing is missed. Again after every reconnect.

@@ -20,6 +20,8 @@ pub(super) struct Cursor {
     /// The incarnation of the last subscription.
     epoch: Option<u64>,
     last_entry: Option<EntryId>,
+    /// The present stream sends all entries again, and that was told.
+    starts_over: bool,
 }
 
 impl Cursor {
@@ -29,6 +31,7 @@ impl Cursor {
             epoch: position.map(|position| position.epoch),
             position,
             last_entry,
+            starts_over: false,
         }
     }
 
@@ -114,6 +117,7 @@ impl Cursor {
         gap: bool,
         out: &mut VecDeque<WatchItem>,
     ) {
+        self.starts_over = false;
         if self.session.replace(session).is_some() {
             out.push_back(WatchItem::Reconnected { resumed });
         } else {
@@ -137,6 +141,8 @@ impl Cursor {
         full_backfill: bool,
         out: &mut VecDeque<WatchItem>,
     ) {
+        // A server may say it in every page; what a page told is not to be forgotten with the next.
+        let full_backfill = full_backfill && !std::mem::replace(&mut self.starts_over, true);
         if full_backfill {
             self.last_entry = None;
         }
@@ -354,6 +360,37 @@ mod tests {
             &all[..],
             [WatchItem::Entries { entries, full_backfill: true }] if entries.len() == 2
         ));
+    }
+
+    #[test]
+    fn c29_to_forget_what_was_read_is_told_once_and_not_with_every_page() {
+        let mut cursor = Cursor::default();
+        let told = |items: &[WatchItem]| -> Vec<(usize, bool)> {
+            let page = |item: &WatchItem| match item {
+                WatchItem::Entries {
+                    entries,
+                    full_backfill,
+                } => Some((entries.len(), *full_backfill)),
+                _ => None,
+            };
+            items.iter().filter_map(page).collect()
+        };
+        let items = play(
+            &mut cursor,
+            [
+                subscribed(3, false, false),
+                page(1..=256, true),
+                page(257..=512, true),
+                page(500..=520, true),
+            ],
+        );
+        assert_eq!(told(&items), [(256, true), (256, false), (8, false)]);
+        let anew = play(&mut cursor, [subscribed(4, false, true), page(1..=4, true)]);
+        assert_eq!(
+            told(&anew),
+            [(4, true)],
+            "another stream, another beginning"
+        );
     }
 
     #[test]

@@ -68,6 +68,37 @@ async fn events_list_entries_with_their_contents_unless_they_were_told_live() {
 }
 
 #[tokio::test]
+async fn c29_what_is_sent_again_from_the_first_entry_is_shown_again_and_said_so() {
+    for words in [&["attach", "docs"][..], &["events", "--all", "docs"]] {
+        let entries = vec![
+            wire::user_entry(1, "what is here?"),
+            wire::assistant_entry(2, "m-1", "Two files.\n"),
+        ];
+        let mut before = sends([
+            wire::subscribed(false, false),
+            wire::entries(entries.clone()),
+            wire::snapshot(5, false),
+        ]);
+        before.push(Step::Fail(Status::unavailable("gone")));
+        let mut after = sends([
+            wire::subscribed(false, true),
+            wire::entries_anew(entries),
+            wire::snapshot(1, false),
+            wire::appended(2, wire::user_entry(3, "thanks")),
+        ]);
+        after.push(Step::Hang);
+        let fake = observed(vec![before, after]).await;
+        let shown = shows(&fake, words, "thanks\n").await;
+        assert_eq!(shown.matches("Two files.").count(), 2, "{shown}");
+        assert_eq!(
+            shown.matches("all entries from the first").count(),
+            1,
+            "{shown}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn attach_tells_how_a_run_ended_whose_server_was_started_anew() {
     let mut before = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
     before.push(Step::Fail(Status::unavailable("gone")));

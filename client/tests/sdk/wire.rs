@@ -212,6 +212,14 @@ pub(crate) fn entries(entries: Vec<v1::Entry>) -> v1::EventsResponse {
     }))
 }
 
+/// The first page of all entries, where the cursor was unknown.
+pub(crate) fn entries_anew(entries: Vec<v1::Entry>) -> v1::EventsResponse {
+    item(Item::Entries(v1::EntriesPage {
+        entries,
+        full_backfill: true,
+    }))
+}
+
 pub(crate) fn snapshot(seq: u64, running: bool) -> v1::EventsResponse {
     let state = v1::SessionState {
         position: Some(position(seq)),

@@ -250,7 +250,8 @@ pub enum EventItem {
     Entries {
         /// In append order.
         entries: Vec<Entry>,
-        /// `entries_since` was unknown: the entries start from the first.
+        /// In the first page only: `entries_since` was unknown, and the entries start from the
+        /// session's first.
         full_backfill: bool,
     },
     /// The state, after which nothing is missed.

@@ -117,6 +117,12 @@ pub(crate) async fn c31_long_conversations_are_backfilled_in_pages(worlds: &dyn 
     let watch = desk.watch().await;
     assert_eq!(watch.backfill, desk.entries().await);
     assert_eq!(watch.backfill.len(), 701);
+    // `Watch::open` asserts that the first page alone is told to start from the beginning.
+    let anew = desk.watch_from(None, Some("nonsense".to_owned())).await;
+    assert_eq!(
+        (anew.backfill, anew.full_backfill),
+        (watch.backfill.clone(), true)
+    );
 }
 
 pub(crate) async fn c31_subscribe_then_invoke_misses_nothing(worlds: &dyn Worlds) {

@@ -48,6 +48,8 @@ impl Watch {
                     full_backfill: full,
                 })) => {
                     assert!(!resumed, "who resumes needs no entries");
+                    assert!(entries.len() <= 256, "an item is one page");
+                    assert!(!full || backfill.is_empty(), "only the first page says so");
                     full_backfill |= full;
                     backfill.extend(entries);
                 }

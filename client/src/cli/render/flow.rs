@@ -133,6 +133,13 @@ impl Flow {
         self.pause()
     }
 
+    /// All entries come again: nothing counts as shown.
+    pub(crate) fn start_over(&mut self) -> Vec<Piece> {
+        self.live = Live::default();
+        self.heading = None;
+        self.pause()
+    }
+
     /// A run settled, which no event told.
     pub(crate) fn missed_end(&mut self, run: RunId) -> Vec<Piece> {
         self.settled(Some(run))

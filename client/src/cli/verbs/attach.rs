@@ -28,7 +28,7 @@ use crate::cli::hint::{self, Effect};
 use crate::cli::interrupt::Interrupts;
 use crate::cli::json;
 use crate::cli::outage::Outage;
-use crate::cli::render::{Flow, connection_line, settled_lines, summary};
+use crate::cli::render::{Flow, STARTS_OVER, connection_line, settled_lines, summary};
 use crate::cli::screen::Screen;
 use crate::clock::instant;
 use crate::watch::{Watch, WatchItem, WatchOptions};
@@ -225,7 +225,15 @@ impl Attached<'_> {
             return Ok(self.screen.json(&json::watched(item))?);
         }
         match item {
-            WatchItem::Entries { entries, .. } => {
+            WatchItem::Entries {
+                entries,
+                full_backfill,
+            } => {
+                if *full_backfill {
+                    let pieces = self.flow.start_over();
+                    self.screen.put_all(pieces)?;
+                    self.screen.aside(STARTS_OVER)?;
+                }
                 for entry in entries {
                     let pieces = self.flow.appended(entry);
                     self.screen.put_all(pieces)?;
