@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::clock::jittered;
+use crate::clock::{bounded, jittered};
 
-/// Growing, jittered, bounded delays.
+/// Growing, jittered, bounded delays; none is longer than a year.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Backoff {
     /// Most attempts in a row, the first one included; at least 1.
@@ -38,7 +38,7 @@ impl Backoff {
         }
         let doublings = failures.saturating_sub(1).min(31);
         let grown = self.first.saturating_mul(1 << doublings).min(self.longest);
-        Some(jittered(grown).max(asked.unwrap_or_default()))
+        Some(jittered(grown).max(bounded(asked.unwrap_or_default())))
     }
 }
 
@@ -56,6 +56,17 @@ mod tests {
         assert_eq!(backoff.delay(4, None), None);
         let late = Backoff::STREAMS.delay(59, None).unwrap();
         assert!(late <= Backoff::STREAMS.longest, "{late:?}");
+    }
+
+    #[test]
+    fn a_delay_that_nobody_can_wait_for_is_a_year() {
+        let endless = Backoff {
+            attempts: u32::MAX,
+            first: Duration::MAX,
+            longest: Duration::MAX,
+        };
+        let delay = endless.delay(1, Some(Duration::MAX)).unwrap();
+        assert_eq!(delay, crate::clock::LONGEST);
     }
 
     #[test]

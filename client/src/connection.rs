@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sessionplane::v1::invoke_client::InvokeClient;
 use sessionplane::v1::session_control_client::SessionControlClient;
@@ -11,6 +12,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 
 use crate::backoff::Backoff;
+use crate::clock::bounded;
 use crate::options::{ClientOptions, ConnectError};
 use crate::retry::{Effect, Patience};
 use crate::target::Target;
@@ -42,6 +44,7 @@ impl Client {
     /// When the options cannot be used: an address the transport does not take, or a token that
     /// would leave the machine unencrypted.
     pub fn connect(options: ClientOptions) -> Result<Self, ConnectError> {
+        let options = options.bounded();
         let bearer = match options.sendable_token()? {
             Some(token) => {
                 let value = MetadataValue::try_from(token.bearer());
@@ -93,8 +96,15 @@ impl Client {
     /// A unary message with the caller's credential and deadline.
     pub(crate) fn timed<T>(&self, message: T, options: &CallOptions) -> Request<T> {
         let mut request = self.request(message);
-        request.set_timeout(options.deadline.unwrap_or(self.inner.options.deadline));
+        request.set_timeout(self.deadline(options));
         request
+    }
+
+    /// Longest time for a call's answer.
+    fn deadline(&self, options: &CallOptions) -> Duration {
+        options
+            .deadline
+            .map_or(self.inner.options.deadline, bounded)
     }
 
     /// How a call is repeated.
@@ -105,7 +115,7 @@ impl Client {
     /// How patient a call is.
     pub(crate) fn patience(&self, options: &CallOptions, effect: Effect) -> Patience {
         Patience {
-            deadline: options.deadline.unwrap_or(self.inner.options.deadline),
+            deadline: self.deadline(options),
             backoff: self.inner.options.retry,
             effect,
         }

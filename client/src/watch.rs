@@ -18,7 +18,7 @@ use sessionplane_core::domain::position::Position;
 use tokio::time::{Instant, Sleep};
 
 use crate::backoff::Backoff;
-use crate::clock::instant;
+use crate::clock::{bounded, instant};
 use crate::connection::Client;
 use crate::convert::observation::Received;
 use crate::outcome::{Moment, ended_early, may_resume};
@@ -28,7 +28,7 @@ use cursor::Cursor;
 /// A connection that lasted so long was a good one: the next failure is the first again.
 const GOOD_CONNECTION: Duration = Duration::from_secs(10);
 
-/// Where a watch starts, and how stubborn it is.
+/// Where a watch starts, and how stubborn it is. A time of more than a year counts as a year.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WatchOptions {
     /// Go on after this position, if its events are retained.
@@ -144,7 +144,9 @@ enum Phase {
 impl Client {
     /// Observes a session until it is dropped, taking the stream up again when it is lost.
     #[must_use]
-    pub fn watch(&self, session: SessionRef, options: WatchOptions) -> Watch {
+    pub fn watch(&self, session: SessionRef, mut options: WatchOptions) -> Watch {
+        options.silence = options.silence.map(bounded);
+        options.open_deadline = bounded(options.open_deadline);
         let cursor = Cursor::new(options.resume, options.entries_since);
         let mut watch = Watch {
             client: self.clone(),

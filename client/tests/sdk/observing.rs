@@ -210,6 +210,22 @@ async fn c33_a_silent_stream_is_taken_up_again() {
     assert_eq!(events, [6, 7, 8, 9]);
 }
 
+#[tokio::test]
+async fn a_watch_that_may_be_silent_for_ever_does_not_panic() {
+    let fake = Fake::start(Stage {
+        events: [Ok([opening(), vec![Step::Hang]].concat())].into(),
+        ..Stage::default()
+    })
+    .await;
+    let options = WatchOptions {
+        silence: Some(Duration::MAX),
+        open_deadline: Duration::MAX,
+        ..WatchOptions::default()
+    };
+    let mut watch = fake.client().watch(wire::docs(), options);
+    while !matches!(next(&mut watch).await, WatchItem::Event(event) if event.seq == 7) {}
+}
+
 /// The error that ends a watch after its first connection.
 async fn final_error(ending: Status) -> (CallError, usize) {
     let fake = Fake::start(Stage {
