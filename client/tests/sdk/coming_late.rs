@@ -222,6 +222,30 @@ async fn c12_json_tells_a_hole_and_the_rest_before_the_end() {
 }
 
 #[tokio::test]
+async fn attach_as_json_prints_nothing_but_objects() {
+    let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+    steps.push(Step::Hang);
+    let fake = observed(vec![steps]).await;
+    fake.stage.lock().unwrap().dispatches = [Ok(wire::dispatch_accepted())].into();
+    let mut command = sessionctl(&fake, &["--json", "attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"use tabs\n").await.unwrap();
+    drop(stdin);
+    let (code, out, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!(code, 0, "{err}");
+    let names: Vec<_> = out
+        .lines()
+        .map(|line| {
+            let object: serde_json::Value = serde_json::from_str(line).unwrap();
+            object.as_object().unwrap().keys().next().unwrap().clone()
+        })
+        .collect();
+    assert_eq!(names, ["subscribed", "snapshot", "accepted"]);
+    assert!(err.contains("re-attach with"), "{err}");
+}
+
+#[tokio::test]
 async fn attach_in_a_pipe_goes_on_after_a_bad_line_and_fails_at_the_end() {
     let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
     steps.push(Step::Hang);

@@ -54,7 +54,10 @@ pub(super) async fn run(
         open_deadline: context.patience,
         ..WatchOptions::default()
     };
-    screen.merge();
+    if !context.globals.json {
+        // For a person all of it is one view; a program finds objects only on standard output.
+        screen.merge();
+    }
     let mut attached = Attached {
         context,
         screen,
