@@ -99,6 +99,34 @@ async fn c29_what_is_sent_again_from_the_first_entry_is_shown_again_and_said_so(
 }
 
 #[tokio::test]
+async fn attach_shows_that_the_beginning_of_a_text_is_missing() {
+    let (mut asked, mut said) = (
+        wire::user_entry(1, "asked"),
+        wire::assistant_entry(2, "m-1", "said"),
+    );
+    let mut used = wire::tool_entry(3, "printed\n");
+    if let Some(v1::entry::Body::User(user)) = &mut asked.body {
+        user.omitted_bytes = 11;
+    }
+    if let Some(v1::entry::Body::Assistant(assistant)) = &mut said.body {
+        assistant.thinking = "thought".to_owned();
+        (assistant.omitted_bytes, assistant.thinking_omitted_bytes) = (12, 13);
+    }
+    if let Some(v1::entry::Body::Tool(tool)) = &mut used.body {
+        (tool.omitted_bytes, tool.input_omitted_bytes) = (14, 15);
+    }
+    let mut steps = sends([
+        wire::subscribed(false, false),
+        wire::entries(vec![asked, said, used, wire::user_entry(4, "thanks")]),
+        wire::snapshot(5, true),
+    ]);
+    steps.push(Step::Hang);
+    let fake = observed(vec![steps]).await;
+    let shown = shows(&fake, &["attach", "docs"], "m1 --\n").await;
+    insta::assert_snapshot!(shown);
+}
+
+#[tokio::test]
 async fn attach_tells_how_a_run_ended_whose_server_was_started_anew() {
     let mut before = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
     before.push(Step::Fail(Status::unavailable("gone")));

@@ -4,7 +4,7 @@ use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::{Event, EventBody, OutputChannel, QueueChange};
 
 use super::WIDTH;
-use super::entry::entry_lines;
+use super::entry::{call_words, entry_lines};
 use super::live::{Live, Telling, Told};
 use super::run::{settled_line, settled_lines, usage_words};
 use super::state::summary;
@@ -159,7 +159,7 @@ fn words(body: &EventBody) -> String {
         },
         EventBody::ToolStarted {
             name, input_json, ..
-        } => format!("{name} {}", input_json.text),
+        } => call_words(name, input_json),
         EventBody::ToolProgress { output, .. } => last_line(&output.text),
         EventBody::ToolFinished { failed, output, .. } => {
             let failed = if *failed { "failed: " } else { "" };
