@@ -265,6 +265,7 @@ impl SessionControl for Handle {
             entries,
             leaf,
             full_backfill: false,
+            next_since: leaf.map(|id| id.to_string()),
             has_more: false,
         })
     }

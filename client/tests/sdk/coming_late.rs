@@ -249,6 +249,83 @@ async fn c12_json_tells_a_hole_and_the_rest_before_the_end() {
     );
 }
 
+/// A page that ends with an entry of a kind that no client knows yet.
+fn ending_unknown(mut entries: Vec<v1::Entry>, last: u64) -> v1::ListEntriesResponse {
+    entries.push(v1::Entry {
+        kind: "weather".to_owned(),
+        body: None,
+        ..wire::user_entry(last, "")
+    });
+    v1::ListEntriesResponse {
+        entries,
+        next_since: wire::entry_id(last),
+        has_more: true,
+        ..v1::ListEntriesResponse::default()
+    }
+}
+
+fn last_page(entry: v1::Entry) -> v1::ListEntriesResponse {
+    v1::ListEntriesResponse {
+        next_since: entry.id.clone(),
+        entries: vec![entry],
+        ..v1::ListEntriesResponse::default()
+    }
+}
+
+#[tokio::test]
+async fn c29_pages_go_on_behind_entries_that_this_client_cannot_read() {
+    let fake = observed(Vec::new()).await;
+    fake.stage.lock().unwrap().pages = [
+        Ok(ending_unknown(vec![wire::user_entry(1, "first")], 2)),
+        Ok(ending_unknown(Vec::new(), 3)),
+        Ok(last_page(wire::user_entry(4, "last"))),
+    ]
+    .into();
+    let (code, out, err) = ran(&fake, &["entries", "docs"]).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("first") && out.contains("last"), "{out}");
+    let asked: Vec<_> = fake.look(|stage| stage.listed.iter().map(|l| l.since.clone()).collect());
+    assert_eq!(asked, [String::new(), wire::entry_id(2), wire::entry_id(3)]);
+}
+
+#[tokio::test]
+async fn c12_the_rest_of_an_answer_is_found_behind_unreadable_entries() {
+    let fake = settled_meanwhile(4, "t second").await;
+    {
+        let mut stage = fake.stage.lock().unwrap();
+        let run = v1::RunRecord {
+            final_entry_id: wire::entry_id(3),
+            ..wire::settled(v1::RunOutcome::Completed, "")
+        };
+        let end = v1::invoke_event::Event::Completed(v1::InvokeCompleted {
+            data: None,
+            run: Some(run),
+        });
+        stage.invokes[1] = Ok(sends([wire::accepted(true), wire::invoked(end)]));
+        stage.pages[0].as_mut().unwrap().entries[0].id = wire::entry_id(3);
+        stage.pages.push_front(Ok(ending_unknown(Vec::new(), 2)));
+    }
+    let (code, out, err) = ran(&fake, &["invoke", "docs", "count"]).await;
+    assert_eq!((code, out.as_str()), (0, "first second\n"), "{err}");
+}
+
+#[tokio::test]
+async fn a_server_that_names_no_next_page_is_not_asked_for_ever() {
+    let fake = observed(Vec::new()).await;
+    let page = v1::ListEntriesResponse {
+        entries: vec![wire::user_entry(1, "first")],
+        has_more: true,
+        ..v1::ListEntriesResponse::default()
+    };
+    fake.stage.lock().unwrap().pages = [Ok(page)].into();
+    let (code, out, err) = ran(&fake, &["entries", "docs"]).await;
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        out.contains("first") && err.contains("no place"),
+        "{out}{err}"
+    );
+}
+
 #[tokio::test]
 async fn attach_as_json_prints_nothing_but_objects() {
     let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);

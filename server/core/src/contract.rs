@@ -204,6 +204,9 @@ pub struct EntryPage {
     pub leaf: Option<EntryId>,
     /// The cursor was unknown: this page starts from the first entry.
     pub full_backfill: bool,
+    /// What to ask for next as `since`, whether or not the reader knows all kinds of entries: the
+    /// page's last entry, or the cursor that was asked with. None while there is nothing to name.
+    pub next_since: Option<String>,
     /// More entries are durable after this page.
     pub has_more: bool,
 }
