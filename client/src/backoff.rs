@@ -22,7 +22,8 @@ impl Backoff {
         first: Duration::from_millis(50),
         longest: Duration::from_secs(1),
     };
-    /// For streams that are taken up again: 60 attempts, 50 ms to 5 s; about five minutes.
+    /// For streams that are taken up again: 60 attempts, 50 ms to 5 s; together two to four and a
+    /// half minutes of waiting.
     pub const STREAMS: Self = Self {
         attempts: 60,
         first: Duration::from_millis(50),
@@ -67,6 +68,14 @@ mod tests {
         };
         let delay = endless.delay(1, Some(Duration::MAX)).unwrap();
         assert_eq!(delay, crate::clock::LONGEST);
+    }
+
+    #[test]
+    fn streams_wait_for_two_to_four_and_a_half_minutes_in_all() {
+        let all = (1..60).map(|failures| Backoff::STREAMS.delay(failures, None).unwrap());
+        let minutes = all.sum::<Duration>().as_secs_f64() / 60.0;
+        assert!((2.0..4.5).contains(&minutes), "{minutes}");
+        assert_eq!(Backoff::STREAMS.delay(60, None), None);
     }
 
     #[test]

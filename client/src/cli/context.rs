@@ -59,6 +59,12 @@ impl Context {
         }
     }
 
+    /// Longest wait for the beginning of a stream that is taken up again: however long a person
+    /// wants to wait, a server that hangs is worth another attempt sooner.
+    pub(crate) fn opening(&self) -> Duration {
+        self.patience.min(credentials::PATIENCE)
+    }
+
     /// What a call that got no answer means for a person.
     pub(crate) fn stop<'a>(
         &self,
@@ -91,5 +97,28 @@ impl Context {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::args::Arguments;
+
+    fn context(words: &[&str]) -> Context {
+        let words = ["sessionctl", "--address", "127.0.0.1:1"]
+            .iter()
+            .chain(words);
+        let arguments = Arguments::try_parse_from(words.chain(&["version"])).unwrap();
+        Context::new(arguments.globals).unwrap_or_else(|stop| panic!("{stop:?}"))
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_not_waited_for_as_long_as_an_answer_may_be() {
+        let opening = |time| context(&["--timeout", time]).opening();
+        assert_eq!(opening("2h"), Duration::from_secs(15));
+        assert_eq!(opening("300ms"), Duration::from_millis(300));
     }
 }

@@ -17,7 +17,7 @@ use crate::token::{Token, TokenError};
 const OWNER_TOKEN: &str = "owner.token";
 
 /// Longest wait for an answer, unless the command line says otherwise: a person is waiting.
-const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How to connect, and where the token came from, in words.
 pub(crate) struct Found {

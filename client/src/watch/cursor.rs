@@ -10,6 +10,7 @@ use sessionplane_core::domain::position::Position;
 
 use super::WatchItem;
 use crate::convert::observation::Received;
+use crate::reconnect::Progress;
 
 /// How far an observer has come.
 #[derive(Debug, Default)]
@@ -58,27 +59,27 @@ impl Cursor {
     }
 
     /// Takes what came, adds what is new of it to `out`, and tells whether the observer came
-    /// further by it.
-    pub(super) fn admit(&mut self, received: Received, out: &mut VecDeque<WatchItem>) -> bool {
+    /// further by it: an event or an entry that it had not seen, or a sign that nothing happened.
+    pub(super) fn admit(&mut self, received: Received, out: &mut VecDeque<WatchItem>) -> Progress {
         match received {
             Received::Unknown {
                 event_type,
                 position,
             } => {
-                let new = self.advance(position);
-                if new {
-                    out.push_back(WatchItem::Unknown {
-                        event_type,
-                        position,
-                    });
+                if !self.advance(position) {
+                    return Progress::Same;
                 }
-                new
+                out.push_back(WatchItem::Unknown {
+                    event_type,
+                    position,
+                });
+                Progress::Further
             }
             Received::Item(item) => self.item(item, out),
         }
     }
 
-    fn item(&mut self, item: EventItem, out: &mut VecDeque<WatchItem>) -> bool {
+    fn item(&mut self, item: EventItem, out: &mut VecDeque<WatchItem>) -> Progress {
         match item {
             EventItem::Subscribed {
                 session,
@@ -87,25 +88,22 @@ impl Cursor {
                 gap,
             } => {
                 self.subscribed((session, epoch), resumed, gap, out);
-                false
+                Progress::Same
             }
             EventItem::Entries {
                 entries,
                 full_backfill,
-            } => {
-                self.entries(entries, full_backfill, out);
-                false
-            }
+            } => self.entries(entries, full_backfill, out),
             EventItem::Snapshot(state) => {
                 self.position = Some(state.position);
                 out.push_back(WatchItem::Snapshot(state));
-                false
+                Progress::Same
             }
             EventItem::Event(envelope) => self.event(envelope, out),
             EventItem::Heartbeat(position) => {
                 self.advance(position);
                 out.push_back(WatchItem::Heartbeat(position));
-                true
+                Progress::Further
             }
         }
     }
@@ -140,7 +138,7 @@ impl Cursor {
         mut entries: Vec<Entry>,
         full_backfill: bool,
         out: &mut VecDeque<WatchItem>,
-    ) {
+    ) -> Progress {
         // A server may say it in every page; what a page told is not to be forgotten with the next.
         let full_backfill = full_backfill && !std::mem::replace(&mut self.starts_over, true);
         if full_backfill {
@@ -150,30 +148,36 @@ impl Cursor {
         if let Some(last) = entries.last() {
             self.last_entry = Some(last.id);
         }
-        if full_backfill || !entries.is_empty() {
+        let new = !entries.is_empty();
+        if full_backfill || new {
             out.push_back(WatchItem::Entries {
                 entries,
                 full_backfill,
             });
         }
+        if new {
+            Progress::Further
+        } else {
+            Progress::Same
+        }
     }
 
-    fn event(&mut self, envelope: EventEnvelope, out: &mut VecDeque<WatchItem>) -> bool {
+    fn event(&mut self, envelope: EventEnvelope, out: &mut VecDeque<WatchItem>) -> Progress {
         let place = Position {
             epoch: envelope.epoch,
             seq: envelope.seq,
         };
         if !self.advance(place) {
-            return false;
+            return Progress::Same;
         }
         if let EventBody::EntryAppended { entry } = &envelope.event.body {
             if !self.is_new(entry.id) {
-                return true;
+                return Progress::Further;
             }
             self.last_entry = Some(entry.id);
         }
         out.push_back(WatchItem::Event(envelope));
-        true
+        Progress::Further
     }
 
     /// Moves on to a place, unless it was passed before.
@@ -282,6 +286,22 @@ mod tests {
             _ => None,
         };
         items.iter().filter_map(seq).collect()
+    }
+
+    #[test]
+    fn only_what_was_not_known_before_is_progress() {
+        let (mut cursor, mut out) = (Cursor::default(), VecDeque::new());
+        let heartbeat = Received::Item(EventItem::Heartbeat(Position { epoch: 3, seq: 2 }));
+        for (received, expected) in [
+            (subscribed(3, false, false), Progress::Same),
+            (page(1..=3, false), Progress::Further),
+            (page(2..=3, false), Progress::Same),
+            (turn(3, 1), Progress::Further),
+            (turn(3, 1), Progress::Same),
+            (heartbeat, Progress::Further),
+        ] {
+            assert_eq!(cursor.admit(received, &mut out), expected, "{out:?}");
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(super) async fn run(
     let state = state.map_err(|error| context.stop(error, Some(&session), Effect::Reads))?;
     let options = WatchOptions {
         entries_since: before_the_last(&state, args.last),
-        open_deadline: context.patience,
+        open_deadline: context.opening(),
         ..WatchOptions::default()
     };
     if !context.globals.json {

@@ -32,7 +32,7 @@ pub(super) async fn run(
     };
     let options = WatchOptions {
         entries_since,
-        open_deadline: context.patience,
+        open_deadline: context.opening(),
         ..WatchOptions::default()
     };
     let mut log = Log::default();
