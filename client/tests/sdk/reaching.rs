@@ -82,15 +82,34 @@ async fn a_silent_peer_is_left_after_the_time_that_was_given() {
     assert!(err.contains(&address) && err.contains("300ms"), "{err}");
 }
 
-/// Answers every connection with these bytes.
+/// Whether these bytes of an HTTP/2 client hold a request: the head of a stream, after the preface.
+fn asks(bytes: &[u8]) -> bool {
+    let mut rest = bytes.get(24..).unwrap_or_default();
+    while let [high, middle, low, kind, ..] = *rest {
+        if kind == 1 {
+            return true;
+        }
+        let length = u32::from_be_bytes([0, high, middle, low]) as usize;
+        rest = rest.get(9 + length..).unwrap_or_default();
+    }
+    false
+}
+
+/// Answers the first request of every connection with these bytes.
 async fn stranger(answer: &'static [u8]) -> (String, tokio::task::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let task = tokio::spawn(async move {
         while let Ok((mut peer, _)) = listener.accept().await {
-            let _ = peer.read(&mut [0; 1024]).await;
+            let (mut seen, mut buffer) = (Vec::new(), [0; 1024]);
+            while !asks(&seen) {
+                match peer.read(&mut buffer).await {
+                    Ok(read) if read > 0 => seen.extend_from_slice(&buffer[..read]),
+                    _ => break,
+                }
+            }
             let _ = peer.write_all(answer).await;
-            let _ = peer.read(&mut [0; 1024]).await;
+            while peer.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
         }
     });
     (address, task)
