@@ -10,15 +10,7 @@ use super::context::Context;
 use super::exit::{Exit, Stop};
 use super::session::shell_word;
 use crate::outcome::NOT_OURS;
-
-/// Whether the call that failed could have changed something.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Effect {
-    /// It only reads.
-    Reads,
-    /// It writes under the command's request id.
-    Writes,
-}
+pub(crate) use crate::retry::Effect;
 
 /// What a call was about.
 #[derive(Clone, Copy, Debug)]
@@ -64,11 +56,8 @@ pub(crate) fn refusal(
         request_id: context.request_id.as_str(),
         patience: context.patience,
     };
-    Stop::Failed {
-        exit: Exit::of(&error),
-        words: words(&error, about, effect, &setting),
-        error: Some(Box::new(error)),
-    }
+    let words = words(&error, about, effect, &setting);
+    Stop::of(error, words)
 }
 
 fn words(error: &CallError, about: About<'_>, effect: Effect, setting: &Setting<'_>) -> String {

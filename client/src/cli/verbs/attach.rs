@@ -25,7 +25,6 @@ use crate::cli::args::AttachArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
-use crate::cli::interrupt::Interrupts;
 use crate::cli::json;
 use crate::cli::outage::Outage;
 use crate::cli::render::{Flow, STARTS_OVER, connection_line, settled_lines, summary};
@@ -110,7 +109,7 @@ struct Attached<'a> {
 
 impl Attached<'_> {
     async fn stay(&mut self, mut watch: Watch) -> Result<Exit, Stop> {
-        let mut interrupts = Interrupts::new();
+        let context = self.context;
         let mut lines = FramedRead::new(tokio::io::stdin(), Lines::default());
         let mut ticks = tokio::time::interval(TICK);
         loop {
@@ -138,7 +137,7 @@ impl Attached<'_> {
                     self.recorded(run, record)?;
                 }
                 _ = ticks.tick() => self.still_waiting()?,
-                () = interrupts.pressed() => {
+                () = context.interrupts.pressed() => {
                     self.screen.aside(&self.farewell())?;
                     return Ok(Exit::Interrupted);
                 }
