@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
-use sessionplane_core::domain::command::{CommandKind, Rejection, RejectionCode};
+use sessionplane_core::domain::command::{Command, CommandKind, Rejection, RejectionCode};
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
-use sessionplane_core::domain::ids::{RunId, SessionRef};
+use sessionplane_core::domain::ids::{RequestId, RunId, SessionRef};
 
 use super::context::Context;
 use super::exit::{Exit, Stop};
 use super::session::shell_word;
+use super::visible;
 use crate::outcome::NOT_OURS;
 pub(crate) use crate::retry::Effect;
+
+/// The longest text that a hint holds, in bytes.
+const PASTED_BYTES: usize = 200;
 
 /// What a call was about.
 #[derive(Clone, Copy, Debug)]
@@ -181,6 +185,27 @@ pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Reje
     format!("{first}\n  {next}")
 }
 
+/// The command line that gives a command once more under its id, which does nothing twice.
+pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) -> String {
+    let word = word(session);
+    let (verb, text) = match command {
+        Command::Steer { text } => ("steer", Some(text)),
+        Command::FollowUp { text } => ("follow-up", Some(text)),
+        Command::Abort => ("abort", None),
+    };
+    let text = text.map_or_else(String::new, |text| format!(" {}", pasted(text)));
+    format!("sessionctl {verb} {word} --request-id {id}{text}")
+}
+
+/// A text as an argument that can be pasted; a stand-in where it cannot.
+fn pasted(text: &str) -> String {
+    let as_shown = text.len() <= PASTED_BYTES && visible::line(text) == text;
+    if as_shown && text != "-" {
+        return shell_word(text);
+    }
+    "'... the same text ...'".to_owned()
+}
+
 /// A run's stream that was lost for good.
 pub(crate) fn lost_run(session: &SessionRef, cancel: bool, request_id: &str) -> String {
     let fate = if cancel {
@@ -305,6 +330,29 @@ mod tests {
             .map(|(error, effect)| format!("error: {}\n", said(error, *effect)))
             .collect();
         insta::assert_snapshot!(all.join("\n"));
+    }
+
+    #[test]
+    fn c03_a_command_is_repeated_by_its_id_and_its_very_text() {
+        let id = RequestId::parse("r-1").unwrap();
+        let said = |command| repeat(&docs(), &command, &id);
+        let steer = |text: &str| Command::Steer { text: text.into() };
+        assert_eq!(
+            said(steer("it's late")),
+            r"sessionctl steer docs --request-id r-1 'it'\''s late'"
+        );
+        let text = "then".into();
+        assert_eq!(
+            said(Command::FollowUp { text }),
+            "sessionctl follow-up docs --request-id r-1 then"
+        );
+        assert_eq!(
+            said(Command::Abort),
+            "sessionctl abort docs --request-id r-1"
+        );
+        for text in ["-", "a\u{1b}b", &"x".repeat(1000)] {
+            assert!(said(steer(text)).ends_with(" '... the same text ...'"));
+        }
     }
 
     #[test]

@@ -368,6 +368,52 @@ async fn attach_in_a_pipe_goes_on_after_a_bad_line_and_fails_at_the_end() {
 }
 
 #[tokio::test]
+async fn c03_a_typed_line_of_unknown_outcome_can_be_repeated_by_its_id() {
+    for json in [false, true] {
+        let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+        steps.push(Step::Hang);
+        let fake = observed(vec![steps]).await;
+        fake.stage.lock().unwrap().dispatches = (0..4)
+            .map(|_| Err(Status::unavailable("a proxy")))
+            .collect();
+        let words = [&["--json", "attach", "docs"][..], &["attach", "docs"]][usize::from(!json)];
+        let mut command = sessionctl(&fake, words);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"use tabs\n").await.unwrap();
+        drop(stdin);
+        let (code, out, err) = told(soon(child.wait_with_output()).await.unwrap());
+        assert_eq!(code, 1, "{err}");
+        let ids: Vec<_> = fake.look(|stage| {
+            stage
+                .dispatched
+                .iter()
+                .map(|d| d.request_id.clone())
+                .collect()
+        });
+        assert!(
+            ids.len() > 1 && ids.iter().all(|id| *id == ids[0]),
+            "{ids:?}"
+        );
+        let repeat = format!("sessionctl steer docs --request-id {} 'use tabs'", ids[0]);
+        assert!(err.contains(&repeat), "{err}");
+        assert_eq!(
+            out.contains(&format!("\"request_id\":\"{}\"", ids[0])),
+            json,
+            "{out}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn attach_takes_no_request_id_as_it_gives_many_commands() {
+    let fake = observed(Vec::new()).await;
+    let (code, _, err) = ran(&fake, &["--request-id", "r-1", "attach", "docs"]).await;
+    assert_eq!(code, 2);
+    assert!(err.contains("--request-id"), "{err}");
+}
+
+#[tokio::test]
 async fn attach_in_a_pipe_fails_when_a_steer_was_refused() {
     let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
     steps.push(Step::Hang);
