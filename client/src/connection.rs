@@ -22,6 +22,12 @@ use crate::token::TokenError;
 const USER_AGENT: &str = concat!("sessionplane-rust/", env!("CARGO_PKG_VERSION"));
 /// Largest message that is read, in bytes: a page of entries with one full entry in it fits.
 const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+/// What a server may send ahead of the reader of one stream, in bytes.
+const STREAM_WINDOW: u32 = 256 * 1024;
+/// What it may send ahead on all streams together, in bytes: as much as HTTP/2 can say, so that
+/// only streams bound each other's data by their own windows, and streams that nobody reads do not
+/// keep the answers of other calls away.
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 /// A caller's handle on a server. Cheap to clone; all clones share one connection, which is made
 /// at the first call and made anew when it breaks.
@@ -142,6 +148,8 @@ fn endpoint(options: &ClientOptions) -> Result<Endpoint, ConnectError> {
         .connect_timeout(options.connect_timeout)
         .http2_keep_alive_interval(options.keepalive_interval)
         .keep_alive_timeout(options.keepalive_timeout)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         // Servers with default settings answer probes of an idle connection with
         // ENHANCE_YOUR_CALM.
         .keep_alive_while_idle(false))
