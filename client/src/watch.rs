@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use sessionplane_core::contract::SessionState;
+use sessionplane_core::contract::{EventItem, SessionState};
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::EventEnvelope;
@@ -34,8 +34,9 @@ pub struct WatchOptions {
     /// How often and how fast a lost stream is taken up again. Before the first success the
     /// client's own patience counts instead, so that a wrong address is told soon.
     pub reconnect: Backoff,
-    /// A stream that is silent for so long counts as lost. Servers send a heartbeat every 15 s
-    /// unless configured otherwise; none switches the watchdog off.
+    /// A stream that is silent for so long counts as lost, but not before two and a half of the
+    /// heartbeat intervals that its server tells (15 s unless configured otherwise). None switches
+    /// the watchdog off.
     pub silence: Option<Duration>,
     /// Longest wait for a stream's first message.
     pub open_deadline: Duration,
@@ -122,6 +123,8 @@ struct Observe {
     session: SessionRef,
     options: WatchOptions,
     cursor: Cursor,
+    /// How often the server of the present stream gives a sign of life, if it tells.
+    heartbeat: Option<Duration>,
 }
 
 impl Client {
@@ -136,6 +139,7 @@ impl Client {
             session,
             options,
             cursor,
+            heartbeat: None,
         }))
     }
 }
@@ -192,6 +196,12 @@ impl Resume for Observe {
         received: Received,
         out: &mut VecDeque<WatchItem>,
     ) -> Result<Progress, CallError> {
+        if let Received::Item(EventItem::Subscribed {
+            heartbeat_interval, ..
+        }) = &received
+        {
+            self.heartbeat = *heartbeat_interval;
+        }
         Ok(self.cursor.admit(received, out))
     }
 
@@ -216,7 +226,58 @@ impl Resume for Observe {
         Persistence {
             backoff,
             unreachable: None,
-            silence: self.options.silence,
+            silence: self.options.silence.map(|silence| self.dead_after(silence)),
+        }
+    }
+}
+
+impl Observe {
+    /// After how much silence the stream counts as lost: one heartbeat may be late, two may not.
+    fn dead_after(&self, silence: Duration) -> Duration {
+        let heartbeat = self.heartbeat.unwrap_or_default();
+        silence.max(heartbeat.saturating_mul(5) / 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::ids::SessionName;
+    use sessionplane_core::domain::time::Timestamp;
+
+    use super::*;
+    use crate::options::ClientOptions;
+
+    #[tokio::test]
+    async fn c33_a_stream_is_not_dead_while_its_server_still_may_be_silent() {
+        let seconds = Duration::from_secs;
+        let client = Client::connect(ClientOptions::new("127.0.0.1:1".parse().unwrap()));
+        let client = client.unwrap();
+        for (silence, heartbeat, dead_after) in [
+            (Some(seconds(40)), None, Some(seconds(40))),
+            (Some(seconds(40)), Some(seconds(15)), Some(seconds(40))),
+            (Some(seconds(40)), Some(seconds(60)), Some(seconds(150))),
+            (
+                Some(seconds(40)),
+                Some(Duration::MAX),
+                Some(Duration::MAX / 2),
+            ),
+            (None, Some(seconds(60)), None),
+        ] {
+            let options = WatchOptions {
+                silence,
+                ..WatchOptions::default()
+            };
+            let session = SessionRef::Name(SessionName::parse("docs").unwrap());
+            let mut observe = client.watch(session, options).0.resume;
+            let subscribed = Received::Item(EventItem::Subscribed {
+                session: SessionId::mint(Timestamp::from_millis(1), 1),
+                epoch: 1,
+                resumed: false,
+                gap: false,
+                heartbeat_interval: heartbeat,
+            });
+            observe.admit(subscribed, &mut VecDeque::new()).unwrap();
+            assert_eq!(observe.persistence().silence, dead_after, "{heartbeat:?}");
         }
     }
 }

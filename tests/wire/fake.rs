@@ -178,6 +178,7 @@ impl Face for Handle {
             epoch: 1,
             resumed,
             gap,
+            heartbeat_interval: None,
         };
         let snapshot = EventItem::Snapshot(Box::new(state()));
         let head = [subscribed, snapshot].map(|item| Ok(Observed::Other(Box::new(item))));

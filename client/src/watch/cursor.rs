@@ -86,6 +86,7 @@ impl Cursor {
                 epoch,
                 resumed,
                 gap,
+                ..
             } => {
                 self.subscribed((session, epoch), resumed, gap, out);
                 Progress::Same
@@ -262,6 +263,7 @@ mod tests {
             epoch,
             resumed,
             gap,
+            heartbeat_interval: None,
         })
     }
 

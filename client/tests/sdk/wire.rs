@@ -202,6 +202,7 @@ pub(crate) fn subscribed(resumed: bool, gap: bool) -> v1::EventsResponse {
         epoch: EPOCH,
         resumed,
         gap,
+        heartbeat_interval: None,
     }))
 }
 

@@ -248,6 +248,8 @@ pub enum EventItem {
         resumed: bool,
         /// The asked-for position is no longer retained: live events were lost, entries were not.
         gap: bool,
+        /// How often a heartbeat comes while nothing else does; none if the server does not tell.
+        heartbeat_interval: Option<Duration>,
     },
     /// Durable entries, unsequenced.
     Entries {

@@ -66,6 +66,7 @@ impl Observer {
             epoch: channel.epoch(),
             resumed: resumed.is_some(),
             gap: resumed.is_none() && request.resume.is_some(),
+            heartbeat_interval: Some(context.config.heartbeat),
         };
         let mut ready = VecDeque::from([Observed::Other(Box::new(subscribed))]);
         let phase = if let Some((missed, view, position)) = resumed {

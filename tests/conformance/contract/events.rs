@@ -235,6 +235,8 @@ pub(crate) async fn c33_a_heartbeat_carries_the_position_that_was_sent(worlds: &
     let desk = Desk::new(&world, "heartbeats");
     desk.run("say \"x\"").await;
     let mut watch = desk.watch().await;
+    let told = watch.heartbeat_interval;
+    assert_eq!(told, Some(Duration::from_micros(10)), "as configured");
     let mut sent = watch.position;
     let run = desk.invoke("say-words 3000 every 1us\nsay \"x\"").await;
     let mut heartbeats = 0;

@@ -8,7 +8,7 @@ use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::error::CallError;
 use wire::events_response::Item;
 
-use super::{entry, event, position, session};
+use super::{entry, event, position, session, time};
 
 /// A request for a page of entries.
 pub(crate) fn list_request(
@@ -53,11 +53,13 @@ pub(crate) fn item(item: &EventItem) -> wire::EventsResponse {
             epoch,
             resumed,
             gap,
+            heartbeat_interval,
         } => Item::Subscribed(wire::Subscribed {
             session_id: session.to_string(),
             epoch: *epoch,
             resumed: *resumed,
             gap: *gap,
+            heartbeat_interval: heartbeat_interval.map(time::duration),
         }),
         EventItem::Entries {
             entries,
