@@ -163,6 +163,35 @@ async fn a_wrong_token_says_where_it_came_from() {
 }
 
 #[tokio::test]
+async fn an_owners_token_that_cannot_be_used_is_not_called_missing() {
+    let refusal = wire::ours(Code::Unauthenticated, "UNAUTHENTICATED", "refused");
+    let fake = Fake::start(Stage {
+        states: (0..3).map(|_| Err(refusal.clone())).collect(),
+        ..Stage::default()
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("owner.token");
+    let says = async || {
+        let mut command = sessionctl(&fake, &["state", "docs"]);
+        command.env_remove("SESSIONPLANE_TOKEN");
+        command.env("SESSIONPLANE_DATA_DIR", folder.path());
+        told(soon(command.output()).await.unwrap()).2
+    };
+    let err = says().await;
+    assert!(err.contains("no token was found in"), "{err}");
+    // A folder cannot be read, not even by a tester who may read all files.
+    std::fs::create_dir(&path).unwrap();
+    let err = says().await;
+    let named = format!("the owner's token in {} is of no use", path.display());
+    assert!(err.contains(&named), "{err}");
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::write(&path, "two words").unwrap();
+    let err = says().await;
+    assert!(err.contains(&named), "{err}");
+}
+
+#[tokio::test]
 async fn one_ctrl_c_leaves_a_run_whose_server_is_gone() {
     let mut steps = sends([wire::accepted(false), wire::text("m-1", "counting")]);
     steps.push(Step::Hang);
