@@ -10,7 +10,6 @@ use super::context::Context;
 use super::exit::{Exit, Stop};
 use super::session::shell_word;
 use super::visible;
-use crate::outcome::NOT_OURS;
 pub(crate) use crate::retry::Effect;
 
 /// The longest text that a hint holds, in bytes.
@@ -83,9 +82,7 @@ fn first_line(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Str
             format!("there is no session {}", quoted(session))
         }
         (Reason::NoSuchRun, About::Run(run)) => format!("there is no run {run}"),
-        (Reason::Transport, _) if error.message.starts_with(NOT_OURS) => {
-            format!("{address}: {}", error.message)
-        }
+        (Reason::Unimplemented, _) => format!("{address}: {}", error.message),
         (Reason::Transport, _) if error.outcome == Outcome::Refused => format!(
             "cannot connect to {address}: {}; nothing was sent",
             error.message
@@ -124,7 +121,7 @@ fn next_steps(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Vec
             "the last run of a session:  sessionctl state SESSION".to_owned(),
             "the run of each entry:      sessionctl --json entries SESSION".to_owned(),
         ],
-        (Reason::Transport, _) if error.message.starts_with(NOT_OURS) => vec![elsewhere],
+        (Reason::Unimplemented, _) => vec![elsewhere],
         (Reason::Transport, _) => vec![
             "start a server:  sessiond (in the source tree: make run)".to_owned(),
             elsewhere,
@@ -296,7 +293,10 @@ mod tests {
                 Effect::Writes,
             ),
             (
-                CallError::unknown(Reason::Transport, format!("{NOT_OURS}: HTTP 404")),
+                CallError::unknown(
+                    Reason::Unimplemented,
+                    "something else than a Sessionplane server answers there: HTTP 404",
+                ),
                 Effect::Reads,
             ),
             (refused(Reason::NoSuchRun, "no such run"), Effect::Reads),
