@@ -260,7 +260,7 @@ mod tests {
             }
         };
         let took = instant() - begun;
-        let least = REJOIN_LIMIT - Duration::from_secs(2);
+        let least = Duration::from_secs(118);
         assert!((least..=REJOIN_LIMIT).contains(&took), "{took:?}");
         assert_eq!(error.outcome, Outcome::StreamEnded, "the run was accepted");
     }
