@@ -251,7 +251,8 @@ async fn b08_watches_that_nobody_reads_do_not_starve_other_calls() {
     let mut unread = Vec::new();
     for _ in 0..WATCHES {
         let mut watch = client.watch(wire::docs(), WatchOptions::default());
-        next(&mut watch).await;
+        let first = next(&mut watch).await;
+        assert!(matches!(first, WatchItem::Subscribed { .. }), "{first:?}");
         unread.push(watch);
     }
     // Each answer is a chance for the server to send what nobody reads.
