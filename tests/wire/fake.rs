@@ -202,6 +202,7 @@ impl Face for Handle {
             epoch: 1,
             resumed,
             gap,
+            heartbeat_interval: None,
         };
         let snapshot = EventItem::Snapshot(Box::new(state()));
         let head = [subscribed, snapshot].map(|item| Ok(Observed::Other(Box::new(item))));
@@ -289,6 +290,7 @@ impl SessionControl for Handle {
             entries,
             leaf,
             full_backfill: false,
+            next_since: leaf.map(|id| id.to_string()),
             has_more: false,
         })
     }

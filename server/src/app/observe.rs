@@ -126,11 +126,14 @@ impl AppCaller {
             .entries(channel.session(), range)
             .await
             .map_err(store)?;
+        let session = channel.session();
         let last = entries.last().map_or(after, |entry| entry.id.seq);
+        let next_since = (last > 0).then(|| EntryId { session, seq: last }.to_string());
         Ok(EntryPage {
             entries,
             leaf,
             full_backfill,
+            next_since,
             has_more: last < up_to,
         })
     }

@@ -29,7 +29,7 @@ type Step = Result<(Vec<Observed>, Next), ReadError>;
 
 enum Next {
     /// More entries are durable after this one.
-    Page(EntrySeq, bool),
+    Page(EntrySeq),
     /// The snapshot was taken at this place.
     Live(u64),
 }
@@ -69,6 +69,7 @@ impl Observer {
             epoch: channel.epoch(),
             resumed: resumed.is_some(),
             gap: resumed.is_none() && request.resume.is_some(),
+            heartbeat_interval: Some(context.config.heartbeat),
         };
         let ready = VecDeque::from([Observed::Other(Box::new(subscribed))]);
         let mut due = None;
@@ -158,10 +159,11 @@ impl Stream for Observer {
                             Next::Live(seq) => {
                                 Phase::Live(Cursor::after(this.channel.clone(), seq))
                             }
-                            Next::Page(after, full) => {
+                            Next::Page(after) => {
                                 let (context, channel) =
                                     (this.context.clone(), this.channel.clone());
-                                Phase::Backfill(Box::pin(backfill(context, channel, after, full)))
+                                // Only the first page says that the reader is to forget.
+                                Phase::Backfill(Box::pin(backfill(context, channel, after, false)))
                             }
                         };
                     }
@@ -198,7 +200,7 @@ fn lost() -> CallError {
     CallError::stream_ended(Reason::ServingLost, message)
 }
 
-/// One page of durable entries, and the snapshot once the rest fits this page.
+/// The next page of durable entries, and the snapshot once nothing is left after it.
 async fn backfill(
     context: Arc<Context>,
     channel: Arc<Channel>,
@@ -206,26 +208,25 @@ async fn backfill(
     full_backfill: bool,
 ) -> Step {
     let newest = channel.with_view(|view| view.entries);
-    let mut entries = page(&context, &channel, after, newest).await?;
+    let entries = page(&context, &channel, after, newest).await?;
     let last = entries.last().map_or(after, |entry| entry.id.seq);
-    if last < newest {
-        return Ok((
-            vec![batch(entries, full_backfill)],
-            Next::Page(last, full_backfill),
-        ));
-    }
-    // One step under the publisher: position, state and the durable tail belong together.
-    let (view, position) = channel.state();
-    // What became durable while the page was read is little: at most one page goes with it.
-    let rest = page(&context, &channel, last, view.entries).await?;
-    let end = rest.last().map_or(last, |entry| entry.id.seq);
-    entries.extend(rest);
     let mut items = Vec::new();
     if !entries.is_empty() || full_backfill {
         items.push(batch(entries, full_backfill));
     }
+    if last < newest {
+        return Ok((items, Next::Page(last)));
+    }
+    // One step under the publisher: position, state and the durable tail belong together.
+    let (view, position) = channel.state();
+    // What became durable while the page was read is little: mostly one page, an item of its own.
+    let rest = page(&context, &channel, last, view.entries).await?;
+    let end = rest.last().map_or(last, |entry| entry.id.seq);
+    if !rest.is_empty() {
+        items.push(batch(rest, false));
+    }
     if end < view.entries {
-        return Ok((items, Next::Page(end, full_backfill)));
+        return Ok((items, Next::Page(end)));
     }
     let state = Box::new(SessionState { view, position });
     items.push(Observed::Other(Box::new(EventItem::Snapshot(state))));

@@ -149,13 +149,12 @@ impl<F: Faces> SessionControlService<F> {
         let (call, message) = Call::open(request)?;
         let options = call.options(None);
         let request = observe::list_request(message)?;
-        let since = request.since.clone();
         let page = self
             .faces
             .as_caller(call.caller)
             .list_entries(request, options)
             .await?;
-        let page = observe::page(&page, since);
+        let page = observe::page(&page);
         if page.encoded_len() < COMPRESS_FROM_BYTES {
             return Ok(small(page));
         }

@@ -44,6 +44,10 @@ impl CommitFacts for Store {
         self.live
     }
 
+    fn leased(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
+        Ok(self.holder.filter(|lease| lease.session == session))
+    }
+
     fn named(&self, tenant: &TenantId, name: &SessionName) -> Result<bool, ReadError> {
         let is = |it: &StoredSession| {
             it.record.tenant == *tenant && it.record.name.as_ref() == Some(name)
