@@ -104,6 +104,10 @@ impl LeaseStore for SlowMint {
     async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError> {
         self.inner.orphaned().await
     }
+
+    async fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
+        self.inner.cut(session).await
+    }
 }
 
 /// A session whose run is at work, and the test's ends of the engine's lines.
