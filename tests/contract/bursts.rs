@@ -29,6 +29,8 @@ use crate::suite::world::{Pinned, World, quick};
 
 /// More than the session's task takes in one go.
 const MORE_THAN_A_BURST: usize = 100;
+/// More than a test says, or is told, in one go.
+const LINE: usize = 1024;
 
 /// An engine that says what the test wants, and tells what it is told.
 struct Puppet {
@@ -38,17 +40,17 @@ struct Puppet {
 
 /// The engine's ends of both lines.
 struct Strings {
-    told: mpsc::UnboundedSender<EngineCommand>,
-    says: mpsc::UnboundedReceiver<EngineEvent>,
+    told: mpsc::Sender<EngineCommand>,
+    says: mpsc::Receiver<EngineEvent>,
 }
 
-struct Ear(mpsc::UnboundedSender<EngineCommand>);
-struct Mouth(mpsc::UnboundedReceiver<EngineEvent>);
+struct Ear(mpsc::Sender<EngineCommand>);
+struct Mouth(mpsc::Receiver<EngineEvent>);
 
 #[async_trait]
 impl EngineCommands for Ear {
     async fn send(&mut self, command: EngineCommand) -> Result<(), EngineError> {
-        let told = self.0.send(command);
+        let told = self.0.send(command).await;
         told.map_err(|_| EngineError("the test is over".to_owned()))
     }
 }
@@ -113,8 +115,8 @@ impl LeaseStore for SlowMint {
 /// A session whose run is at work, and the test's ends of the engine's lines.
 struct Stage {
     desk: Desk,
-    told: mpsc::UnboundedReceiver<EngineCommand>,
-    says: mpsc::UnboundedSender<EngineEvent>,
+    told: mpsc::Receiver<EngineCommand>,
+    says: mpsc::Sender<EngineEvent>,
     mint: Arc<SlowMint>,
     life: CancellationToken,
 }
@@ -127,8 +129,8 @@ impl Drop for Stage {
 
 impl Stage {
     async fn new(name: &str) -> Self {
-        let (told_to, told) = mpsc::unbounded_channel();
-        let (says, says_from) = mpsc::unbounded_channel();
+        let (told_to, told) = mpsc::channel(LINE);
+        let (says, says_from) = mpsc::channel(LINE);
         let puppet = Puppet {
             described: EngineDescription {
                 name: "puppet".to_owned(),
@@ -191,7 +193,9 @@ impl Stage {
     }
 
     fn say(&self, event: EngineEvent) {
-        self.says.send(event).expect("the engine is open");
+        self.says
+            .try_send(event)
+            .expect("the engine is open, and the line is long enough");
     }
 
     /// Two steers are accepted and the first is handed over: their ids.
