@@ -63,10 +63,10 @@ struct Disk(AtomicBool);
 
 impl Disk {
     fn check(&self) -> Result<(), String> {
-        match self.0.load(Ordering::SeqCst) {
-            true => Err("the disk is gone".to_owned()),
-            false => Ok(()),
+        if self.0.load(Ordering::SeqCst) {
+            return Err("the disk is gone".to_owned());
         }
+        Ok(())
     }
 }
 

@@ -153,12 +153,11 @@ fn descriptor(call: &str) -> Option<String> {
 
 #[test]
 fn an_acknowledgement_before_its_own_write_or_sync_is_told() {
-    let database = r#"3</data/store/db>"#;
+    let database = "3</data/store/db>";
     let write = |text: &str| format!(r#"7 pwrite64({database}, "{text}", 1, 0) = 1"#);
     let hex = |text: &str| {
-        text.bytes()
-            .map(|byte| format!(r"\x{byte:02x}"))
-            .collect::<String>()
+        let bytes: Vec<String> = text.bytes().map(|byte| format!(r"\x{byte:02x}")).collect();
+        bytes.concat()
     };
     let sync = format!("7 fdatasync({database}) = 0");
     let send = format!(r#"8 sendto(4<socket:[1]>, "{}", 3, 0) = 3"#, hex("one"));
@@ -170,8 +169,8 @@ fn an_acknowledgement_before_its_own_write_or_sync_is_told() {
     );
     let resumed = "7 <... pwrite64 resumed>) = 1".to_owned();
     let passes = |lines: &[&String]| {
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let trace = Trace::parse(text.as_bytes());
+        let lines: Vec<&str> = lines.iter().map(|line| line.as_str()).collect();
+        let trace = Trace::parse(lines.join("\n").as_bytes());
         let sent = trace.first_sent("one");
         std::panic::catch_unwind(|| trace.assert_synced_before(sent, b"one", "it")).is_ok()
     };

@@ -232,9 +232,10 @@ impl LeaseStore for MemoryStore {
 
     async fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
         // Where there is no record, nobody has to be asked.
-        match self.read(|tables| tables.is_leased(session))? {
-            true => self.changeable(|tables| tables.cut(session)),
-            false => Ok(None),
+        if self.read(|tables| tables.is_leased(session))? {
+            self.changeable(|tables| tables.cut(session))
+        } else {
+            Ok(None)
         }
     }
 }
