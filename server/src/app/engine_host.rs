@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{EntryId, SessionId};
-use sessionplane_core::domain::lifecycle::RunTag;
+use sessionplane_core::domain::lifecycle::EngineTag;
 use sessionplane_core::ports::clock::{Clock, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent,
@@ -41,7 +41,7 @@ pub(crate) enum Report {
 
 /// The session's end of an opened engine.
 pub(crate) struct EngineLink {
-    pub(crate) tag: RunTag,
+    pub(crate) tag: EngineTag,
     commands: mpsc::Sender<EngineCommand>,
     reports: mpsc::Receiver<Report>,
     over: bool,
@@ -73,7 +73,7 @@ impl Seat {
 
 /// What opening an engine takes.
 pub(crate) struct Opening {
-    pub(crate) tag: RunTag,
+    pub(crate) tag: EngineTag,
     pub(crate) engine: Result<Arc<dyn Engine>, EngineError>,
     pub(crate) session: SessionId,
     pub(crate) leaf: Option<EntryId>,

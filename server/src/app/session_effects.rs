@@ -1,6 +1,6 @@
 //! The acting half of a session's task: what the machine decided is done here, in order.
 
-use sessionplane_core::domain::lifecycle::{Effect, RunTag};
+use sessionplane_core::domain::lifecycle::{Effect, EngineTag};
 use sessionplane_core::ports::engine::{EngineCommand, EngineError};
 
 use crate::failpoint;
@@ -54,7 +54,7 @@ impl SessionTask {
         }
     }
 
-    fn open_engine(&mut self, tag: RunTag) {
+    fn open_engine(&mut self, tag: EngineTag) {
         failpoint::reach("session::before-engine-open");
         let context = &self.context;
         let engine = context.agents.engine(&self.session.record().agent);
@@ -80,7 +80,7 @@ impl SessionTask {
         self.engine = Some(link);
     }
 
-    fn tell(&mut self, tag: RunTag, command: EngineCommand) {
+    fn tell(&mut self, tag: EngineTag, command: EngineCommand) {
         failpoint::reach("session::before-engine-told");
         let told = match self.engine.as_ref().filter(|engine| engine.tag == tag) {
             Some(engine) => engine.tell(command),

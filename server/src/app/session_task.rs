@@ -13,7 +13,7 @@ use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
-    self, DetachCause, Effect, Input, ReplyId, Round, RunTag, Session, Step, StreamId, Timer,
+    self, DetachCause, Effect, EngineTag, Input, ReplyId, Round, Session, Step, StreamId, Timer,
     Waiting,
 };
 use sessionplane_core::ports::clock::BoxFuture;
@@ -70,7 +70,7 @@ pub(crate) struct SessionTask {
 enum Wake {
     Committed(Result<(), CommitError>),
     Mail(Option<Mail>),
-    Timer(RunTag, Timer),
+    Timer(EngineTag, Timer),
     Detached(Input),
     Engine(Vec<Report>),
     Idle,
@@ -290,7 +290,7 @@ impl SessionTask {
         }));
     }
 
-    fn timer(&mut self, tag: RunTag, timer: Timer) {
+    fn timer(&mut self, tag: EngineTag, timer: Timer) {
         // The deadline ends what the engine says, and not what it has said before.
         if timer == Timer::AbortGrace
             && let Some(engine) = self.engine.as_mut().filter(|engine| engine.tag == tag)

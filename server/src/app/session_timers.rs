@@ -5,20 +5,20 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use sessionplane_core::domain::lifecycle::{RunTag, Timer};
+use sessionplane_core::domain::lifecycle::{EngineTag, Timer};
 use sessionplane_core::ports::clock::{BoxFuture, Clock};
 
 /// At most one running delay of each kind.
 #[derive(Default)]
 pub(crate) struct SessionTimers {
-    running: Vec<(Timer, RunTag, BoxFuture<()>)>,
+    running: Vec<(Timer, EngineTag, BoxFuture<()>)>,
 }
 
 impl SessionTimers {
     pub(crate) fn start(
         &mut self,
         clock: &Arc<dyn Clock>,
-        tag: RunTag,
+        tag: EngineTag,
         timer: Timer,
         after: Duration,
     ) {
@@ -31,7 +31,7 @@ impl SessionTimers {
     }
 
     /// The next delay that is over. Cancel-safe; pending while none runs.
-    pub(crate) async fn next(&mut self) -> (Timer, RunTag) {
+    pub(crate) async fn next(&mut self) -> (Timer, EngineTag) {
         poll_fn(|cx| {
             let over = self
                 .running

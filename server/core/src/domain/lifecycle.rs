@@ -31,7 +31,7 @@ mod waiting;
 
 pub use effect::{Answer, Effect, Step};
 pub use input::{
-    CallFacts, DetachCause, DispatchFacts, Input, InvokeFacts, ReplyId, RunTag, StreamId, Timer,
+    CallFacts, DetachCause, DispatchFacts, EngineTag, Input, InvokeFacts, ReplyId, StreamId, Timer,
 };
 pub use recover::{CutRun, interrupt};
 pub use round::Round;

@@ -10,7 +10,7 @@ use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
-    DetachCause, Effect, Input, ReplyId, RunTag, StreamId, Timer,
+    DetachCause, Effect, EngineTag, Input, ReplyId, StreamId, Timer,
 };
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::domain::usage::Usage;
@@ -63,7 +63,7 @@ enum Said {
 }
 
 impl Said {
-    fn event(self, tag: RunTag) -> EngineEvent {
+    fn event(self, tag: EngineTag) -> EngineEvent {
         let input = |ordinal| InputId {
             run: tag.run,
             ordinal,
@@ -206,14 +206,14 @@ fn op() -> impl Strategy<Value = Op> {
 struct Bench {
     shell: Shell,
     calls: u64,
-    tag: RunTag,
+    tag: EngineTag,
     /// Of the run before.
-    former: RunTag,
+    former: EngineTag,
 }
 
 impl Bench {
     fn new() -> Self {
-        let tag = RunTag {
+        let tag = EngineTag {
             run: facts::run_id(0),
             token: LeaseToken(0),
             generation: 1,
@@ -226,16 +226,16 @@ impl Bench {
         }
     }
 
-    fn tag(&self, of: Of) -> RunTag {
+    fn tag(&self, of: Of) -> EngineTag {
         let tag = self.tag;
         match of {
             Of::Current => tag,
             Of::Former => self.former,
-            Of::OtherToken => RunTag {
+            Of::OtherToken => EngineTag {
                 token: LeaseToken(tag.token.0 + 1),
                 ..tag
             },
-            Of::OtherGeneration => RunTag {
+            Of::OtherGeneration => EngineTag {
                 generation: 2,
                 ..tag
             },
@@ -249,7 +249,7 @@ impl Bench {
             Op::Invoke(keyed, on) => {
                 let facts = facts::invoke(self.calls, self.shell.mint(), keyed, on);
                 if self.shell.session().run().is_none() && !self.shell.in_flight() {
-                    self.begins(RunTag {
+                    self.begins(EngineTag {
                         run: facts.run,
                         token: facts.token,
                         generation: 1,
@@ -301,7 +301,7 @@ impl Bench {
         self.learn();
     }
 
-    fn begins(&mut self, tag: RunTag) {
+    fn begins(&mut self, tag: EngineTag) {
         if tag.run != self.tag.run {
             self.former = self.tag;
             self.tag = tag;

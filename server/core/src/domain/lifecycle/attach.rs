@@ -3,7 +3,7 @@
 use super::abort;
 use super::conflate;
 use super::effect::{Answer, Effect};
-use super::input::{DetachCause, ReplyId, RunTag, StreamId, Timer};
+use super::input::{DetachCause, EngineTag, ReplyId, StreamId, Timer};
 use super::state::{EngineStatus, Phase};
 use super::turn::Turn;
 use crate::contract::OnDisconnect;
@@ -81,7 +81,7 @@ fn abort_if_deserted(turn: &mut Turn<'_>) {
     }
 }
 
-pub(super) fn timer(turn: &mut Turn<'_>, tag: RunTag, timer: Timer) {
+pub(super) fn timer(turn: &mut Turn<'_>, tag: EngineTag, timer: Timer) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::effect::Effect;
-use super::input::{RunTag, Timer};
+use super::input::{EngineTag, Timer};
 use super::turn::Turn;
 use crate::domain::event::EventBody;
 use crate::domain::limits::CONFLATION_INTERVAL;
@@ -54,7 +54,7 @@ impl Conflation {
 }
 
 /// Shows `body` now if its lane was quiet long enough; else holds it, replacing what was held.
-pub(super) fn offer(turn: &mut Turn<'_>, tag: RunTag, lane: Lane, body: EventBody) {
+pub(super) fn offer(turn: &mut Turn<'_>, tag: EngineTag, lane: Lane, body: EventBody) {
     let now = turn.now;
     let Some(run) = turn.session.run.as_mut() else {
         return;
@@ -83,7 +83,7 @@ fn wait(slot: &Slot, now: Timestamp) -> Option<Duration> {
 }
 
 /// Sets the timer, unless it runs, to the moment when the first held lane is due.
-fn arm(turn: &mut Turn<'_>, tag: RunTag) {
+fn arm(turn: &mut Turn<'_>, tag: EngineTag) {
     let now = turn.now;
     let Some(run) = turn.session.run.as_mut() else {
         return;
@@ -107,7 +107,7 @@ fn arm(turn: &mut Turn<'_>, tag: RunTag) {
 
 /// Shows what was held back on the lanes that are due: another lane's timer must not show a lane
 /// more often than it may be.
-pub(super) fn flush(turn: &mut Turn<'_>, tag: RunTag) {
+pub(super) fn flush(turn: &mut Turn<'_>, tag: EngineTag) {
     let now = turn.now;
     let Some(run) = turn.session.run.as_mut() else {
         return;
@@ -129,7 +129,7 @@ pub(super) fn flush(turn: &mut Turn<'_>, tag: RunTag) {
 }
 
 /// The engine waits for no tool any more: shows the last of each, and forgets them.
-pub(super) fn close_tools(turn: &mut Turn<'_>, tag: RunTag) {
+pub(super) fn close_tools(turn: &mut Turn<'_>, tag: EngineTag) {
     let Some(run) = turn.session.run.as_mut() else {
         return;
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::input::{ReplyId, RunTag, Timer};
+use super::input::{EngineTag, ReplyId, Timer};
 use crate::domain::command::DispatchAnswer;
 use crate::domain::commit::Commit;
 use crate::domain::error::CallError;
@@ -47,15 +47,15 @@ pub enum Effect {
     /// Answer a caller, after every other effect of the same batch.
     Answer(ReplyId, Answer),
     /// Open the session's engine for the run.
-    OpenEngine(RunTag),
+    OpenEngine(EngineTag),
     /// Hand the engine a command.
-    Tell(RunTag, EngineCommand),
+    Tell(EngineTag, EngineCommand),
     /// Give the engine up at once, whatever it is doing.
-    DropEngine(RunTag),
+    DropEngine(EngineTag),
     /// Report [`super::Input::Timer`] after the delay; replaces a running timer of the same kind.
     StartTimer {
         /// For which run.
-        tag: RunTag,
+        tag: EngineTag,
         /// Which one.
         timer: Timer,
         /// When.
@@ -66,7 +66,7 @@ pub enum Effect {
     /// Tell the log that the engine reported something that made no sense and was ignored.
     Ignored {
         /// For which run.
-        tag: RunTag,
+        tag: EngineTag,
         /// What.
         what: &'static str,
     },

@@ -6,7 +6,7 @@
 use super::conflate::{self, Lane};
 use super::effect::Effect;
 use super::handed;
-use super::input::RunTag;
+use super::input::EngineTag;
 use super::open;
 use super::settle;
 use super::state::{EngineStatus, OpenMessage, OpenTool, Phase};
@@ -27,7 +27,7 @@ use crate::ports::engine::{EngineCommand, EngineEvent, Revalidation, StopReason}
 const UNKNOWN_TOOL: &str = "unknown";
 
 /// The engine is there: give it the prompt, unless the run was aborted meanwhile.
-pub(super) fn opened(turn: &mut Turn<'_>, tag: RunTag, revalidation: Revalidation) {
+pub(super) fn opened(turn: &mut Turn<'_>, tag: EngineTag, revalidation: Revalidation) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -68,7 +68,7 @@ pub(super) fn opened(turn: &mut Turn<'_>, tag: RunTag, revalidation: Revalidatio
 }
 
 /// The engine is gone: nothing more comes of this run.
-pub(super) fn gone(turn: &mut Turn<'_>, tag: RunTag, reason: &str) {
+pub(super) fn gone(turn: &mut Turn<'_>, tag: EngineTag, reason: &str) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -97,7 +97,7 @@ pub(super) fn gone(turn: &mut Turn<'_>, tag: RunTag, reason: &str) {
     );
 }
 
-pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
+pub(super) fn event(turn: &mut Turn<'_>, tag: EngineTag, event: EngineEvent) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -164,7 +164,7 @@ pub(super) fn event(turn: &mut Turn<'_>, tag: RunTag, event: EngineEvent) {
     }
 }
 
-pub(super) fn ignore(turn: &mut Turn<'_>, tag: RunTag, what: &'static str) {
+pub(super) fn ignore(turn: &mut Turn<'_>, tag: EngineTag, what: &'static str) {
     turn.live(Effect::Ignored { tag, what });
 }
 
@@ -172,7 +172,7 @@ fn label(text: &str) -> String {
     head(text, MAX_LABEL_BYTES).to_owned()
 }
 
-fn message_started(turn: &mut Turn<'_>, tag: RunTag, message: &str) {
+fn message_started(turn: &mut Turn<'_>, tag: EngineTag, message: &str) {
     let message = label(message);
     let Some(run) = turn.live_run(tag) else {
         return;
@@ -189,7 +189,7 @@ fn message_started(turn: &mut Turn<'_>, tag: RunTag, message: &str) {
     turn.publish(tag.run, EventBody::MessageStarted { message });
 }
 
-fn delta(turn: &mut Turn<'_>, tag: RunTag, message: &str, channel: OutputChannel, text: &str) {
+fn delta(turn: &mut Turn<'_>, tag: EngineTag, message: &str, channel: OutputChannel, text: &str) {
     let message = label(message);
     let Some(run) = turn.live_run(tag) else {
         return;
@@ -217,7 +217,7 @@ fn delta(turn: &mut Turn<'_>, tag: RunTag, message: &str, channel: OutputChannel
 
 fn message_finished(
     turn: &mut Turn<'_>,
-    tag: RunTag,
+    tag: EngineTag,
     message: &str,
     text: Option<&str>,
     usage: Usage,
@@ -268,7 +268,7 @@ fn message_finished(
 /// Writes a message's entry, unless it is empty. Returns whether it wrote one.
 fn append_message(
     turn: &mut Turn<'_>,
-    tag: RunTag,
+    tag: EngineTag,
     message: String,
     open: &OpenMessage,
     usage: Usage,
@@ -295,7 +295,7 @@ fn append_message(
 }
 
 /// What the engine was saying when it was cut is kept, marked as partial.
-pub(super) fn keep_partial(turn: &mut Turn<'_>, tag: RunTag) {
+pub(super) fn keep_partial(turn: &mut Turn<'_>, tag: EngineTag) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -308,7 +308,7 @@ pub(super) fn keep_partial(turn: &mut Turn<'_>, tag: RunTag) {
     }
 }
 
-fn tool_started(turn: &mut Turn<'_>, tag: RunTag, call: &str, name: &str, input_json: &str) {
+fn tool_started(turn: &mut Turn<'_>, tag: EngineTag, call: &str, name: &str, input_json: &str) {
     let (call, name) = (label(call), label(name));
     let Some(run) = turn.live_run(tag) else {
         return;
@@ -341,7 +341,7 @@ fn tool_started(turn: &mut Turn<'_>, tag: RunTag, call: &str, name: &str, input_
     );
 }
 
-fn tool_progress(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str) {
+fn tool_progress(turn: &mut Turn<'_>, tag: EngineTag, call: &str, output: &str) {
     let call = label(call);
     if turn
         .live_run(tag)
@@ -357,7 +357,7 @@ fn tool_progress(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str) {
     conflate::offer(turn, tag, Lane::Tool(call), body);
 }
 
-fn tool_finished(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str, failed: bool) {
+fn tool_finished(turn: &mut Turn<'_>, tag: EngineTag, call: &str, output: &str, failed: bool) {
     let call = label(call);
     let Some(run) = turn.live_run(tag) else {
         return;
@@ -384,7 +384,7 @@ fn tool_finished(turn: &mut Turn<'_>, tag: RunTag, call: &str, output: &str, fai
 }
 
 /// The engine came to its own end with a prompt.
-fn stopped(turn: &mut Turn<'_>, tag: RunTag, prompt: u32, reason: StopReason) {
+fn stopped(turn: &mut Turn<'_>, tag: EngineTag, prompt: u32, reason: StopReason) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -415,7 +415,7 @@ fn stopped(turn: &mut Turn<'_>, tag: RunTag, prompt: u32, reason: StopReason) {
 
 /// What the engine did not show by its own end is lost and holds nothing open; what still waits
 /// with us continues the run.
-fn completed(turn: &mut Turn<'_>, tag: RunTag) {
+fn completed(turn: &mut Turn<'_>, tag: EngineTag) {
     let waits = turn
         .live_run(tag)
         .is_some_and(|run| run.queue.iter().any(|input| !input.handed));

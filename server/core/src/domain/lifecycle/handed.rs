@@ -1,7 +1,7 @@
 //! What becomes of an input that the engine was handed: shown to the model, or given back.
 
 use super::engine_output::ignore;
-use super::input::RunTag;
+use super::input::EngineTag;
 use super::settle;
 use super::state::{ActiveRun, Phase};
 use super::turn::Turn;
@@ -13,7 +13,7 @@ use crate::domain::input::{DiscardCause, InputFate};
 use crate::domain::limits::MAX_RETURNS;
 
 /// The model saw a handed input: entry and fate are one commit.
-pub(super) fn shown(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
+pub(super) fn shown(turn: &mut Turn<'_>, tag: EngineTag, id: InputId) {
     let Some((run, at)) = handed(turn, tag, id) else {
         return ignore(turn, tag, "an input was shown that is not handed");
     };
@@ -43,7 +43,7 @@ pub(super) fn shown(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
 
 /// The engine gave a handed input back: on an abort it ends there, else it waits again, first of
 /// its kind, until the turn is over. An engine that gives it back again and again has lost it.
-pub(super) fn taken_back(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
+pub(super) fn taken_back(turn: &mut Turn<'_>, tag: EngineTag, id: InputId) {
     let Some((run, at)) = handed(turn, tag, id) else {
         return ignore(turn, tag, "an input was taken back that is not handed");
     };
@@ -66,7 +66,7 @@ pub(super) fn taken_back(turn: &mut Turn<'_>, tag: RunTag, id: InputId) {
 
 fn handed<'t>(
     turn: &'t mut Turn<'_>,
-    tag: RunTag,
+    tag: EngineTag,
     id: InputId,
 ) -> Option<(&'t mut ActiveRun, usize)> {
     let run = turn.live_run(tag)?;

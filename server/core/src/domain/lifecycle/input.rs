@@ -24,7 +24,7 @@ pub struct StreamId(pub u64);
 /// Says which run and which opening of its engine an asynchronous result belongs to. A result
 /// with a stale tag is ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RunTag {
+pub struct EngineTag {
     /// The run.
     pub run: RunId,
     /// The lease that it runs under.
@@ -154,28 +154,28 @@ pub enum Input {
     /// The engine is open and revalidated.
     EngineOpened {
         /// Which opening.
-        tag: RunTag,
+        tag: EngineTag,
         /// How its transcript stood.
         revalidation: Revalidation,
     },
     /// The engine could not be opened, or is gone.
     EngineGone {
         /// Which opening.
-        tag: RunTag,
+        tag: EngineTag,
         /// Why, for a person.
         reason: String,
     },
     /// The engine reports.
     Engine {
         /// Which opening.
-        tag: RunTag,
+        tag: EngineTag,
         /// What.
         event: EngineEvent,
     },
     /// A delay is over.
     Timer {
         /// For which run.
-        tag: RunTag,
+        tag: EngineTag,
         /// Which one.
         timer: Timer,
     },

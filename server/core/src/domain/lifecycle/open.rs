@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::conflate::Lane;
 use super::engine_output::ignore;
-use super::input::RunTag;
+use super::input::EngineTag;
 use super::state::{ActiveRun, OpenTool};
 use super::turn::Turn;
 use crate::domain::audit::AuditAction;
@@ -56,7 +56,7 @@ impl Finished {
 
 /// The bound on what is open is reached: what would be one more is not kept, and the conversation
 /// says so, once a run.
-pub(super) fn refuse(turn: &mut Turn<'_>, tag: RunTag) {
+pub(super) fn refuse(turn: &mut Turn<'_>, tag: EngineTag) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -88,7 +88,7 @@ pub(super) fn refuse(turn: &mut Turn<'_>, tag: RunTag) {
 
 /// The turn and its tools are over: those that the engine forgot to finish are cut, so that they
 /// neither look as if they ran on nor take the place of later ones.
-pub(super) fn cut_tools(turn: &mut Turn<'_>, tag: RunTag) {
+pub(super) fn cut_tools(turn: &mut Turn<'_>, tag: EngineTag) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -111,7 +111,7 @@ pub(super) fn cut_tools(turn: &mut Turn<'_>, tag: RunTag) {
 /// Tells and writes that a tool call is over. The caller writes the audit record.
 pub(super) fn finish_tool(
     turn: &mut Turn<'_>,
-    tag: RunTag,
+    tag: EngineTag,
     call: String,
     tool: OpenTool,
     output: &str,

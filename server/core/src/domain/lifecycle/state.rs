@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::conflate::Conflation;
-use super::input::{RunTag, StreamId, Timer};
+use super::input::{EngineTag, StreamId, Timer};
 use super::open::Finished;
 use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
@@ -283,8 +283,8 @@ impl ActiveRun {
         self.conflation.lanes()
     }
 
-    pub(super) fn tag(&self) -> RunTag {
-        RunTag {
+    pub(super) fn tag(&self) -> EngineTag {
+        EngineTag {
             run: self.record.id,
             token: self.token,
             generation: self.generation,

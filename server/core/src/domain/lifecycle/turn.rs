@@ -1,7 +1,7 @@
 //! One call of the machine: the state it changes and the step it builds.
 
 use super::effect::{Answer, Effect, Step};
-use super::input::{CallFacts, ReplyId, RunTag};
+use super::input::{CallFacts, EngineTag, ReplyId};
 use super::state::{ActiveRun, Session};
 use crate::domain::audit::{AuditAction, AuditRecord};
 use crate::domain::commit::Commit;
@@ -37,7 +37,7 @@ impl<'a> Turn<'a> {
     }
 
     /// The active run if the tag is of it, and its end is not yet decided.
-    pub(super) fn live_run(&mut self, tag: RunTag) -> Option<&mut ActiveRun> {
+    pub(super) fn live_run(&mut self, tag: EngineTag) -> Option<&mut ActiveRun> {
         let run = self.session.run.as_mut()?;
         let settling = matches!(run.phase, super::state::Phase::Settling { .. });
         (run.tag() == tag && !settling).then_some(run)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::domain::lease::LeaseToken;
-use sessionplane_core::domain::lifecycle::{Effect, Input, RunTag};
+use sessionplane_core::domain::lifecycle::{Effect, EngineTag, Input};
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
@@ -33,7 +33,7 @@ enum Act {
 #[derive(Clone, Debug)]
 pub(crate) struct EngineModel {
     hostile: bool,
-    tag: Option<RunTag>,
+    tag: Option<EngineTag>,
     plan: VecDeque<Act>,
     steer: Option<InputId>,
     /// The number of the last prompt.
@@ -245,7 +245,7 @@ impl EngineModel {
         Some(Input::Engine { tag, event })
     }
 
-    fn gone(&mut self, tag: RunTag) -> Input {
+    fn gone(&mut self, tag: EngineTag) -> Input {
         self.tag = None;
         let reason = "exit status 1".to_owned();
         Input::EngineGone { tag, reason }
@@ -256,7 +256,7 @@ impl EngineModel {
         self.steer = None;
     }
 
-    fn mischief(&mut self, tag: RunTag, rng: &mut Rng) {
+    fn mischief(&mut self, tag: EngineTag, rng: &mut Rng) {
         let input = InputId {
             run: tag.run,
             ordinal: 1 + u32::try_from(rng.below(4)).unwrap_or(0),
@@ -294,13 +294,13 @@ impl EngineModel {
 }
 
 /// A tag of another run, lease or opening.
-fn stale(tag: RunTag, rng: &mut Rng) -> RunTag {
+fn stale(tag: EngineTag, rng: &mut Rng) -> EngineTag {
     match rng.below(2) {
-        0 => RunTag {
+        0 => EngineTag {
             token: LeaseToken(tag.token.0.saturating_sub(1)),
             ..tag
         },
-        _ => RunTag {
+        _ => EngineTag {
             generation: tag.generation + 1,
             ..tag
         },
@@ -316,7 +316,7 @@ mod tests {
     fn every_mischief_is_done_sooner_or_later() {
         let (run, token) = (facts::run_id(1), LeaseToken(1));
         let generation = 1;
-        let tag = RunTag {
+        let tag = EngineTag {
             run,
             token,
             generation,

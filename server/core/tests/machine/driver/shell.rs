@@ -8,7 +8,8 @@ use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::invariants::{self, Trace};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
-    Answer, Effect, Input, ReplyId, Round, RunTag, Session, Step, Timer, Waiting, interrupt, step,
+    Answer, Effect, EngineTag, Input, ReplyId, Round, Session, Step, Timer, Waiting, interrupt,
+    step,
 };
 use sessionplane_core::domain::limits::Limits;
 use sessionplane_core::domain::time::Timestamp;
@@ -39,7 +40,7 @@ pub(crate) struct Shell {
     round: Round,
     flight: Option<Flight>,
     waiting: Waiting,
-    timers: BTreeMap<Timer, (Timestamp, RunTag)>,
+    timers: BTreeMap<Timer, (Timestamp, EngineTag)>,
     /// Gets every step's commit on its own: what joining them must be equal to.
     twin: Store,
     trace: Trace,

@@ -8,7 +8,7 @@ use sessionplane_core::domain::event::{EventBody, OutputChannel};
 use sessionplane_core::domain::ids::{InputId, RunId};
 use sessionplane_core::domain::input::InputFate;
 use sessionplane_core::domain::lifecycle::{
-    ActiveRun, Answer, DetachCause, DispatchFacts, Effect, Input, InvokeFacts, ReplyId, RunTag,
+    ActiveRun, Answer, DetachCause, DispatchFacts, Effect, EngineTag, Input, InvokeFacts, ReplyId,
     StreamId,
 };
 use sessionplane_core::domain::run::{RunOutcome, RunRecord};
@@ -21,7 +21,7 @@ use crate::driver::shell::Shell;
 pub(crate) struct Story {
     pub(crate) shell: Shell,
     calls: u64,
-    tag: Option<RunTag>,
+    tag: Option<EngineTag>,
 }
 
 impl Story {
@@ -64,7 +64,7 @@ impl Story {
         let mut facts = facts::invoke(call, self.shell.mint(), keyed, on_disconnect);
         change(&mut facts);
         if self.shell.session().run().is_none() {
-            self.tag = Some(RunTag {
+            self.tag = Some(EngineTag {
                 run: facts.run,
                 token: facts.token,
                 generation: 1,
@@ -75,7 +75,7 @@ impl Story {
         reply
     }
 
-    pub(crate) fn tag(&self) -> RunTag {
+    pub(crate) fn tag(&self) -> EngineTag {
         self.tag.expect("the story has a run")
     }
 

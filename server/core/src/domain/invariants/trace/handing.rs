@@ -6,23 +6,23 @@ use super::durable::Durable;
 use crate::domain::ids::{InputId, RunId};
 use crate::domain::input::InputFate;
 use crate::domain::invariants::{Held, ensure};
-use crate::domain::lifecycle::{Input, RunTag};
+use crate::domain::lifecycle::{EngineTag, Input};
 use crate::ports::engine::{EngineCommand, EngineEvent};
 
 /// What the engine was given since the session is served.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handing {
-    open: Option<RunTag>,
+    open: Option<EngineTag>,
     /// The number of the last prompt since then.
     prompt: u32,
     outstanding: Option<InputId>,
     /// How often an input may still be handed: once, and once more each time it came back.
     allowed: BTreeMap<InputId, u32>,
-    aborted: Option<RunTag>,
+    aborted: Option<EngineTag>,
     /// It came to its own end and was given no prompt since.
     stopped: bool,
     /// It went away by itself; what a burst led to is done only after all of it was stepped.
-    gone: Option<RunTag>,
+    gone: Option<EngineTag>,
 }
 
 impl Handing {
@@ -54,14 +54,14 @@ impl Handing {
         }
     }
 
-    pub(super) fn dropping(&mut self, tag: RunTag) {
+    pub(super) fn dropping(&mut self, tag: EngineTag) {
         if self.open == Some(tag) {
             self.open = None;
             self.outstanding = None;
         }
     }
 
-    pub(super) fn opening(&mut self, tag: RunTag, durable: &Durable) -> Held {
+    pub(super) fn opening(&mut self, tag: EngineTag, durable: &Durable) -> Held {
         active(tag.run, durable)?;
         ensure(self.open.is_none(), "T14", || {
             format!("{:?} is open and {tag:?} is opened", self.open)
@@ -74,7 +74,7 @@ impl Handing {
 
     pub(super) fn telling(
         &mut self,
-        tag: RunTag,
+        tag: EngineTag,
         command: &EngineCommand,
         durable: &Durable,
     ) -> Held {
