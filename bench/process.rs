@@ -25,6 +25,7 @@ default_agent = "scripted"
 engine = "scripted"
 [limits]
 max_pending_inputs = 10000000
+beyond_ranges = true
 [log]
 filter = "warn"
 "#;

@@ -4,24 +4,36 @@
 
 #[path = "contract/agents.rs"]
 mod agents;
+#[path = "contract/aging.rs"]
+mod aging;
 #[path = "contract/audit.rs"]
 mod audit;
+#[path = "contract/bursts.rs"]
+mod bursts;
 #[path = "contract/durability.rs"]
 mod durability;
 #[path = "contract/gate.rs"]
 mod gate;
+#[path = "contract/heartbeats.rs"]
+mod heartbeats;
 #[path = "contract/hostile.rs"]
 mod hostile;
 #[path = "contract/house.rs"]
 mod house;
 #[path = "contract/leases.rs"]
 mod leases;
+#[path = "contract/losses.rs"]
+mod losses;
 #[path = "contract/reading.rs"]
 mod reading;
 #[path = "contract/remote.rs"]
 mod remote;
+#[path = "contract/replays.rs"]
+mod replays;
 #[path = "contract/slow.rs"]
 mod slow;
+#[path = "contract/stops.rs"]
+mod stops;
 #[path = "conformance/contract.rs"]
 mod suite;
 

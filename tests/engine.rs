@@ -51,6 +51,7 @@ fn hostile(options: HostileOptions) -> Subject {
             plain: "anything",
             long_text: Some("anything"),
             overflows: None,
+            too_long: None,
             long_tool: Some("anything"),
             retry: None,
             hang: None,

@@ -4,15 +4,18 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use sessionplane_core::domain::audit::AuditRecord;
+use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::input::InputRecord;
 use sessionplane_core::ports::repository::ReadError;
-use sessionplane_server::adapters::memory::MemoryStore;
-use sessionplane_server::adapters::sled::{SledStore, StoreOptions};
+use sessionplane_server::adapters::memory::{CommitGate, CommitStep, MemoryStore};
+use sessionplane_server::adapters::sled::{RoundProbe, RoundStep, SledStore, StoreOptions};
 use tempfile::TempDir;
 
 #[path = "store/damage.rs"]
@@ -34,7 +37,7 @@ mod suite;
 
 use suite::{Store, Subject, repository_conformance};
 
-/// Both stores offer the two reads under the same names.
+/// Both stores offer these reads under the same names.
 macro_rules! store {
     ($store:ty, $($wait:tt)*) => {
         #[async_trait]
@@ -45,28 +48,65 @@ macro_rules! store {
             async fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError> {
                 <$store>::runs_of(self, session)$($wait)*
             }
+            async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+                <$store>::inputs(self, run)$($wait)*
+            }
         }
     };
 }
 store!(MemoryStore,);
 store!(SledStore, .await);
 
+/// A disk that can be broken.
+#[derive(Default)]
+struct Disk(AtomicBool);
+
+impl Disk {
+    fn check(&self) -> Result<(), String> {
+        if self.0.load(Ordering::SeqCst) {
+            return Err("the disk is gone".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl CommitGate for Disk {
+    async fn pass(&self, _: CommitStep, _: &Commit) -> Result<(), String> {
+        self.check()
+    }
+}
+
+impl RoundProbe for Disk {
+    fn at(&self, _: RoundStep) -> Result<(), String> {
+        self.check()
+    }
+}
+
 /// The store in memory.
-struct Memory(Arc<MemoryStore>);
+struct Memory {
+    store: Arc<MemoryStore>,
+    disk: Arc<Disk>,
+}
 
 impl Memory {
     fn new() -> Self {
-        Self(Arc::new(MemoryStore::new()))
+        let disk = Arc::new(Disk::default());
+        let store = Arc::new(MemoryStore::gated(disk.clone()));
+        Self { store, disk }
     }
 }
 
 #[async_trait]
 impl Subject for Memory {
     fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.0) as Arc<dyn Store>
+        Arc::clone(&self.store) as Arc<dyn Store>
     }
     async fn reopen(&mut self) {
-        self.0 = Arc::new(self.0.reopen());
+        self.store = Arc::new(self.store.reopen());
+    }
+    fn break_disk(&self) {
+        self.disk.0.store(true, Ordering::SeqCst);
     }
 }
 
@@ -75,12 +115,18 @@ impl Subject for Memory {
 struct Sled {
     directory: TempDir,
     store: Arc<SledStore>,
+    disk: Arc<Disk>,
 }
 
 /// Opens a store on a small cache.
 fn open(path: &Path) -> SledStore {
+    open_on(path, Arc::default())
+}
+
+fn open_on(path: &Path, disk: Arc<Disk>) -> SledStore {
     let options = StoreOptions {
         cache_bytes: 4 * 1024 * 1024,
+        probe: Some(disk),
         ..StoreOptions::new(7)
     };
     SledStore::open(path, &options).expect("the store opens")
@@ -88,9 +134,13 @@ fn open(path: &Path) -> SledStore {
 
 impl Sled {
     fn new() -> Self {
-        let directory = TempDir::new().unwrap();
-        let store = Arc::new(open(directory.path()));
-        Self { directory, store }
+        let (directory, disk) = (TempDir::new().unwrap(), Arc::new(Disk::default()));
+        let store = Arc::new(open_on(directory.path(), disk.clone()));
+        Self {
+            directory,
+            store,
+            disk,
+        }
     }
 }
 
@@ -102,8 +152,11 @@ impl Subject for Sled {
     async fn reopen(&mut self) {
         let image = image::take(self.directory.path());
         self.store.close().await;
-        self.store = Arc::new(open(image.path()));
+        self.store = Arc::new(open_on(image.path(), self.disk.clone()));
         self.directory = image;
+    }
+    fn break_disk(&self) {
+        self.disk.0.store(true, Ordering::SeqCst);
     }
 }
 

@@ -40,7 +40,8 @@ async fn traced(home: &Home, trace: &Path) -> Daemon {
     let mut command = home.command(strace);
     command
         // -D: the server is our child, and strace its grandchild.
-        .args(["-D", "-f", "-y", "-s", "16384", "-o"])
+        // The bytes are wanted whole: a round is one write of up to a segment.
+        .args(["-D", "-f", "-y", "-xx", "-s", "1048576", "-o"])
         .arg(trace)
         .args([
             "-e",
@@ -89,19 +90,29 @@ async fn follow_up(client: &Client, name: &str, text: &str) -> Acceptance {
     }
 }
 
-/// Works one call at a time; gives what each acknowledgement holds, in order, and the number of
+/// What an acknowledgement tells, and what is written for it.
+struct Told {
+    sent: String,
+    written: Vec<u8>,
+}
+
+fn admitted(run: RunId) -> Told {
+    Told {
+        sent: run.to_string(),
+        written: run.to_bytes().to_vec(),
+    }
+}
+
+/// Works one call at a time; gives what each acknowledgement tells, in order, and the number of
 /// the first that is a dispatch's.
-async fn work(daemon: &Daemon) -> (Vec<String>, usize) {
+async fn work(daemon: &Daemon) -> (Vec<Told>, usize) {
     let client = daemon.client();
     let mut told = Vec::new();
     for _ in 0..ROUNDS {
-        told.push(invoke(&client, "quick", "say \"x\"").await.to_string());
+        told.push(admitted(invoke(&client, "quick", "say \"x\"").await));
     }
-    told.push(
-        invoke(&client, "queued", "say \"x\"\nhang")
-            .await
-            .to_string(),
-    );
+    let queued = invoke(&client, "queued", "say \"x\"\nhang").await;
+    told.push(admitted(queued));
     // An observer that has seen the engine start: from here on only dispatches write.
     let request = EventsRequest {
         session: at("queued"),
@@ -123,7 +134,10 @@ async fn work(daemon: &Daemon) -> (Vec<String>, usize) {
             .await
             .input
             .expect("it is queued");
-        told.push(format!("{}", input.id));
+        told.push(Told {
+            sent: input.id.to_string(),
+            written: text.into_bytes(),
+        });
         // The event tells of the same durable fact.
         loop {
             let Some(Ok(item)) = events.next().await else {
@@ -153,16 +167,19 @@ async fn c39_nothing_is_acknowledged_or_told_before_it_is_synced() {
     );
     let trace = Trace::read(&file).await;
 
-    let sends: Vec<usize> = told.iter().map(|text| trace.first_sent(text)).collect();
+    let sends: Vec<usize> = told
+        .iter()
+        .map(|told| trace.first_sent(&told.sent))
+        .collect();
     assert!(sends.is_sorted(), "the acknowledgements are out of order");
-    for (text, &sent) in told.iter().zip(&sends) {
-        trace.assert_synced_before(sent, text);
+    for (told, &sent) in told.iter().zip(&sends) {
+        trace.assert_synced_before(sent, &told.written, &told.sent);
     }
     let pairs = sends[from - 1..].windows(2);
     let mut syncs = 0;
     for pair in pairs {
         let window = pair[0]..pair[1];
-        let written = trace.count(window.clone(), |call| matches!(call, Call::Write));
+        let written = trace.count(window.clone(), |call| matches!(call, Call::Write(_)));
         assert!(written > 0, "an acknowledgement of nothing");
         syncs += trace.count(window, |call| matches!(call, Call::SyncBegins));
     }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::clock::jittered;
+use crate::clock::{bounded, jittered};
 
-/// Growing, jittered, bounded delays.
+/// Growing, jittered, bounded delays; none is longer than a year.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Backoff {
     /// Most attempts in a row, the first one included; at least 1.
@@ -22,7 +22,8 @@ impl Backoff {
         first: Duration::from_millis(50),
         longest: Duration::from_secs(1),
     };
-    /// For streams that are taken up again: 60 attempts, 50 ms to 5 s; about five minutes.
+    /// For streams that are taken up again: 60 attempts, 50 ms to 5 s; together two to four and a
+    /// half minutes of waiting.
     pub const STREAMS: Self = Self {
         attempts: 60,
         first: Duration::from_millis(50),
@@ -38,7 +39,7 @@ impl Backoff {
         }
         let doublings = failures.saturating_sub(1).min(31);
         let grown = self.first.saturating_mul(1 << doublings).min(self.longest);
-        Some(jittered(grown).max(asked.unwrap_or_default()))
+        Some(jittered(grown).max(bounded(asked.unwrap_or_default())))
     }
 }
 
@@ -56,6 +57,25 @@ mod tests {
         assert_eq!(backoff.delay(4, None), None);
         let late = Backoff::STREAMS.delay(59, None).unwrap();
         assert!(late <= Backoff::STREAMS.longest, "{late:?}");
+    }
+
+    #[test]
+    fn a_delay_that_nobody_can_wait_for_is_a_year() {
+        let endless = Backoff {
+            attempts: u32::MAX,
+            first: Duration::MAX,
+            longest: Duration::MAX,
+        };
+        let delay = endless.delay(1, Some(Duration::MAX)).unwrap();
+        assert_eq!(delay, crate::clock::LONGEST);
+    }
+
+    #[test]
+    fn streams_wait_for_two_to_four_and_a_half_minutes_in_all() {
+        let all = (1..60).map(|failures| Backoff::STREAMS.delay(failures, None).unwrap());
+        let minutes = all.sum::<Duration>().as_secs_f64() / 60.0;
+        assert!((2.0..4.5).contains(&minutes), "{minutes}");
+        assert_eq!(Backoff::STREAMS.delay(60, None), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod hint;
 mod interrupt;
 mod json;
 mod outage;
+mod pages;
 mod prompt;
 mod render;
 mod screen;

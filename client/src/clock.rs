@@ -5,6 +5,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sessionplane_core::domain::ids::{RequestId, RunId};
 use sessionplane_core::domain::time::Timestamp;
 
+/// The longest time that anything waits, a year: libraries below add times to the present one, and
+/// some of them panic where that is too much.
+pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// A time that a caller gave, at most [`LONGEST`].
+pub(crate) fn bounded(time: Duration) -> Duration {
+    time.min(LONGEST)
+}
+
 /// The wall time.
 #[expect(
     clippy::disallowed_methods,
@@ -39,5 +48,5 @@ pub fn mint_request_id() -> RequestId {
 
 /// A delay between one half of `delay` and the whole of it.
 pub(crate) fn jittered(delay: Duration) -> Duration {
-    delay.mul_f64(rand::random_range(0.5..=1.0))
+    bounded(delay).mul_f64(rand::random_range(0.5..=1.0))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sessionplane::v1::invoke_client::InvokeClient;
 use sessionplane::v1::session_control_client::SessionControlClient;
@@ -11,6 +12,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 
 use crate::backoff::Backoff;
+use crate::clock::bounded;
 use crate::options::{ClientOptions, ConnectError};
 use crate::retry::{Effect, Patience};
 use crate::target::Target;
@@ -20,6 +22,12 @@ use crate::token::TokenError;
 const USER_AGENT: &str = concat!("sessionplane-rust/", env!("CARGO_PKG_VERSION"));
 /// Largest message that is read, in bytes: a page of entries with one full entry in it fits.
 const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+/// What a server may send ahead of the reader of one stream, in bytes.
+const STREAM_WINDOW: u32 = 256 * 1024;
+/// What it may send ahead on all streams together, in bytes: as much as HTTP/2 can say, so that
+/// only streams bound each other's data by their own windows, and streams that nobody reads do not
+/// keep the answers of other calls away.
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 /// A caller's handle on a server. Cheap to clone; all clones share one connection, which is made
 /// at the first call and made anew when it breaks.
@@ -42,6 +50,7 @@ impl Client {
     /// When the options cannot be used: an address the transport does not take, or a token that
     /// would leave the machine unencrypted.
     pub fn connect(options: ClientOptions) -> Result<Self, ConnectError> {
+        let options = options.bounded();
         let bearer = match options.sendable_token()? {
             Some(token) => {
                 let value = MetadataValue::try_from(token.bearer());
@@ -93,8 +102,15 @@ impl Client {
     /// A unary message with the caller's credential and deadline.
     pub(crate) fn timed<T>(&self, message: T, options: &CallOptions) -> Request<T> {
         let mut request = self.request(message);
-        request.set_timeout(options.deadline.unwrap_or(self.inner.options.deadline));
+        request.set_timeout(self.deadline(options));
         request
+    }
+
+    /// Longest time for a call's answer.
+    fn deadline(&self, options: &CallOptions) -> Duration {
+        options
+            .deadline
+            .map_or(self.inner.options.deadline, bounded)
     }
 
     /// How a call is repeated.
@@ -105,7 +121,7 @@ impl Client {
     /// How patient a call is.
     pub(crate) fn patience(&self, options: &CallOptions, effect: Effect) -> Patience {
         Patience {
-            deadline: options.deadline.unwrap_or(self.inner.options.deadline),
+            deadline: self.deadline(options),
             backoff: self.inner.options.retry,
             effect,
         }
@@ -132,6 +148,8 @@ fn endpoint(options: &ClientOptions) -> Result<Endpoint, ConnectError> {
         .connect_timeout(options.connect_timeout)
         .http2_keep_alive_interval(options.keepalive_interval)
         .keep_alive_timeout(options.keepalive_timeout)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         // Servers with default settings answer probes of an idle connection with
         // ENHANCE_YOUR_CALM.
         .keep_alive_while_idle(false))

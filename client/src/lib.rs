@@ -34,6 +34,7 @@ mod convert;
 mod opening;
 mod options;
 mod outcome;
+mod reconnect;
 mod rejoin;
 mod retry;
 mod target;

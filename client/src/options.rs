@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
+use crate::clock::bounded;
 use crate::target::{DEFAULT_ADDRESS, Target, TargetError};
 use crate::token::{Token, TokenError};
 
@@ -15,7 +16,7 @@ pub(crate) const TOKEN_VARIABLE: &str = "SESSIONPLANE_TOKEN";
 /// The environment variable with the path of a file that holds the caller's token.
 pub(crate) const TOKEN_FILE_VARIABLE: &str = "SESSIONPLANE_TOKEN_FILE";
 
-/// How to reach a server, and how patiently.
+/// How to reach a server, and how patiently. A time of more than a year counts as a year.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// The server.
@@ -97,6 +98,19 @@ impl ClientOptions {
         let mut options = Self::new(target);
         options.token = token_from_env()?;
         Ok(options)
+    }
+
+    /// The same options with no time longer than can be waited for.
+    pub(crate) fn bounded(mut self) -> Self {
+        for time in [
+            &mut self.connect_timeout,
+            &mut self.deadline,
+            &mut self.keepalive_interval,
+            &mut self.keepalive_timeout,
+        ] {
+            *time = bounded(*time);
+        }
+        self
     }
 
     /// Sets the token.

@@ -9,9 +9,6 @@ use tonic_types::StatusExt;
 /// The domain of the error details that are believed.
 const DOMAIN: &str = "sessionplane";
 
-/// How the message of an error begins that something else than a Sessionplane server caused.
-pub(crate) const NOT_OURS: &str = "something else than a Sessionplane server answers there";
-
 /// When a status came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moment {
@@ -107,7 +104,8 @@ pub(crate) fn may_resume(error: &CallError) -> bool {
 }
 
 /// A status that is not ours: a proxy's, the transport's, a deadline of this side. Where no
-/// connection was made nothing was sent, so that nothing was done: that is all but unknown.
+/// connection was made nothing was sent, so that nothing was done: that is all but unknown. A peer
+/// that does not speak our API does not have our methods.
 fn foreign(status: &Status, moment: Moment) -> CallError {
     let reason = match status.code() {
         Code::DeadlineExceeded => Reason::DeadlineExceeded,
@@ -116,12 +114,12 @@ fn foreign(status: &Status, moment: Moment) -> CallError {
         _ => Reason::Transport,
     };
     let message = foreign_message(status);
-    let message = if speaks_otherwise(status, &message) {
-        format!("{NOT_OURS}: {message}")
+    let mut error = if speaks_otherwise(status, &message) {
+        let words = "something else than a Sessionplane server answers there";
+        CallError::unknown(Reason::Unimplemented, format!("{words}: {message}"))
     } else {
-        message
+        CallError::unknown(reason, message)
     };
-    let mut error = CallError::unknown(reason, message);
     error.outcome = if never_connected(status) {
         Outcome::Refused
     } else {
@@ -245,6 +243,23 @@ mod tests {
             (late.outcome, late.reason),
             (Outcome::Unknown, Reason::DeadlineExceeded)
         );
+    }
+
+    #[test]
+    fn c02_what_is_no_server_of_ours_lacks_our_methods_and_is_not_asked_again() {
+        for status in [
+            Status::unimplemented(""),
+            Status::unknown("grpc-status header missing, mapped from HTTP status code 404"),
+            Status::internal("connection error: frame with invalid size"),
+        ] {
+            let error = call_error(&status, Moment::BeforeFirst);
+            assert_eq!(
+                (error.outcome, error.reason),
+                (Outcome::Unknown, Reason::Unimplemented),
+                "{error}"
+            );
+            assert!(!may_resume(&error), "{error}");
+        }
     }
 
     #[test]

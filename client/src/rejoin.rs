@@ -5,25 +5,23 @@ mod seen;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use sessionplane_core::contract::{
-    CallOptions, InvokeEvent, InvokeRequest, OnDisconnect, ResultStream,
-};
-use sessionplane_core::domain::error::{CallError, Outcome};
-use sessionplane_core::domain::ids::{RequestId, SessionRef};
-use tokio::time::{Instant, Sleep};
+use sessionplane_core::contract::{CallOptions, InvokeEvent, InvokeRequest, OnDisconnect};
+use sessionplane_core::domain::error::{CallError, Outcome, Reason};
+use sessionplane_core::domain::ids::{RequestId, RunId, SessionRef};
 
 use crate::backoff::Backoff;
-use crate::clock::{instant, mint_request_id};
+use crate::clock::mint_request_id;
 use crate::connection::Client;
-use crate::outcome::{Moment, ended_early, may_resume};
+use crate::reconnect::{Opening, Persistence, Progress, Reconnecting, Resume};
 use crate::retry::{Effect, Patience};
 use seen::Seen;
 
-/// Longest time for which a lost run is tried to be rejoined without any answer.
+/// Longest time for which a lost run is tried to be rejoined without any answer, the attempts
+/// included.
 pub(crate) const REJOIN_LIMIT: Duration = Duration::from_secs(120);
 
 /// What following a run yields.
@@ -56,30 +54,20 @@ pub enum RunItem {
 /// A run, followed to its end. Ends after the terminal, or with an error: one that another
 /// attempt would not cure, or the last one when attempts are used up or no server has answered for
 /// two minutes. The error's outcome says whether the run may stand.
-pub struct RunStream {
+pub struct RunStream(Reconnecting<Rejoin>);
+
+/// A run by its request id, and what of it was yielded.
+struct Rejoin {
     client: Client,
     request: InvokeRequest,
     request_id: RequestId,
-    deadline: Duration,
-    reconnect: Backoff,
+    /// How the run is started: as patiently as any call.
+    patience: Patience,
     seen: Seen,
-    ready: VecDeque<RunItem>,
-    phase: Phase,
-    failures: u32,
-    /// Since when no server has answered.
-    lost_at: Option<Instant>,
-    accepted: bool,
+    /// The run, once a server accepted it.
+    accepted: Option<RunId>,
     /// The present stream joined a run that had begun before.
     joined: bool,
-}
-
-type Opening = Pin<Box<dyn Future<Output = Result<ResultStream<InvokeEvent>, CallError>> + Send>>;
-
-enum Phase {
-    Opening(Opening),
-    Reading(ResultStream<InvokeEvent>),
-    Waiting(Pin<Box<Sleep>>),
-    Ended,
 }
 
 /// An invoke as the SDK asks for it: the run outlives its caller, a session that does not exist
@@ -100,24 +88,15 @@ impl Client {
     /// request id names the run for all attempts; without one, one is made.
     #[must_use]
     pub fn invoke_to_end(&self, request: InvokeRequest, options: CallOptions) -> RunStream {
-        let patience = self.patience(&options, Effect::Writes);
-        let mut run = RunStream {
+        RunStream(Reconnecting::new(Rejoin {
             client: self.clone(),
             request,
+            patience: self.patience(&options, Effect::Writes),
             request_id: options.request_id.unwrap_or_else(mint_request_id),
-            deadline: patience.deadline,
-            reconnect: Backoff::STREAMS,
             seen: Seen::default(),
-            ready: VecDeque::new(),
-            phase: Phase::Ended,
-            failures: 0,
-            lost_at: None,
-            accepted: false,
+            accepted: None,
             joined: false,
-        };
-        // Nothing is accepted yet: the first opening is as patient as any call.
-        run.phase = run.open(patience);
-        run
+        }))
     }
 }
 
@@ -125,119 +104,19 @@ impl RunStream {
     /// The request id that the run can be rejoined by.
     #[must_use]
     pub fn request_id(&self) -> &RequestId {
-        &self.request_id
+        &self.0.resume.request_id
     }
 
     /// How many bytes of a message's text were yielded; none if the message was not seen or was
     /// cut by a loss.
     #[must_use]
     pub fn seen_text(&self, message: &str) -> Option<u64> {
-        self.seen.text(message)
+        self.0.resume.seen.text(message)
     }
 
     /// The next item; `None` after the terminal or an error. A dropped `next` loses nothing.
     pub async fn next(&mut self) -> Option<Result<RunItem, CallError>> {
-        std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
-    }
-
-    fn open(&self, patience: Patience) -> Phase {
-        let (client, request) = (self.client.clone(), self.request.clone());
-        let request_id = self.request_id.clone();
-        Phase::Opening(Box::pin(async move {
-            client.join(request, &request_id, patience).await
-        }))
-    }
-
-    fn reopen(&self) -> Phase {
-        self.open(Patience {
-            deadline: self.deadline,
-            backoff: Backoff {
-                attempts: 1,
-                ..self.reconnect
-            },
-            effect: Effect::Writes,
-        })
-    }
-
-    fn received(&mut self, event: InvokeEvent) {
-        self.lost_at = None;
-        if let InvokeEvent::Accepted { joined, .. } = event {
-            self.joined = joined || self.accepted;
-            if std::mem::replace(&mut self.accepted, true) {
-                self.ready.push_back(RunItem::Rejoined);
-                return;
-            }
-        }
-        let skipped = match event {
-            InvokeEvent::Resumed { skipped } => Some((skipped > 0).then_some(skipped)),
-            _ if !event.is_terminal() => None,
-            _ => {
-                self.phase = Phase::Ended;
-                (self.joined && self.seen.lacks_its_replay()).then_some(None)
-            }
-        };
-        let missed = skipped.map(|skipped| RunItem::Missed { skipped });
-        let admitted = self.seen.admit(event).map(RunItem::Event);
-        if admitted.is_some() {
-            self.failures = 0;
-        }
-        // The loss is told before the terminal, which is the last item.
-        self.ready.extend(missed.into_iter().chain(admitted));
-    }
-
-    /// Plans the next attempt; the error if there is none.
-    fn lost(&mut self, mut error: CallError) -> Result<(), CallError> {
-        self.phase = Phase::Ended;
-        // Before the run was accepted the opening has made its own attempts.
-        if !may_resume(&error) || !self.accepted {
-            return Err(error);
-        }
-        // Whatever the last attempt did or did not: the run was accepted before.
-        error.outcome = Outcome::StreamEnded;
-        self.failures += 1;
-        let now = instant();
-        let left = REJOIN_LIMIT.checked_sub(now - *self.lost_at.get_or_insert(now));
-        let delay = self.reconnect.delay(self.failures, error.retry_after);
-        let Some((delay, left)) = delay.zip(left.filter(|left| !left.is_zero())) else {
-            return Err(error);
-        };
-        let delay = delay.min(left);
-        self.seen.replay();
-        self.phase = Phase::Waiting(Box::pin(tokio::time::sleep(delay)));
-        self.ready.push_back(RunItem::Rejoining {
-            attempt: self.failures,
-            delay,
-            error,
-        });
-        Ok(())
-    }
-
-    /// Drives the present phase one step; an error ends the stream.
-    fn step(&mut self, context: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        let lost = match &mut self.phase {
-            Phase::Opening(opening) => match ready!(opening.as_mut().poll(context)) {
-                Ok(stream) => {
-                    self.phase = Phase::Reading(stream);
-                    return Poll::Ready(Ok(()));
-                }
-                Err(error) => error,
-            },
-            Phase::Reading(stream) => match ready!(stream.as_mut().poll_next(context)) {
-                Some(Ok(event)) => {
-                    self.received(event);
-                    return Poll::Ready(Ok(()));
-                }
-                Some(Err(error)) => error,
-                None => ended_early(Moment::AfterFirst),
-            },
-            Phase::Waiting(sleep) => {
-                ready!(sleep.as_mut().poll(context));
-                self.phase = self.reopen();
-                return Poll::Ready(Ok(()));
-            }
-            Phase::Ended => return Poll::Ready(Ok(())),
-        };
-        Poll::Ready(self.lost(lost))
+        std::future::poll_fn(|context| self.0.poll_item(context)).await
     }
 }
 
@@ -245,46 +124,165 @@ impl Stream for RunStream {
     type Item = Result<RunItem, CallError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        loop {
-            if let Some(item) = self.ready.pop_front() {
-                return Poll::Ready(Some(Ok(item)));
+        self.0.poll_item(context)
+    }
+}
+
+impl Rejoin {
+    /// A server accepted the run; whether it had been accepted before.
+    fn accept(&mut self, run: RunId) -> Result<bool, CallError> {
+        match self.accepted.replace(run) {
+            Some(before) if before != run => {
+                let message = format!(
+                    "the request id names run {run} now, but it was run {before} that was \
+                     accepted for it before"
+                );
+                Err(CallError::stream_ended(Reason::Internal, message))
             }
-            if matches!(self.phase, Phase::Ended) {
-                return Poll::Ready(None);
+            before => Ok(before.is_some()),
+        }
+    }
+}
+
+impl Resume for Rejoin {
+    type Wire = InvokeEvent;
+    type Item = RunItem;
+
+    fn open(&self, within: Option<Duration>) -> Opening<InvokeEvent> {
+        let mut patience = self.patience;
+        if self.accepted.is_some() {
+            // The waits between attempts are told: each attempt is made by itself.
+            patience.backoff.attempts = 1;
+        }
+        if let Some(within) = within {
+            patience.deadline = patience.deadline.min(within);
+        }
+        let (client, request) = (self.client.clone(), self.request.clone());
+        let request_id = self.request_id.clone();
+        Box::pin(async move { client.join(request, &request_id, patience).await })
+    }
+
+    fn admit(
+        &mut self,
+        event: InvokeEvent,
+        out: &mut VecDeque<RunItem>,
+    ) -> Result<Progress, CallError> {
+        if let InvokeEvent::Accepted { run, joined, .. } = event {
+            let again = self.accept(run)?;
+            self.joined = joined || again;
+            if again {
+                out.push_back(RunItem::Rejoined);
+                return Ok(Progress::Same);
             }
-            if let Err(error) = ready!(self.step(context)) {
-                return Poll::Ready(Some(Err(error)));
-            }
+        }
+        let last = event.is_terminal();
+        let skipped = match event {
+            InvokeEvent::Resumed { skipped } => Some((skipped > 0).then_some(skipped)),
+            _ if !last => None,
+            _ => (self.joined && self.seen.lacks_its_replay()).then_some(None),
+        };
+        let missed = skipped.map(|skipped| RunItem::Missed { skipped });
+        let admitted = self.seen.admit(event).map(RunItem::Event);
+        let progress = match (last, &admitted) {
+            (true, _) => Progress::Last,
+            (false, Some(_)) => Progress::Further,
+            (false, None) => Progress::Same,
+        };
+        // The loss is told before the terminal, which is the last item.
+        out.extend(missed.into_iter().chain(admitted));
+        Ok(progress)
+    }
+
+    /// Whatever the last attempt did or did not: once a run was accepted, it stands.
+    fn judge(&self, mut error: CallError) -> CallError {
+        if self.accepted.is_some() {
+            error.outcome = Outcome::StreamEnded;
+        }
+        error
+    }
+
+    fn lost(&mut self, attempt: u32, delay: Duration, error: CallError) -> RunItem {
+        self.seen.replay();
+        RunItem::Rejoining {
+            attempt,
+            delay,
+            error,
+        }
+    }
+
+    fn persistence(&self) -> Persistence {
+        let backoff = Backoff {
+            // Before the run was accepted the opening has made its own attempts.
+            attempts: self.accepted.map_or(1, |_| Backoff::STREAMS.attempts),
+            ..Backoff::STREAMS
+        };
+        Persistence {
+            backoff,
+            unreachable: Some(REJOIN_LIMIT),
+            // A run that thinks for long tells nothing meanwhile.
+            silence: None,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use sessionplane_core::domain::ids::SessionName;
+    use sessionplane_core::domain::ids::{SessionId, SessionName};
+    use sessionplane_core::domain::position::Position;
+    use sessionplane_core::domain::time::Timestamp;
 
     use super::*;
+    use crate::clock::instant;
     use crate::options::ClientOptions;
+
+    fn run(number: u128) -> RunId {
+        RunId::mint(Timestamp::from_millis(1), number)
+    }
+
+    /// A run of a server that is gone.
+    fn gone(folder: &tempfile::TempDir) -> RunStream {
+        let target = format!("unix:{}", folder.path().join("gone.sock").display());
+        let client = Client::connect(ClientOptions::new(target.parse().unwrap())).unwrap();
+        let session = SessionRef::Name(SessionName::parse("docs").unwrap());
+        client.invoke_to_end(detached(session, "hi".to_owned()), CallOptions::default())
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_run_whose_server_is_gone_is_given_up_after_two_minutes() {
         let folder = tempfile::tempdir().unwrap();
-        let target = format!("unix:{}", folder.path().join("gone.sock").display());
-        let client = Client::connect(ClientOptions::new(target.parse().unwrap())).unwrap();
-        let session = SessionRef::Name(SessionName::parse("docs").unwrap());
-        let mut run =
-            client.invoke_to_end(detached(session, "hi".to_owned()), CallOptions::default());
-        run.accepted = true;
+        let mut stream = gone(&folder);
+        stream.0.resume.accepted = Some(run(1));
         let begun = instant();
         let error = loop {
-            match run.next().await.unwrap() {
+            match stream.next().await.unwrap() {
                 Ok(item) => assert!(matches!(item, RunItem::Rejoining { .. }), "{item:?}"),
                 Err(error) => break error,
             }
         };
         let took = instant() - begun;
-        let most = REJOIN_LIMIT + Duration::from_secs(10);
-        assert!((REJOIN_LIMIT..most).contains(&took), "{took:?}");
+        let least = Duration::from_secs(118);
+        assert!((least..=REJOIN_LIMIT).contains(&took), "{took:?}");
         assert_eq!(error.outcome, Outcome::StreamEnded, "the run was accepted");
+    }
+
+    #[tokio::test]
+    async fn c12_a_rejoin_that_finds_another_run_ends_and_names_both() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rejoin = gone(&folder).0.resume;
+        let accepted = |number| InvokeEvent::Accepted {
+            session: SessionId::mint(Timestamp::from_millis(1), 9),
+            run: run(number),
+            position: Position { epoch: 1, seq: 1 },
+            joined: false,
+        };
+        let mut out = VecDeque::new();
+        assert!(rejoin.admit(accepted(1), &mut out).is_ok());
+        assert_eq!(rejoin.admit(accepted(1), &mut out), Ok(Progress::Same));
+        assert_eq!(out.pop_back(), Some(RunItem::Rejoined));
+        let error = rejoin.admit(accepted(2), &mut out).unwrap_err();
+        assert_eq!(error.outcome, Outcome::StreamEnded);
+        for named in [run(1), run(2)] {
+            assert!(error.message.contains(&named.to_string()), "{error}");
+        }
     }
 }

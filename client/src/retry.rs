@@ -7,7 +7,6 @@ use std::time::Duration;
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 
 use crate::backoff::Backoff;
-use crate::outcome::NOT_OURS;
 
 /// How long and how often one logical call is tried.
 #[derive(Clone, Copy, Debug)]
@@ -106,8 +105,7 @@ fn worth_repeating(error: &CallError) -> bool {
         error.reason,
         Reason::Overloaded | Reason::ServerDraining | Reason::ServingLost | Reason::Transport
     );
-    let ours = !error.message.starts_with(NOT_OURS);
-    unavailable && ours && error.outcome != Outcome::StreamEnded
+    unavailable && error.outcome != Outcome::StreamEnded
 }
 
 #[cfg(test)]
@@ -170,6 +168,7 @@ mod tests {
             Reason::PermissionDenied,
             Reason::LimitReached,
             Reason::StoreFailed,
+            Reason::Unimplemented,
         ] {
             let (answer, tried) = play(Effect::Writes, vec![refused(reason), Ok(7)]).await;
             assert_eq!((answer.unwrap_err().reason, tried), (reason, 1));

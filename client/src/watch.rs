@@ -5,30 +5,26 @@ mod cursor;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use sessionplane_core::contract::{ResultStream, SessionState};
+use sessionplane_core::contract::{EventItem, SessionState};
 use sessionplane_core::domain::entry::Entry;
-use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::EventEnvelope;
 use sessionplane_core::domain::ids::{EntryId, SessionId, SessionRef};
 use sessionplane_core::domain::position::Position;
-use tokio::time::{Instant, Sleep};
 
 use crate::backoff::Backoff;
-use crate::clock::instant;
+use crate::clock::bounded;
 use crate::connection::Client;
 use crate::convert::observation::Received;
-use crate::outcome::{Moment, ended_early, may_resume};
+use crate::reconnect::{Opening, Persistence, Progress, Reconnecting, Resume};
 use crate::retry::{Effect, Patience};
 use cursor::Cursor;
 
-/// A connection that lasted so long was a good one: the next failure is the first again.
-const GOOD_CONNECTION: Duration = Duration::from_secs(10);
-
-/// Where a watch starts, and how stubborn it is.
+/// Where a watch starts, and how stubborn it is. A time of more than a year counts as a year.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WatchOptions {
     /// Go on after this position, if its events are retained.
@@ -38,8 +34,9 @@ pub struct WatchOptions {
     /// How often and how fast a lost stream is taken up again. Before the first success the
     /// client's own patience counts instead, so that a wrong address is told soon.
     pub reconnect: Backoff,
-    /// A stream that is silent for so long counts as lost. Servers send a heartbeat every 15 s
-    /// unless configured otherwise; none switches the watchdog off.
+    /// A stream that is silent for so long counts as lost, but not before two and a half of the
+    /// heartbeat intervals that its server tells (15 s unless configured otherwise). None switches
+    /// the watchdog off.
     pub silence: Option<Duration>,
     /// Longest wait for a stream's first message.
     pub open_deadline: Duration,
@@ -94,7 +91,8 @@ pub enum WatchItem {
     Entries {
         /// The entries.
         entries: Vec<Entry>,
-        /// The server did not know the cursor: forget the entries seen before.
+        /// The server did not know the cursor: forget the entries seen before. Told once, in the
+        /// first page of those that start from the beginning.
         full_backfill: bool,
     },
     /// The state, after which nothing is missed. Again after every reconnect.
@@ -117,168 +115,51 @@ pub enum WatchItem {
 ///
 /// It reads at its consumer's pace and holds a handful of items. Dropping it ends the
 /// observation; a dropped `next` loses nothing.
-pub struct Watch {
+pub struct Watch(Reconnecting<Observe>);
+
+/// A session, and how far its observer has come.
+struct Observe {
     client: Client,
     session: SessionRef,
     options: WatchOptions,
     cursor: Cursor,
-    ready: VecDeque<WatchItem>,
-    phase: Phase,
-    failures: u32,
-    opened: Option<Instant>,
-}
-
-type Opening = Pin<Box<dyn Future<Output = Result<ResultStream<Received>, CallError>> + Send>>;
-
-enum Phase {
-    Opening(Opening),
-    Reading {
-        stream: ResultStream<Received>,
-        watchdog: Option<Pin<Box<Sleep>>>,
-    },
-    Waiting(Pin<Box<Sleep>>),
-    Ended,
+    /// How often the server of the present stream gives a sign of life, if it tells.
+    heartbeat: Option<Duration>,
 }
 
 impl Client {
     /// Observes a session until it is dropped, taking the stream up again when it is lost.
     #[must_use]
-    pub fn watch(&self, session: SessionRef, options: WatchOptions) -> Watch {
+    pub fn watch(&self, session: SessionRef, mut options: WatchOptions) -> Watch {
+        options.silence = options.silence.map(bounded);
+        options.open_deadline = bounded(options.open_deadline);
         let cursor = Cursor::new(options.resume, options.entries_since);
-        let mut watch = Watch {
+        Watch(Reconnecting::new(Observe {
             client: self.clone(),
             session,
             options,
             cursor,
-            ready: VecDeque::new(),
-            phase: Phase::Ended,
-            failures: 0,
-            opened: None,
-        };
-        watch.phase = watch.open();
-        watch
+            heartbeat: None,
+        }))
     }
 }
 
 impl Watch {
     /// The next item; `None` once the watch ended with an error.
     pub async fn next(&mut self) -> Option<Result<WatchItem, CallError>> {
-        std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+        std::future::poll_fn(|context| self.0.poll_item(context)).await
     }
 
     /// The last place that was considered: a later watch may resume from it.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
-        self.cursor.position()
+        self.0.resume.cursor.position()
     }
 
     /// The newest entry that was seen: a later watch may start after it.
     #[must_use]
     pub fn last_entry(&self) -> Option<EntryId> {
-        self.cursor.last_entry()
-    }
-
-    /// One attempt; the waits between attempts are this room's own, so that they can be told.
-    fn open(&self) -> Phase {
-        let request = self.cursor.request(&self.session);
-        let client = self.client.clone();
-        let patience = Patience {
-            deadline: self.options.open_deadline,
-            backoff: Backoff {
-                attempts: 1,
-                ..self.options.reconnect
-            },
-            effect: Effect::Reads,
-        };
-        Phase::Opening(Box::pin(
-            async move { client.receive(request, patience).await },
-        ))
-    }
-
-    fn opened(&mut self, stream: ResultStream<Received>) {
-        self.opened = Some(instant());
-        let watchdog = self.options.silence.map(|silence| {
-            let sleep = tokio::time::sleep(silence);
-            Box::pin(sleep)
-        });
-        self.phase = Phase::Reading { stream, watchdog };
-    }
-
-    fn received(&mut self, received: Received) {
-        if let Phase::Reading {
-            watchdog: Some(watchdog),
-            ..
-        } = &mut self.phase
-            && let Some(silence) = self.options.silence
-        {
-            watchdog.as_mut().reset(instant() + silence);
-        }
-        if self.cursor.admit(received, &mut self.ready) {
-            self.failures = 0;
-        }
-    }
-
-    /// Plans the next attempt; the error if there is none.
-    fn lost(&mut self, error: CallError) -> Result<(), CallError> {
-        self.phase = Phase::Ended;
-        if !may_resume(&error) {
-            return Err(error);
-        }
-        let lasted = self.opened.take().map(|opened| instant() - opened);
-        if lasted.is_some_and(|lasted| lasted >= GOOD_CONNECTION) {
-            self.failures = 0;
-        }
-        self.failures += 1;
-        let backoff = if self.cursor.is_known() {
-            self.options.reconnect
-        } else {
-            self.client.backoff()
-        };
-        let Some(delay) = backoff.delay(self.failures, error.retry_after) else {
-            return Err(error);
-        };
-        self.phase = Phase::Waiting(Box::pin(tokio::time::sleep(delay)));
-        self.ready.push_back(WatchItem::Reconnecting {
-            attempt: self.failures,
-            delay,
-            error,
-        });
-        Ok(())
-    }
-
-    /// Drives the present phase one step; an error ends the watch.
-    fn step(&mut self, context: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        let lost = match &mut self.phase {
-            Phase::Opening(opening) => match ready!(opening.as_mut().poll(context)) {
-                Ok(stream) => {
-                    self.opened(stream);
-                    return Poll::Ready(Ok(()));
-                }
-                Err(error) => error,
-            },
-            Phase::Reading { stream, watchdog } => match stream.as_mut().poll_next(context) {
-                Poll::Ready(Some(Ok(received))) => {
-                    self.received(received);
-                    return Poll::Ready(Ok(()));
-                }
-                Poll::Ready(Some(Err(error))) => error,
-                Poll::Ready(None) => ended_early(Moment::AfterFirst),
-                Poll::Pending => {
-                    let Some(watchdog) = watchdog else {
-                        return Poll::Pending;
-                    };
-                    ready!(watchdog.as_mut().poll(context));
-                    CallError::stream_ended(Reason::Transport, "the server fell silent")
-                }
-            },
-            Phase::Waiting(sleep) => {
-                ready!(sleep.as_mut().poll(context));
-                self.phase = self.open();
-                return Poll::Ready(Ok(()));
-            }
-            Phase::Ended => return Poll::Ready(Ok(())),
-        };
-        Poll::Ready(self.lost(lost))
+        self.0.resume.cursor.last_entry()
     }
 }
 
@@ -286,16 +167,117 @@ impl Stream for Watch {
     type Item = Result<WatchItem, CallError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        loop {
-            if let Some(item) = self.ready.pop_front() {
-                return Poll::Ready(Some(Ok(item)));
-            }
-            if matches!(self.phase, Phase::Ended) {
-                return Poll::Ready(None);
-            }
-            if let Err(error) = ready!(self.step(context)) {
-                return Poll::Ready(Some(Err(error)));
-            }
+        self.0.poll_item(context)
+    }
+}
+
+impl Resume for Observe {
+    type Wire = Received;
+    type Item = WatchItem;
+
+    fn open(&self, within: Option<Duration>) -> Opening<Received> {
+        let request = self.cursor.request(&self.session);
+        let client = self.client.clone();
+        let deadline = self.options.open_deadline;
+        let patience = Patience {
+            deadline: within.map_or(deadline, |within| deadline.min(within)),
+            // The waits between attempts are told: each attempt is made by itself.
+            backoff: Backoff {
+                attempts: 1,
+                ..self.options.reconnect
+            },
+            effect: Effect::Reads,
+        };
+        Box::pin(async move { client.receive(request, patience).await })
+    }
+
+    fn admit(
+        &mut self,
+        received: Received,
+        out: &mut VecDeque<WatchItem>,
+    ) -> Result<Progress, CallError> {
+        if let Received::Item(EventItem::Subscribed {
+            heartbeat_interval, ..
+        }) = &received
+        {
+            self.heartbeat = *heartbeat_interval;
+        }
+        Ok(self.cursor.admit(received, out))
+    }
+
+    fn judge(&self, error: CallError) -> CallError {
+        error
+    }
+
+    fn lost(&mut self, attempt: u32, delay: Duration, error: CallError) -> WatchItem {
+        WatchItem::Reconnecting {
+            attempt,
+            delay,
+            error,
+        }
+    }
+
+    fn persistence(&self) -> Persistence {
+        let backoff = if self.cursor.is_known() {
+            self.options.reconnect
+        } else {
+            self.client.backoff()
+        };
+        Persistence {
+            backoff,
+            unreachable: None,
+            silence: self.options.silence.map(|silence| self.dead_after(silence)),
+        }
+    }
+}
+
+impl Observe {
+    /// After how much silence the stream counts as lost: one heartbeat may be late, two may not.
+    fn dead_after(&self, silence: Duration) -> Duration {
+        let heartbeat = self.heartbeat.unwrap_or_default();
+        silence.max(heartbeat.saturating_mul(5) / 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::ids::SessionName;
+    use sessionplane_core::domain::time::Timestamp;
+
+    use super::*;
+    use crate::options::ClientOptions;
+
+    #[tokio::test]
+    async fn c33_a_stream_is_not_dead_while_its_server_still_may_be_silent() {
+        let seconds = Duration::from_secs;
+        let client = Client::connect(ClientOptions::new("127.0.0.1:1".parse().unwrap()));
+        let client = client.unwrap();
+        for (silence, heartbeat, dead_after) in [
+            (Some(seconds(40)), None, Some(seconds(40))),
+            (Some(seconds(40)), Some(seconds(15)), Some(seconds(40))),
+            (Some(seconds(40)), Some(seconds(60)), Some(seconds(150))),
+            (
+                Some(seconds(40)),
+                Some(Duration::MAX),
+                Some(Duration::MAX / 2),
+            ),
+            (None, Some(seconds(60)), None),
+        ] {
+            let options = WatchOptions {
+                silence,
+                ..WatchOptions::default()
+            };
+            let session = SessionRef::Name(SessionName::parse("docs").unwrap());
+            let mut observe = client.watch(session, options).0.resume;
+            let subscribed = Received::Item(EventItem::Subscribed {
+                session: SessionId::mint(Timestamp::from_millis(1), 1),
+                epoch: 1,
+                resumed: false,
+                gap: false,
+                heartbeat_interval: heartbeat,
+            });
+            observe.admit(subscribed, &mut VecDeque::new()).unwrap();
+            assert_eq!(observe.persistence().silence, dead_after, "{heartbeat:?}");
         }
     }
 }

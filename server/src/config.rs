@@ -4,6 +4,7 @@
 //! told with the key, the limit and the way out.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +15,9 @@ use crate::app::config::AppConfig;
 
 /// Where the server listens unless told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
+
+/// The seconds of a day.
+const DAY: u64 = 24 * 60 * 60;
 
 /// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -94,39 +98,55 @@ pub struct AgentConfig {
     pub workspace: Option<String>,
 }
 
-/// Bounds and delays.
+/// Bounds and delays. A value outside its range is refused.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
-    /// Most inputs that wait in one run's queue; default 256.
-    pub max_pending_inputs: Option<usize>,
-    /// Seconds a CANCEL run waits for a rejoin after its caller vanished; default 10.
+    /// Most inputs that wait in one run's queue; 1 to 1024, default 256. All of them are in the
+    /// session's state, which must fit one message.
+    pub max_pending_inputs: Option<u64>,
+    /// Seconds a CANCEL run waits for a rejoin after its caller vanished; up to a day, default 10.
     pub cancel_grace_seconds: Option<u64>,
-    /// Seconds it waits when the server ended the stream; default 60.
+    /// Seconds it waits when the server ended the stream; up to a day, default 60.
     pub rejoin_grace_seconds: Option<u64>,
-    /// Seconds an engine has to stop after an abort before it is killed; default 5.
+    /// Seconds an engine has to stop after an abort before it is killed; 1 to 3600, default 5.
     pub abort_grace_seconds: Option<u64>,
-    /// Events that a session's ring retains; default 16384.
-    pub ring_events: Option<usize>,
-    /// Seconds between heartbeats on a quiet event stream; default 15.
+    /// Events that a session's ring retains; 16 to 1048576, default 16384.
+    pub ring_events: Option<u64>,
+    /// Seconds between heartbeats on a quiet event stream; 1 to 20, default 15. Clients take a
+    /// stream for dead that is silent for longer.
     pub heartbeat_seconds: Option<u64>,
-    /// Hours that a request id stays bound, at least; default 24.
+    /// Hours that a request id stays bound, at least; 24 to 87600, default 24.
     pub binding_retention_hours: Option<u64>,
-    /// Seconds a session's task stays after its last activity; default 60.
+    /// Seconds a session's task stays after its last activity; 1 to a day, default 60.
     pub idle_seconds: Option<u64>,
+    /// Takes values above their ranges, for measurements: memory is then not bounded any more.
+    pub beyond_ranges: bool,
 }
 
 /// The embedded store.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreConfig {
-    /// Page cache in MiB.
+    /// Page cache in MiB; 16 to 65536.
     pub cache_mib: u64,
 }
 
 impl Default for StoreConfig {
     fn default() -> Self {
         Self { cache_mib: 256 }
+    }
+}
+
+impl StoreConfig {
+    /// The page cache in bytes.
+    ///
+    /// # Errors
+    /// When it is out of its range.
+    pub fn cache_bytes(&self) -> Result<u64, ConfigError> {
+        let range = 16..=64 * 1024;
+        let mib = in_range("store.cache_mib", self.cache_mib, range, false)?;
+        Ok(mib * 1024 * 1024)
     }
 }
 
@@ -156,20 +176,21 @@ impl ConfigFile {
         })
     }
 
-    /// The agents to serve: those configured, or the two built-in ones over `here`.
+    /// The agents to serve: those configured, or the two built-in ones over the workspace that the
+    /// command line names, else over the first one that is configured, else over `here`.
     ///
     /// # Errors
-    /// When a name is malformed or an agent names a workspace that is not configured.
+    /// When a name is malformed, when an agent names a workspace that is not configured, or when
+    /// the command line names one although agents are configured.
     pub fn agents(
         &self,
+        flag: Option<&Path>,
         here: &Path,
     ) -> Result<Vec<(AgentName, EngineKind, Option<PathBuf>)>, ConfigError> {
         if self.agents.is_empty() {
-            let root = self
-                .workspaces
-                .values()
-                .next()
-                .map_or_else(|| here.to_owned(), |space| space.root.clone());
+            let configured = self.workspaces.values().next();
+            let configured = configured.map(|space| space.root.as_path());
+            let root = flag.or(configured).unwrap_or(here).to_owned();
             return Ok(vec![
                 (agent_name("agents", "demo")?, EngineKind::Demo, Some(root)),
                 (
@@ -178,6 +199,13 @@ impl ConfigFile {
                     None,
                 ),
             ]);
+        }
+        if flag.is_some() {
+            return Err(value(
+                "--workspace",
+                "is for the built-in agents, and [agents] replaces them; leave it out, or name \
+                 the directory in [workspaces]",
+            ));
         }
         let agents = self.agents.iter().map(|(name, agent)| {
             let root = self.workspace_of(name, agent)?;
@@ -241,35 +269,92 @@ impl ConfigFile {
     }
 
     /// Bounds and delays for the application layer.
-    #[must_use]
-    pub fn app_config(&self) -> AppConfig {
+    ///
+    /// # Errors
+    /// When a value is out of its range.
+    pub fn app_config(&self) -> Result<AppConfig, ConfigError> {
         let mut config = AppConfig::default();
         let limits = &self.limits;
-        let seconds = |value: Option<u64>, target: &mut Duration| {
-            if let Some(value) = value {
+        let checked = |key: &str, value: Option<u64>, range: RangeInclusive<u64>| {
+            let key = format!("limits.{key}");
+            let checked = |value| in_range(&key, value, range, limits.beyond_ranges);
+            value.map(checked).transpose()
+        };
+        let count = |key: &str, value, range, target: &mut usize| {
+            if let Some(value) = checked(key, value, range)? {
+                *target = usize::try_from(value).unwrap_or(usize::MAX);
+            }
+            Ok::<(), ConfigError>(())
+        };
+        let seconds = |key: &str, value, range, target: &mut Duration| {
+            if let Some(value) = checked(key, value, range)? {
                 *target = Duration::from_secs(value);
             }
+            Ok::<(), ConfigError>(())
         };
-        if let Some(value) = limits.max_pending_inputs {
-            config.limits.max_pending_inputs = value;
-        }
-        if let Some(value) = limits.ring_events {
-            config.ring_events = value;
-        }
-        seconds(limits.cancel_grace_seconds, &mut config.limits.cancel_grace);
-        seconds(limits.rejoin_grace_seconds, &mut config.limits.rejoin_grace);
-        seconds(limits.abort_grace_seconds, &mut config.limits.abort_grace);
+        let (pending, ring) = (limits.max_pending_inputs, limits.ring_events);
+        let target = &mut config.limits.max_pending_inputs;
+        count("max_pending_inputs", pending, 1..=1024, target)?;
+        count(
+            "ring_events",
+            ring,
+            16..=1024 * 1024,
+            &mut config.ring_events,
+        )?;
+        let target = &mut config.limits.cancel_grace;
         seconds(
-            limits.heartbeat_seconds.map(|value| value.max(1)),
-            &mut config.heartbeat,
-        );
-        seconds(limits.idle_seconds, &mut config.idle_ttl);
-        let retention = limits
-            .binding_retention_hours
-            .map(|hours| hours.max(24).saturating_mul(3600));
-        seconds(retention, &mut config.binding_retention);
-        config
+            "cancel_grace_seconds",
+            limits.cancel_grace_seconds,
+            0..=DAY,
+            target,
+        )?;
+        let target = &mut config.limits.rejoin_grace;
+        seconds(
+            "rejoin_grace_seconds",
+            limits.rejoin_grace_seconds,
+            0..=DAY,
+            target,
+        )?;
+        let target = &mut config.limits.abort_grace;
+        seconds(
+            "abort_grace_seconds",
+            limits.abort_grace_seconds,
+            1..=3600,
+            target,
+        )?;
+        let target = &mut config.heartbeat;
+        seconds(
+            "heartbeat_seconds",
+            limits.heartbeat_seconds,
+            1..=20,
+            target,
+        )?;
+        seconds(
+            "idle_seconds",
+            limits.idle_seconds,
+            1..=DAY,
+            &mut config.idle_ttl,
+        )?;
+        let hours = (limits.binding_retention_hours, 24..=87_600);
+        if let Some(hours) = checked("binding_retention_hours", hours.0, hours.1)? {
+            config.binding_retention = Duration::from_secs(hours.saturating_mul(3600));
+        }
+        Ok(config)
     }
+}
+
+/// A value that is within its range, or above it where that is asked for.
+fn in_range(
+    key: &str,
+    found: u64,
+    range: RangeInclusive<u64>,
+    beyond: bool,
+) -> Result<u64, ConfigError> {
+    if range.contains(&found) || (beyond && found > *range.end()) {
+        return Ok(found);
+    }
+    let (least, most) = range.into_inner();
+    Err(value(key, format!("is {found}; use {least} to {most}")))
 }
 
 /// Where the data lives unless told otherwise: `$XDG_STATE_HOME/sessionplane`, else
@@ -305,43 +390,4 @@ fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_key_is_an_error_that_names_it() {
-        let error = toml::from_str::<ConfigFile>("lissten = \"x\"").unwrap_err();
-        assert!(error.to_string().contains("lissten"), "{error}");
-    }
-
-    #[test]
-    fn an_agent_without_its_workspace_is_told_which_there_are() {
-        let config: ConfigFile = toml::from_str(
-            "[workspaces.main]\nroot = \".\"\n[agents.a]\nengine = \"demo\"\nworkspace = \"mian\"",
-        )
-        .unwrap();
-        let error = config.agents(Path::new(".")).unwrap_err().to_string();
-        assert!(error.contains("mian") && error.contains("main"), "{error}");
-    }
-
-    #[test]
-    fn a_fresh_server_has_the_demo_agent_as_its_default() {
-        let config = ConfigFile::default();
-        let agents: Vec<AgentName> = config
-            .agents(Path::new("/repo"))
-            .unwrap()
-            .into_iter()
-            .map(|(name, ..)| name)
-            .collect();
-        assert_eq!(config.default_agent(&agents).unwrap().as_str(), "demo");
-    }
-
-    #[test]
-    fn retention_is_never_below_a_day() {
-        let config: ConfigFile = toml::from_str("[limits]\nbinding_retention_hours = 1").unwrap();
-        assert_eq!(
-            config.app_config().binding_retention,
-            Duration::from_secs(86_400)
-        );
-    }
-}
+mod tests;

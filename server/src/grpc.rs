@@ -4,9 +4,9 @@
 //! errors to statuses, and the listener with its connections. What must never enter: a rule of the
 //! domain, an adapter's name, a second place that makes a status.
 //!
-//! The way of a call: `server` accepts its connection (`admission` says
-//! whether), `reading` sees to it that it is gRPC and arrives, `routes` asks `authn` who calls and finds
-//! the service, the service parses with `convert`, asks the application layer once and converts
+//! The way of a call: `server` accepts its connection (`admission` says whether), `reading` sees to
+//! it that it is gRPC and arrives, `routes` asks `authn` who calls and finds the service (`methods`
+//! knows which of its methods stream), the service parses with `convert`, asks the application layer once and converts
 //! the answer, and `ending` lets the response end when its connection or its deadline does.
 
 use std::future::Future;
@@ -22,6 +22,7 @@ pub mod events;
 mod health;
 mod invoke;
 pub mod listener;
+mod methods;
 mod reading;
 mod reflection;
 mod routes;
@@ -31,6 +32,15 @@ mod status;
 
 /// Largest request message, in bytes.
 const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
+
+/// The time of the transport: its timers are tokio's, and so is their clock, which a test may pause.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place where the transport reads its clock; nothing durable depends on it"
+)]
+fn now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
 
 /// A response on its way.
 type Responding = Pin<Box<dyn Future<Output = http::Response<tonic::body::Body>> + Send>>;

@@ -3,11 +3,12 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use sessionplane_server::config::ConfigFile;
 use sessionplane_server::process::{self, Options};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
@@ -35,12 +36,20 @@ struct Arguments {
     /// The directory that the built-in demo agent reads. Default: the current one.
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
-    /// A file to write once the server takes calls: one line of JSON with its address and pid.
+    /// A file to write once the server takes calls: one line of JSON with its address and pid. It
+    /// is removed when the server stops, and one that an earlier server left is removed first.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
 }
 
+/// How long the runtime's threads may take to end after everything was stopped.
+const THREADS_END_WITHIN: Duration = Duration::from_secs(2);
+/// The status of a process that a second signal ended.
+const ENDED_AT_ONCE: i32 = 130;
+
 fn main() -> ExitCode {
+    // Without the feature nothing of the environment may reach into the server.
+    #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();
     let arguments = Arguments::parse();
     let options = Options {
@@ -68,6 +77,8 @@ fn main() -> ExitCode {
             .await
             .map_err(Box::<dyn std::error::Error>::from)
     });
+    // A thread that hangs must not keep the process: what was acknowledged is on disk.
+    runtime.shutdown_timeout(THREADS_END_WITHIN);
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(error.as_ref()),
@@ -98,29 +109,55 @@ fn start_logging(config: &ConfigFile) {
     }
 }
 
-/// Completes at SIGTERM, SIGINT or SIGHUP.
+/// Completes at SIGTERM, SIGINT or SIGHUP. A second one ends the process at once.
 fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    // Listening to it would undo what `nohup` asked for.
-    let mut hangup = if hangup_is_ignored() {
-        None
-    } else {
-        Some(signal(SignalKind::hangup())?)
-    };
+    let mut signals = Signals::listen()?;
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            _ = async {
-                match &mut hangup {
-                    Some(hangup) => hangup.recv().await,
-                    None => std::future::pending().await,
-                }
-            } => {}
-        }
-        tracing::info!("stopping");
+        signals.next().await;
+        tracing::info!("stopping; a second signal ends the process at once");
+        tokio::spawn(async move {
+            signals.next().await;
+            tracing::warn!("ended at once: what was acknowledged is kept");
+            std::process::exit(ENDED_AT_ONCE);
+        });
     })
+}
+
+/// The signals that ask the server to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Option<Signal>,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        // Listening to it would undo what `nohup` asked for.
+        let hangup = if hangup_is_ignored() {
+            None
+        } else {
+            Some(signal(SignalKind::hangup())?)
+        };
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup,
+        })
+    }
+
+    async fn next(&mut self) {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = hangup => {}
+        }
+    }
 }
 
 /// Whether whoever started this process had SIGHUP ignored. Where the system does not tell, no.

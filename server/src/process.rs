@@ -3,19 +3,25 @@
 //! What must never enter: a decision about a session or a call.
 
 mod banner;
+mod data_dir;
 mod descriptors;
 mod wiring;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
+use tokio::time::timeout;
+
+use self::banner::Ready;
 
 use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::authn::{OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError};
 use crate::adapters::authz::OwnerAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
+use crate::app::config::AppConfig;
 use crate::app::recovery::{self, RecoveryError};
 use crate::app::{App, Ports};
 use crate::config::{ConfigError, ConfigFile, DEFAULT_LISTEN, default_data_dir};
@@ -24,6 +30,11 @@ use crate::grpc::events::Metrics;
 use crate::grpc::listener::{Address, AddressError, BindError, Listener};
 use crate::grpc::server::{Config as FaceConfig, ServeError, Server};
 use sessionplane_core::ports::clock::Entropy;
+
+/// How long the sessions' tasks may take to leave on a stop: a commit that is under way.
+const SESSIONS_STOP_WITHIN: Duration = Duration::from_secs(5);
+/// How long the store may take to close: its last round, and what it writes at its end.
+const STORE_CLOSES_WITHIN: Duration = Duration::from_secs(10);
 
 /// What the command line asks for.
 #[derive(Debug, Default)]
@@ -36,7 +47,8 @@ pub struct Options {
     pub listen: Option<String>,
     /// Overrides the root of the built-in agents' workspace.
     pub workspace: Option<PathBuf>,
-    /// A file to write once the server takes calls: one line of JSON.
+    /// A file to write once the server takes calls: one line of JSON. One that is there is removed
+    /// first, and the server's own when it stops.
     pub ready_file: Option<PathBuf>,
 }
 
@@ -56,6 +68,15 @@ pub enum ProcessError {
         path: PathBuf,
         /// Why.
         error: std::io::Error,
+    },
+    /// The data directory is somebody else's.
+    #[error(
+        "{} holds other files and is open to other users; name a new or an empty directory with \
+         --data-dir, or close this one yourself (chmod 700)", .path.display()
+    )]
+    ForeignDirectory {
+        /// The directory.
+        path: PathBuf,
     },
     /// The store cannot be opened.
     #[error(transparent)]
@@ -106,6 +127,9 @@ pub fn configuration(options: &Options) -> Result<ConfigFile, ConfigError> {
 }
 
 /// Starts, serves until `shutdown` completes, and stops: face first, then sessions, then the store.
+/// A start is given up when `shutdown` completes before it is done. Each step of a stop has a bound;
+/// what does not end in time is left to the end of the process, and the next start finds what a
+/// crash would have left.
 ///
 /// # Errors
 /// See [`ProcessError`]. After a start the store's failure is the only one.
@@ -114,25 +138,31 @@ pub async fn run(
     options: &Options,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ProcessError> {
+    // First of all: a file that is there says that a server takes calls.
+    let ready = options.ready_file.as_deref().map(Ready::at).transpose()?;
+    let (bounds, cache_bytes) = (config.app_config()?, config.store.cache_bytes()?);
     let data_dir = match &config.data_dir {
         Some(path) => path.clone(),
         None => default_data_dir()?,
     };
-    make_private(&data_dir)?;
+    let data_dir = absolute(&data_dir)?;
+    data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.as_deref().unwrap_or(DEFAULT_LISTEN).parse()?;
-    let store = open_store(&data_dir, &config).await?;
-    let token = Arc::new(OwnerToken::open(&data_dir)?);
-    let served = serve(
-        &config,
+    let mut shutdown = std::pin::pin!(shutdown);
+    let store = tokio::select! {
+        store = open_store(&data_dir, cache_bytes) => store?,
+        () = &mut shutdown => return given_up(),
+    };
+    let start = Start {
+        config: &config,
         options,
-        &data_dir,
+        data_dir: &data_dir,
         address,
-        store.clone(),
-        token,
-        shutdown,
-    )
-    .await;
-    store.close().await;
+        ready,
+        bounds,
+    };
+    let served = serve(start, store.clone(), shutdown).await;
+    close(store).await;
     served
 }
 
@@ -143,37 +173,38 @@ fn artifacts(data_dir: &Path) -> Result<Arc<FolderArtifacts>, ProcessError> {
     opened.map(Arc::new).map_err(failed)
 }
 
-async fn serve(
-    config: &ConfigFile,
-    options: &Options,
-    data_dir: &Path,
+/// What a start goes by.
+struct Start<'a> {
+    config: &'a ConfigFile,
+    options: &'a Options,
+    data_dir: &'a Path,
     address: Address,
+    ready: Option<Ready>,
+    bounds: AppConfig,
+}
+
+async fn serve(
+    start: Start<'_>,
     store: Arc<SledStore>,
-    token: Arc<OwnerToken>,
-    shutdown: impl Future<Output = ()> + Send,
+    mut shutdown: impl Future<Output = ()> + Send + Unpin,
 ) -> Result<(), ProcessError> {
-    let ports = Ports {
-        repository: store.clone(),
-        leases: store.clone(),
-        authorizer: Arc::new(OwnerAuthorizer::new(
-            TenantId::parse(OWNER_TENANT)?,
-            PrincipalId::parse(OWNER_ID)?,
-        )),
-        artifacts: artifacts(data_dir)?,
-        clock: Arc::new(TokioClock::start()),
-        entropy: Arc::new(OsEntropy),
-        spawner: Arc::new(TokioSpawner::current()),
+    let (config, data_dir) = (start.config, start.data_dir);
+    let token = Arc::new(OwnerToken::open(data_dir)?);
+    let ports = ports(&store, data_dir)?;
+    let (agents, lines) = wiring::agents(config, start.options, data_dir, &ports)?;
+    let cut = tokio::select! {
+        cut = recovery::recover(&ports) => cut?,
+        () = &mut shutdown => return given_up(),
     };
-    let (agents, lines) = wiring::agents(config, options, data_dir, &ports)?;
-    let cut = recovery::recover(&ports).await?;
-    let app = App::new(ports, agents, config.app_config());
+    let app = App::new(ports, agents, start.bounds);
     failpoint::reach("process::before-listen");
     // The listener is bound last: whoever can connect is served, and finds every run settled.
-    let listener = Listener::bind(&address).await?;
+    let listener = Listener::bind(&start.address).await?;
     let bound = listener.address().clone();
-    if let Some(path) = &options.ready_file {
-        banner::write_ready(path, &bound, data_dir)?;
-    }
+    let ready = start
+        .ready
+        .map(|ready| ready.write(&bound, data_dir))
+        .transpose()?;
     banner::print(&bound, data_dir, token.path(), &lines, cut);
     let server = Server {
         faces: Arc::new(app.clone()),
@@ -202,8 +233,53 @@ async fn serve(
             () = &mut sweeper => Ok(()),
         }
     };
-    app.stop().await;
+    // Its file goes before anything else that may take its time.
+    drop(ready);
+    if timeout(SESSIONS_STOP_WITHIN, app.stop()).await.is_err() {
+        tracing::error!("sessions did not stop in time; what they acknowledged is kept");
+    }
     ended
+}
+
+fn ports(store: &Arc<SledStore>, data_dir: &Path) -> Result<Ports, ProcessError> {
+    Ok(Ports {
+        repository: store.clone(),
+        leases: store.clone(),
+        authorizer: Arc::new(OwnerAuthorizer::new(
+            TenantId::parse(OWNER_TENANT)?,
+            PrincipalId::parse(OWNER_ID)?,
+        )),
+        artifacts: artifacts(data_dir)?,
+        clock: Arc::new(TokioClock::start()),
+        entropy: Arc::new(OsEntropy),
+        spawner: Arc::new(TokioSpawner::current()),
+    })
+}
+
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "it is how a start ends: without an error"
+)]
+fn given_up() -> Result<(), ProcessError> {
+    tracing::info!("stopped before the start was done; the next start does the rest");
+    Ok(())
+}
+
+/// Closes the store. One that hangs is left behind: dropping it would wait for the very thread that
+/// does not end.
+async fn close(store: Arc<SledStore>) {
+    if timeout(STORE_CLOSES_WITHIN, store.close()).await.is_err() {
+        tracing::error!("the store did not close in time; what it acknowledged is kept");
+        std::mem::forget(store);
+    }
+}
+
+/// A path that means the same to whoever reads it elsewhere.
+fn absolute(path: &Path) -> Result<PathBuf, ProcessError> {
+    std::path::absolute(path).map_err(|error| ProcessError::Directory {
+        path: path.to_owned(),
+        error,
+    })
 }
 
 fn face_config() -> FaceConfig {
@@ -221,28 +297,13 @@ fn store_failed(reason: Option<Arc<str>>) -> ProcessError {
     ))
 }
 
-async fn open_store(data_dir: &Path, config: &ConfigFile) -> Result<Arc<SledStore>, ProcessError> {
-    let path = data_dir.join("store");
+async fn open_store(directory: &Path, cache_bytes: u64) -> Result<Arc<SledStore>, ProcessError> {
+    let path = directory.join(data_dir::STORE);
     let mut options = StoreOptions::new(OsEntropy.random());
-    options.cache_bytes = config.store.cache_mib.max(1).saturating_mul(1024 * 1024);
+    options.cache_bytes = cache_bytes;
     let opened = tokio::task::spawn_blocking(move || SledStore::open(path, &options)).await;
     match opened {
         Ok(store) => Ok(Arc::new(store?)),
         Err(error) => Err(ProcessError::StoreFailed(error.to_string())),
     }
-}
-
-/// Makes a directory that nobody but its owner can enter.
-fn make_private(path: &Path) -> Result<(), ProcessError> {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-    let failed = |error| ProcessError::Directory {
-        path: path.to_owned(),
-        error,
-    };
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(failed)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(failed)
 }

@@ -46,6 +46,8 @@ pub(crate) struct Prompts {
     pub(crate) long_text: Option<&'static str>,
     /// It says more than its connection keeps while nobody reads.
     pub(crate) overflows: Option<&'static str>,
+    /// It has a tool give back more than one event may carry.
+    pub(crate) too_long: Option<&'static str>,
     /// It uses a tool for a while.
     pub(crate) long_tool: Option<&'static str>,
     /// It schedules a retry and waits.
@@ -92,7 +94,7 @@ macro_rules! engine_conformance {
         mod $name {
             use super::*;
             $crate::engine_conformance! { @tests $subject,
-                answers: describes_itself, answers_and_rests, ids_are_unique_and_events_in_order,
+                answers: describes_itself, answers_and_rests, cuts_what_is_too_long, ids_are_unique_and_events_in_order,
                     whole_texts_are_the_deltas, a_slow_reader_loses_nothing,
                     sessions_do_not_mix, reopens_with_a_transcript;
                 inputs: steers_are_shown_once_and_in_order, a_late_steer_wedges_nothing,

@@ -7,6 +7,8 @@
 pub(crate) mod atomicity;
 #[path = "repository/bindings.rs"]
 pub(crate) mod bindings;
+#[path = "repository/failing.rs"]
+pub(crate) mod failing;
 #[path = "repository/fencing.rs"]
 pub(crate) mod fencing;
 #[path = "repository/model.rs"]
@@ -25,16 +27,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::input::InputRecord;
 use sessionplane_core::ports::lease_store::LeaseStore;
 use sessionplane_core::ports::repository::{ReadError, Repository};
 
-/// Both ports, and the two reads that no port has.
+/// Both ports, and the reads that no port has.
 #[async_trait]
 pub(crate) trait Store: Repository + LeaseStore {
     /// A session's audit records.
     async fn audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError>;
     /// A session's runs.
     async fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError>;
+    /// A run's inputs, whatever became of them.
+    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError>;
 }
 
 /// A store under test.
@@ -44,6 +49,8 @@ pub(crate) trait Subject: Send + Sync {
     fn store(&self) -> Arc<dyn Store>;
     /// Opens it again as after a kill: nobody closed it.
     async fn reopen(&mut self);
+    /// From now on the disk refuses every write.
+    fn break_disk(&self);
 }
 
 /// Makes one test of each function of the suite.
@@ -58,11 +65,13 @@ macro_rules! repository_conformance {
                 atomicity: a_commit_decided_on_an_old_head_is_refused,
                 atomicity: a_malformed_commit_is_refused,
                 fencing: c41_a_writer_that_lost_its_lease_cannot_write,
+                fencing: c44_a_cut_run_is_not_forgotten_for_the_next_one,
                 fencing: c40_every_record_is_written_only_under_the_token,
                 fencing: a_held_session_is_not_taken_by_another,
                 fencing: a_former_token_never_takes_a_session_again,
                 fencing: one_of_many_takes_a_session,
                 fencing: b34_the_holder_is_known_while_it_holds,
+                failing: a_store_that_failed_changes_nothing_more_and_is_still_read,
                 names: one_of_many_gets_a_name,
                 names: one_of_many_gets_an_external_key,
                 names: addresses_resolve_in_their_tenant_only,
@@ -70,6 +79,7 @@ macro_rules! repository_conformance {
                 bindings: c3_one_of_many_binds_a_request_id,
                 bindings: c3_a_binding_is_found_by_every_part_of_its_key,
                 bindings: c3_a_sweep_keeps_what_an_active_run_needs,
+                bindings: c3_a_sweep_gets_past_any_number_of_active_runs,
                 bindings: c3_a_sweep_takes_no_more_than_it_is_told_oldest_first,
                 reading: entries_come_whole_at_every_page_size,
                 reading: a_page_is_bounded_in_bytes_and_never_empty,

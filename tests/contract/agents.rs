@@ -1,6 +1,8 @@
 //! Agents that a world has besides the scripted one.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use sessionplane_core::domain::capabilities::Capabilities;
@@ -16,6 +18,20 @@ pub(crate) struct Deaf(EngineDescription);
 
 /// Cannot be opened.
 pub(crate) struct Absent(EngineDescription);
+
+/// Says how many of its kind there are in the session, and then neither ends nor hears anything.
+/// Takes a moment to go, unless another comes meanwhile.
+pub(crate) struct Lingering {
+    description: EngineDescription,
+    crowd: Arc<Crowd>,
+}
+
+#[derive(Default)]
+struct Crowd {
+    /// How many were opened, and how many are there.
+    counts: Mutex<(u64, u64)>,
+    came: Condvar,
+}
 
 fn describe(name: &str) -> EngineDescription {
     EngineDescription {
@@ -37,6 +53,15 @@ impl Deaf {
     }
 }
 
+impl Lingering {
+    pub(crate) fn new() -> Self {
+        Self {
+            description: describe("lingering"),
+            crowd: Arc::default(),
+        }
+    }
+}
+
 impl Absent {
     pub(crate) fn new() -> Self {
         Self(describe("absent"))
@@ -54,6 +79,35 @@ impl EngineCommands for Swallow {
 
 struct Lines(VecDeque<EngineEvent>);
 
+/// The lines of one of a crowd.
+struct OneOf {
+    lines: Lines,
+    crowd: Arc<Crowd>,
+}
+
+#[async_trait]
+impl EngineOutput for OneOf {
+    async fn next(&mut self) -> Option<EngineEvent> {
+        self.lines.next().await
+    }
+}
+
+impl Drop for OneOf {
+    fn drop(&mut self) {
+        // In place, so that what else this thread would do is done by another.
+        tokio::task::block_in_place(|| {
+            let counts = self.crowd.counts.lock().expect("no panic");
+            let opened = counts.0;
+            let left = self.crowd.came.wait_timeout_while(
+                counts,
+                Duration::from_millis(300),
+                |(now, _)| *now == opened,
+            );
+            left.expect("no panic").0.1 -= 1;
+        });
+    }
+}
+
 #[async_trait]
 impl EngineOutput for Lines {
     async fn next(&mut self) -> Option<EngineEvent> {
@@ -64,6 +118,46 @@ impl EngineOutput for Lines {
     }
 }
 
+/// A message that begins with a text.
+fn beginning(text: String) -> Lines {
+    let message = "m1".to_owned();
+    Lines(VecDeque::from([
+        EngineEvent::TurnStarted,
+        EngineEvent::MessageStarted {
+            message: message.clone(),
+        },
+        EngineEvent::MessageDelta {
+            message,
+            channel: OutputChannel::Text,
+            text,
+        },
+    ]))
+}
+
+#[async_trait]
+impl Engine for Lingering {
+    fn describe(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    async fn open(&self, _: OpenSession) -> Result<EngineConnection, EngineError> {
+        let crowd = self.crowd.clone();
+        let here = {
+            let mut counts = crowd.counts.lock().expect("no panic");
+            counts.0 += 1;
+            counts.1 += 1;
+            counts.1
+        };
+        crowd.came.notify_all();
+        let lines = beginning(format!("{here} of us"));
+        Ok(EngineConnection {
+            commands: Box::new(Swallow),
+            output: Box::new(OneOf { lines, crowd }),
+            revalidation: Revalidation::Current,
+        })
+    }
+}
+
 #[async_trait]
 impl Engine for Deaf {
     fn describe(&self) -> &EngineDescription {
@@ -71,21 +165,10 @@ impl Engine for Deaf {
     }
 
     async fn open(&self, _: OpenSession) -> Result<EngineConnection, EngineError> {
-        let message = "m1".to_owned();
-        let lines = VecDeque::from([
-            EngineEvent::TurnStarted,
-            EngineEvent::MessageStarted {
-                message: message.clone(),
-            },
-            EngineEvent::MessageDelta {
-                message,
-                channel: OutputChannel::Text,
-                text: "half a sen".to_owned(),
-            },
-        ]);
+        let lines = beginning("half a sen".to_owned());
         Ok(EngineConnection {
             commands: Box::new(Swallow),
-            output: Box::new(Lines(lines)),
+            output: Box::new(lines),
             revalidation: Revalidation::Current,
         })
     }

@@ -2,11 +2,12 @@
 //! never arrives.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::poll;
-use sessionplane_core::contract::OnDisconnect;
+use sessionplane_core::contract::{CallOptions, DispatchRequest, InvokeRequest, OnDisconnect};
 use sessionplane_core::domain::command::{Command, RejectionCode};
-use sessionplane_core::domain::error::{CallError, Outcome};
+use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::view::Status;
 use sessionplane_core::ports::repository::Repository as _;
@@ -14,7 +15,7 @@ use sessionplane_server::adapters::memory::CommitStep;
 
 use crate::gate::{accepts_input, admits, only, settles};
 use crate::house::House;
-use crate::suite::desk::{Ask, Desk, follow_up, steer, within};
+use crate::suite::desk::{Ask, Desk, follow_up, steer, with_id, within};
 use crate::suite::run::code;
 use crate::suite::watch::settled;
 use crate::suite::world::{World as _, quick};
@@ -233,6 +234,54 @@ async fn c02_a_lost_commit_is_unknown_and_the_same_id_finds_out() {
         let prompts = prompts.iter().filter(|entry| entry.body.kind() == "user");
         assert_eq!(prompts.count(), 2, "it is there once");
     }
+}
+
+/// C2 C62: the deadline passed while the call was being written. The caller does not know, is told so,
+/// and the same request id finds out.
+#[tokio::test(flavor = "multi_thread")]
+async fn c02_c62_a_deadline_behind_a_held_commit_is_unknown_and_the_same_id_finds_out() {
+    let house = House::new(quick());
+    let desk = desk(&house, "deadline");
+    desk.run("say \"x\"").await;
+    let soon = |id| CallOptions {
+        deadline: Some(Duration::from_millis(20)),
+        ..with_id(Some(id))
+    };
+    let late = |error: CallError| (error.reason, error.outcome);
+    let unknown = (Reason::DeadlineExceeded, Outcome::Unknown);
+
+    let mut held = house.gate.hold(only(CommitStep::BeforeSync, admits));
+    let request = InvokeRequest {
+        session: desk.session.clone(),
+        prompt: "hang".to_owned(),
+        agent: None,
+        must_exist: true,
+        on_disconnect: OnDisconnect::Detach,
+    };
+    let answer = within("invoke", desk.caller().invoke(request, soon("run"))).await;
+    assert_eq!(answer.err().map(late), Some(unknown));
+    held.reached().await;
+    held.release();
+    let run = desk.invoke(Ask::new("hang").id("run").must_exist()).await;
+    assert!(run.joined, "it was admitted all the same");
+
+    let mut held = house.gate.hold(only(CommitStep::BeforeSync, accepts_input));
+    let request = DispatchRequest {
+        session: desk.session.clone(),
+        command: follow_up("stop"),
+        expected_run: None,
+    };
+    let answer = within("dispatch", desk.caller().dispatch(request, soon("input"))).await;
+    assert_eq!(answer.err().map(late), Some(unknown));
+    held.reached().await;
+    held.release();
+    let again = desk.dispatch(follow_up("stop"), Some("input")).await;
+    assert_eq!(again.run, run.id);
+    assert_eq!(
+        desk.state().await.view.pending.len(),
+        1,
+        "it is queued once"
+    );
 }
 
 /// C3: a repeat that comes while the first attempt is being written waits for it and gets its

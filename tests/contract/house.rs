@@ -18,14 +18,14 @@ use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
 use sessionplane_server::adapters::memory::MemoryStore;
 use sessionplane_server::app::agents::AgentCatalog;
 use sessionplane_server::app::config::AppConfig;
-use sessionplane_server::app::face::Faces as _;
+use sessionplane_server::app::face::{self, Faces as _, ServerEnds};
 use sessionplane_server::app::recovery::recover;
 use sessionplane_server::app::{App, Ports};
 use tokio_util::sync::CancellationToken;
 
-use super::agents::{Absent, Deaf};
+use super::agents::{Absent, Deaf, Lingering};
 use super::gate::Gate;
-use super::slow::Slow;
+use super::slow::{Refusal, Slow};
 use crate::suite::world::{Caller, World, Worlds};
 
 /// Allows everything inside the principal's own tenant, nothing outside.
@@ -74,7 +74,30 @@ struct Start {
 pub(crate) struct House {
     config: AppConfig,
     pub(crate) gate: Arc<Gate>,
+    /// Whether runs that were cut can be settled.
+    pub(crate) refusal: Arc<Refusal>,
     start: Mutex<Start>,
+}
+
+/// The owner, as a face of the application knows it.
+pub(crate) fn owner() -> face::Caller {
+    caller("acme", "owner")
+}
+
+fn caller(tenant: &str, id: &str) -> face::Caller {
+    let principal = Principal {
+        tenant: TenantId::parse(tenant).expect("a tenant"),
+        id: PrincipalId::parse(id).expect("a principal"),
+        kind: PrincipalKind::Human,
+        groups: Arc::new([]),
+        ceiling: Trust::Typed,
+        credential: "test".into(),
+    };
+    face::Caller {
+        principal,
+        trace_id: None,
+        server_ends: ServerEnds::default(),
+    }
 }
 
 /// Makes houses.
@@ -92,11 +115,14 @@ impl House {
     pub(crate) fn new(config: AppConfig) -> Arc<Self> {
         let gate = Arc::new(Gate::default());
         let store = Arc::new(MemoryStore::gated(gate.clone()));
-        let (ports, life) = ports(Arc::new(Slow(store.clone())), store.clone());
+        let refusal = Arc::new(Refusal::default());
+        let slow = Slow(store.clone(), refusal.clone());
+        let (ports, life) = ports(Arc::new(slow), store.clone());
         let app = App::new(ports.clone(), agents(&ports), config);
         Arc::new(Self {
             config,
             gate,
+            refusal,
             start: Mutex::new(Start { app, store, life }),
         })
     }
@@ -111,30 +137,44 @@ impl House {
         self.start().store.clone()
     }
 
+    /// The application as the present start has it.
+    pub(crate) fn app(&self) -> App {
+        self.start().app.clone()
+    }
+
     /// Another principal of the owner's tenant.
     pub(crate) fn colleague(&self) -> Arc<dyn Caller> {
         self.principal("acme", "colleague")
     }
 
     fn principal(&self, tenant: &str, id: &str) -> Arc<dyn Caller> {
-        let principal = Principal {
-            tenant: TenantId::parse(tenant).expect("a tenant"),
-            id: PrincipalId::parse(id).expect("a principal"),
-            kind: PrincipalKind::Human,
-            groups: Arc::new([]),
-            ceiling: Trust::Typed,
-            credential: "test".into(),
+        principal(&self.start().app, tenant, id)
+    }
+
+    /// Starts anew as after a kill, and serves before anything is recovered.
+    pub(crate) fn reopen(&self) -> Ports {
+        let (store, life) = {
+            let start = self.start();
+            (start.store.clone(), start.life.clone())
         };
-        let caller = sessionplane_server::app::face::Caller {
-            principal,
-            trace_id: None,
-        };
-        Arc::new(self.start().app.as_caller(caller))
+        // First the store: from here on the old tasks write nothing, as those of a dead process.
+        let store = Arc::new(store.reopen());
+        life.cancel();
+        let slow = Slow(store.clone(), self.refusal.clone());
+        let (ports, life) = ports(Arc::new(slow), store.clone());
+        let app = App::new(ports.clone(), agents(&ports), self.config);
+        *self.start() = Start { app, store, life };
+        ports
     }
 
     fn start(&self) -> MutexGuard<'_, Start> {
         self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A principal's handle.
+pub(crate) fn principal(app: &App, tenant: &str, id: &str) -> Arc<dyn Caller> {
+    Arc::new(app.as_caller(caller(tenant, id)))
 }
 
 impl Drop for House {
@@ -154,17 +194,7 @@ impl World for House {
     }
 
     async fn restart(&self) {
-        let (store, life) = {
-            let start = self.start();
-            (start.store.clone(), start.life.clone())
-        };
-        // First the store: from here on the old tasks write nothing, as those of a dead process.
-        let store = Arc::new(store.reopen());
-        life.cancel();
-        let (ports, life) = ports(Arc::new(Slow(store.clone())), store.clone());
-        recover(&ports).await.expect("recovery");
-        let app = App::new(ports.clone(), agents(&ports), self.config);
-        *self.start() = Start { app, store, life };
+        recover(&self.reopen()).await.expect("recovery");
     }
 }
 
@@ -199,7 +229,8 @@ pub(crate) fn agents(ports: &Ports) -> AgentCatalog {
     let catalog = AgentCatalog::new(name("scripted"), name("scripted"), Arc::new(scripted()))
         .with(name("no-steering"), Arc::new(unsteerable))
         .with(name("deaf"), Arc::new(Deaf::new()))
-        .with(name("absent"), Arc::new(Absent::new()));
+        .with(name("absent"), Arc::new(Absent::new()))
+        .with(name("lingering"), Arc::new(Lingering::new()));
     (0..HOSTILE).fold(catalog, |catalog, seed| {
         catalog.with(
             name(&format!("hostile-{seed}")),

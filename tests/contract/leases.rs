@@ -6,15 +6,16 @@ use std::sync::Arc;
 use sessionplane_core::domain::command::Command;
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::error::{Outcome, Reason};
+use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::input::DiscardCause;
 use sessionplane_core::domain::view::Status;
 use sessionplane_core::ports::lease_store::LeaseStore as _;
 use sessionplane_server::adapters::memory::CommitStep;
 
-use crate::gate::{accepts_input, only, recovers, settles};
+use crate::gate::{accepts_input, admits, only, recovers, settles};
 use crate::house::House;
 use crate::suite::desk::{Ask, Desk, follow_up, steer};
-use crate::suite::run::{Run, code};
+use crate::suite::run::{Run, code, said};
 use crate::suite::watch::{Watch, types};
 use crate::suite::world::{World as _, quick};
 
@@ -189,6 +190,66 @@ async fn c27_a_lost_session_is_not_idle_before_its_run_is_settled() {
         (Reason::ServingLost, Outcome::StreamEnded)
     );
     is_over(cut).await;
+}
+
+/// C5 C6: a caller that has not yet read its admission when the session is lost is told so. The
+/// session's next incarnation numbers its events anew, and none of them is the caller's.
+#[tokio::test(flavor = "multi_thread")]
+async fn c06_an_admission_read_after_the_session_was_lost_is_told_the_loss() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "late");
+    desk.run("say \"x\"").await;
+    let mut held = house.gate.hold(only(CommitStep::BeforeSync, admits));
+    let mut call = Box::pin(desk.invoke("hang"));
+    tokio::select! {
+        biased;
+        () = held.reached() => {}
+        run = &mut call => panic!("{} before its commit", run.id),
+    }
+    let mut watch = desk.watch().await;
+    held.release();
+    let started = watch.until_type("run_started").await;
+    let epoch = started[0].epoch;
+    let session = watch.snapshot.view.session.id;
+    house.store().revoke(session).await.expect("revoked");
+    let answer = desk.try_dispatch(follow_up("x"), None, None).await;
+    assert_eq!(answer.expect_err("lost").outcome, Outcome::Unknown);
+    let (_, error) = watch.error().await;
+    assert_eq!(error.reason, Reason::ServingLost);
+    // Another incarnation serves the session by the time the caller reads its answer.
+    assert!(desk.state().await.position.epoch > epoch);
+    let run = call.await;
+    assert_eq!(run.position.epoch, epoch);
+    let error = run.error().await;
+    assert_eq!(
+        (error.reason, error.outcome),
+        (Reason::ServingLost, Outcome::StreamEnded)
+    );
+}
+
+/// C43: a session has one engine at a time, also where the last one takes a moment to go: after an
+/// abort that it did not hear, and after its session was lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn c43_no_engine_of_a_session_is_opened_beside_another() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "alone");
+    let go = || Ask::new("x").agent("lingering");
+    let mut run = desk.invoke(go()).await;
+    let session = run.session;
+    for turn in 0..4 {
+        let text = said(&run.until_text().await, OutputChannel::Text);
+        assert_eq!(text, "1 of us", "after {turn} others");
+        if turn % 2 == 0 {
+            desk.abort().await;
+            assert_eq!(code(&run.finish().await), "aborted");
+        } else {
+            house.store().revoke(session).await.expect("revoked");
+            let answer = desk.try_dispatch(follow_up("x"), None, None).await;
+            assert_eq!(answer.expect_err("lost").outcome, Outcome::Unknown);
+            assert_eq!(run.error().await.reason, Reason::ServingLost);
+        }
+        run = desk.invoke(go()).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -60,6 +60,7 @@ struct Start {
 /// The world over the wire.
 struct Remote {
     config: AppConfig,
+    face: Config,
     directory: TempDir,
     start: Mutex<Option<Start>>,
 }
@@ -67,20 +68,32 @@ struct Remote {
 /// Makes such worlds.
 pub(crate) struct OverTheWire;
 
+/// Makes such worlds with a face of their own.
+pub(crate) struct WithFace(pub(crate) Config);
+
 #[async_trait]
 impl Worlds for OverTheWire {
     async fn make(&self, config: AppConfig) -> Arc<dyn World> {
+        WithFace(Config::default()).make(config).await
+    }
+}
+
+#[async_trait]
+impl Worlds for WithFace {
+    async fn make(&self, config: AppConfig) -> Arc<dyn World> {
         let directory = tempfile::tempdir().expect("a directory");
-        let start = start(&directory, config).await;
+        let face = self.0.clone();
+        let start = start(&directory, config, face.clone()).await;
         Arc::new(Remote {
             config,
+            face,
             directory,
             start: Mutex::new(Some(start)),
         })
     }
 }
 
-async fn start(directory: &TempDir, config: AppConfig) -> Start {
+async fn start(directory: &TempDir, config: AppConfig, face: Config) -> Start {
     let path = directory.path().join("store");
     let opened = tokio::task::spawn_blocking(move || SledStore::open(path, &StoreOptions::new(7)));
     let store = Arc::new(opened.await.expect("no panic").expect("the store opens"));
@@ -94,7 +107,7 @@ async fn start(directory: &TempDir, config: AppConfig) -> Start {
         faces: Arc::new(app),
         authenticator: Arc::new(TwoTenants),
         metrics: Arc::new(Metrics::default()),
-        config: Config::default(),
+        config: face,
     };
     let killed = life.clone();
     let task = tokio::spawn(async move {
@@ -148,7 +161,7 @@ impl World for Remote {
         life.cancel();
         served.await.expect("the server ended without a panic");
         drop(store);
-        let start = start(&self.directory, self.config).await;
+        let start = start(&self.directory, self.config, self.face.clone()).await;
         *self.started() = Some(start);
     }
 }

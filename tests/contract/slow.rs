@@ -1,7 +1,8 @@
 //! The memory store as if it had a disk: every call gives way to other tasks before it is made and
-//! before it is answered, so that what may overlap does.
+//! before it is answered, so that what may overlap does. It can refuse to settle what was cut.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
@@ -9,17 +10,50 @@ use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{InputId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::repository::{CommitError, EntryRange, ReadError, Repository};
 use sessionplane_server::adapters::memory::MemoryStore;
+use tokio::sync::watch;
+
+use crate::suite::desk::within;
 
 /// Gives way so often before a call and before its answer.
 const TURNS: usize = 3;
 
 /// The slow store.
-pub(crate) struct Slow(pub(crate) Arc<MemoryStore>);
+pub(crate) struct Slow(pub(crate) Arc<MemoryStore>, pub(crate) Arc<Refusal>);
+
+/// Whether settlements of cut runs are refused, and how many were.
+#[derive(Default)]
+pub(crate) struct Refusal {
+    on: AtomicBool,
+    damaged: Mutex<Option<RunId>>,
+    refused: watch::Sender<u64>,
+}
+
+impl Refusal {
+    /// Refuses every settlement from now on, or none any more.
+    pub(crate) fn set(&self, on: bool) {
+        self.on.store(on, Ordering::SeqCst);
+    }
+
+    /// Takes one run's record for damaged from now on.
+    pub(crate) fn damage(&self, run: RunId) {
+        *self.damaged.lock().expect("no panic") = Some(run);
+    }
+
+    /// Waits until so many were refused.
+    pub(crate) async fn reached(&self, count: u64) {
+        let mut refused = self.refused.subscribe();
+        let reached = refused.wait_for(|refused| *refused >= count);
+        within("a refused settlement", reached)
+            .await
+            .expect("a store");
+    }
+}
 
 /// Makes a call, slowly.
 async fn slowly<T>(call: impl Future<Output = T>) -> T {
@@ -38,6 +72,10 @@ async fn give_way() {
 #[async_trait]
 impl Repository for Slow {
     async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
+        if self.1.on.load(Ordering::SeqCst) && matches!(commit.lease, LeaseClause::Recover(_)) {
+            self.1.refused.send_modify(|count| *count += 1);
+            return Err(CommitError::Store("not now".to_owned()));
+        }
         slowly(self.0.commit(commit)).await
     }
 
@@ -62,6 +100,12 @@ impl Repository for Slow {
     }
 
     async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError> {
+        if *self.1.damaged.lock().expect("no panic") == Some(id) {
+            return Err(ReadError::Damaged {
+                key: format!("run {id}"),
+                problem: "on purpose".to_owned(),
+            });
+        }
         slowly(self.0.run(id)).await
     }
 
@@ -69,8 +113,8 @@ impl Repository for Slow {
         slowly(self.0.input(id)).await
     }
 
-    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
-        slowly(self.0.inputs(run)).await
+    async fn pending_inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        slowly(self.0.pending_inputs(run)).await
     }
 
     async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError> {

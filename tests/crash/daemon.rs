@@ -180,14 +180,46 @@ impl Home {
             panic!("not ready within {START:?}; it said:\n{}", self.said())
         });
         match started {
-            Ok(address) => Started::Ready(Daemon {
-                child,
-                address,
-                token: self.data_dir().join("owner.token"),
-                stderr: self.dir.path().join("stderr"),
-            }),
+            Ok(address) => Started::Ready(self.daemon(child, address)),
             Err(status) => Started::Ended(status),
         }
+    }
+
+    /// Begins a start that does not get to take calls, and waits until it is under way.
+    pub(crate) async fn begin(&self, failpoints: &str) -> Daemon {
+        let mut command = self.command(&sessiond());
+        command.args(self.flags()).env("FAILPOINTS", failpoints);
+        let daemon = self.daemon(command.spawn().unwrap(), String::new());
+        let begun = async {
+            // Made when it already listens to signals.
+            while !self.data_dir().exists() {
+                // Nothing tells of a directory of another process but the directory.
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(START, begun).await.expect("it begins");
+        daemon
+    }
+
+    fn daemon(&self, child: Child, address: String) -> Daemon {
+        Daemon {
+            child,
+            address,
+            token: self.data_dir().join("owner.token"),
+            stderr: self.dir.path().join("stderr"),
+        }
+    }
+
+    /// Waits until the processes of this home have said something.
+    pub(crate) async fn until_said(&self, what: &str) {
+        let said = async {
+            while !self.said().contains(what) {
+                // Nothing tells of a file of another process but the file.
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let told = timeout(END, said).await;
+        told.unwrap_or_else(|_elapsed| panic!("no {what:?} in:\n{}", self.said()));
     }
 
     /// Starts; anything but a server that takes calls is a failure.

@@ -1,6 +1,8 @@
 //! Kills under load: each picks how the server dies, lets clients work until it does, starts it
 //! again and verifies what they were told.
 
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -141,7 +143,7 @@ async fn die(home: &Home, sessions: &[Shared], round: usize, kill: &Kill, seed: 
     let daemon = match home.try_start(failpoints.as_deref()).await {
         Started::Ready(daemon) => daemon,
         // The place was reached while the last run was being recovered.
-        Started::Ended(_) => return,
+        Started::Ended(status) => return died(kill, status),
     };
     let work = load::start(&daemon.client(), sessions, round, seed);
     end(daemon, kill).await;
@@ -159,15 +161,33 @@ async fn end(daemon: Daemon, kill: &Kill) {
             daemon.terminate();
             assert_eq!(daemon.ended(DEATH).await.code(), Some(0));
         }
-        Kill::At(..) => assert_eq!(daemon.ended(DEATH).await.code(), None, "it was not killed"),
+        Kill::At(..) | Kill::Disk(..) | Kill::Panic(..) => died(kill, daemon.ended(DEATH).await),
+    }
+}
+
+/// Fails unless the server ended by itself, in the way that its kill makes it end.
+fn died(kill: &Kill, status: ExitStatus) {
+    match kill {
+        Kill::Anytime(_) | Kill::Term(_) => panic!("{kill:?}: it ended on its own: {status}"),
+        Kill::At(..) => assert_eq!(status.signal(), Some(9), "{kill:?}: it was not killed"),
         Kill::Disk(..) | Kill::Panic(..) => {
-            assert_eq!(
-                daemon.ended(DEATH).await.code(),
-                Some(1),
-                "it did not give up"
-            );
+            assert_eq!(status.code(), Some(1), "{kill:?}: it did not give up");
         }
     }
+}
+
+#[test]
+fn an_end_that_is_not_the_kill_that_was_asked_for_is_told() {
+    let (refused, killed) = (ExitStatus::from_raw(1 << 8), ExitStatus::from_raw(9));
+    let passes = |kill: Kill, status| std::panic::catch_unwind(|| died(&kill, status)).is_ok();
+    let after = Duration::ZERO;
+    for kill in [Kill::At("x", 0), Kill::Anytime(after), Kill::Term(after)] {
+        assert!(!passes(kill, refused));
+    }
+    for kill in [Kill::Disk("x", 0), Kill::Panic("x", 0), Kill::Term(after)] {
+        assert!(!passes(kill, killed));
+    }
+    assert!(passes(Kill::At("x", 0), killed) && passes(Kill::Disk("x", 0), refused));
 }
 
 /// Waits for tasks, and fails with the first that failed.

@@ -68,6 +68,7 @@ fn on(folder: TempDir, pace: Pace) -> Subject {
             plain: "where is the harbour gate painted?",
             long_text: Some("where is the harbour gate painted?"),
             overflows: Some("where is the harbour gate painted?"),
+            too_long: None,
             long_tool: Some("where is the harbour gate painted?"),
             retry: None,
             hang: None,
@@ -294,6 +295,44 @@ async fn a_folder_that_is_too_deep_is_not_told_as_the_whole() {
         answer.starts_with("This folder holds more than 4 files"),
         "{answer}"
     );
+}
+
+/// Who made a file chose its name.
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn no_file_name_speaks_to_a_terminal() {
+    let folder = folder();
+    let red = "\u{1b}[31m\u{202e}";
+    for name in [
+        format!("{red}moor/{red}/zeppelin.rs"),
+        format!("{red}zeppelin.rs"),
+        format!("README.{red}"),
+    ] {
+        write(folder.path(), &name, "zeppelin\n");
+    }
+    fs::remove_file(folder.path().join("README.md")).expect("removed");
+    let bench = Bench::new(on(folder, Pace::NONE));
+    let mut opened = bench.open().await;
+    for question in [
+        "where is the zeppelin?".to_owned(),
+        "hello, what is this?".to_owned(),
+        format!("show {red}zeppelin.rs"),
+        format!("zeppelin in {red}moor/{red}"),
+        format!("zeppelin not in {red}moor/{red}"),
+        format!("gate in {red}nowhere/"),
+    ] {
+        for event in ask(&mut opened, &question).await {
+            // The arguments of a call are data, not a display.
+            let shown = match &event {
+                EngineEvent::ToolStarted { .. } => continue,
+                event => event.texts().collect::<String>(),
+            };
+            assert!(
+                !shown.contains(['\u{1b}', '\u{202e}']),
+                "{question:?}: {event:?}"
+            );
+        }
+    }
 }
 
 #[cfg(unix)]

@@ -30,6 +30,7 @@ pub(crate) fn subject() -> Subject {
             plain: "Say this back to me, please.",
             long_text: Some("think \"hm\"\nsay-words 200 every 20ms\nusage in=1"),
             overflows: Some("say-words 1000"),
+            too_long: Some("tool-big 9MiB"),
             long_tool: Some("tool build {\"a\":1} progress 40 every 100ms\ntool test fail"),
             retry: Some("retry 1 of 3 after 10m \"rate limited\"\nsay \"never\""),
             hang: Some("say \"x\"\nhang"),
@@ -155,6 +156,28 @@ async fn a_tool_reports_all_its_output_so_far() {
     );
 }
 
+/// The guide: of more than 4 KiB the newest lines, and each of them whole.
+#[tokio::test(start_paused = true)]
+async fn a_long_tool_reports_its_newest_lines() {
+    let events = play("tool x progress 3000").await;
+    let outputs = events.iter().filter_map(|event| match event {
+        EngineEvent::ToolProgress { output, .. } | EngineEvent::ToolFinished { output, .. } => {
+            Some(output)
+        }
+        _ => None,
+    });
+    let mut reports = 0;
+    for (output, last) in outputs.zip((1..=3000).chain([3000])) {
+        let lines: Vec<String> = output.lines().map(str::to_owned).collect();
+        let first = last + 1 - lines.len();
+        let expected: Vec<String> = (first..=last).map(|n| format!("{n}/3000")).collect();
+        assert_eq!(lines, expected);
+        assert!(output.len() <= 4096 && (first == 1 || output.len() > 1024));
+        reports += 1;
+    }
+    assert_eq!(reports, 3001);
+}
+
 #[tokio::test(start_paused = true)]
 async fn sizes_are_kept_to_the_byte() {
     assert_eq!(said(&play("big 10MiB").await).len(), 10 * 1024 * 1024);
@@ -180,13 +203,13 @@ async fn sizes_are_kept_to_the_byte() {
 
 #[tokio::test(start_paused = true)]
 async fn delays_take_their_time_and_no_more() {
-    for (scenario, millis) in [
-        ("wait 3s", 3_000),
-        ("say-words 500 every 2ms", 1_000),
-        ("slow 1s\nsay \"a\"\nsay \"b\"", 2_000),
-        ("retry 1 of 2 after 5s \"busy\"", 5_000),
-        ("tool x progress 5 every 10ms", 50),
-        ("say \"at once\"", 0),
+    for (scenario, waits, millis) in [
+        ("wait 3s", 1, 3_000),
+        ("say-words 500 every 2ms", 500, 1_000),
+        ("slow 1s\nsay \"a\"\nsay \"b\"", 2, 2_000),
+        ("retry 1 of 2 after 5s \"busy\"", 1, 5_000),
+        ("tool x progress 5 every 10ms", 5, 50),
+        ("say \"at once\"", 0, 0),
     ] {
         let bench = Bench::new(subject());
         let before = bench.clock.now();
@@ -196,11 +219,29 @@ async fn delays_take_their_time_and_no_more() {
         let took = bench.clock.now().since(before);
         let expected = Duration::from_millis(millis);
         // The clock's grain is a millisecond for each wait.
+        let late = Duration::from_millis(waits + 5);
         assert!(
-            took >= expected && took < expected * 2 + Duration::from_millis(5),
+            took >= expected && took <= expected + late,
             "{scenario}: {took:?}"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_lasts_to_the_end_of_the_run_and_no_longer() {
+    let bench = Bench::new(subject());
+    let mut opened = bench.open().await;
+    opened.prompt("slow 10s").await;
+    opened.read_to_stop().await;
+    let before = bench.clock.now();
+    let input = opened.input(1);
+    opened.follow_up("say \"a\"", input).await;
+    opened.read_to_stop().await;
+    let slow = bench.clock.now();
+    opened.prompt("say \"b\"").await;
+    opened.read_to_stop().await;
+    assert!(slow.since(before) >= Duration::from_secs(10));
+    assert!(bench.clock.now().since(slow) < Duration::from_secs(1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,14 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::domain::ids::SessionRef;
 use sessionplane_core::ports::lease_store::LeaseStore as _;
-use sessionplane_core::ports::repository::{EntryRange, Repository as _};
+use sessionplane_core::ports::repository::{EntryRange, ReadError, Repository as _};
 use sessionplane_server::adapters::sled::{OpenError, SledStore, StoreOptions};
 use tempfile::TempDir;
 
 use crate::image;
 use crate::suite::reading::read_all;
-use crate::suite::script::{Script, said};
+use crate::suite::script::{Script, binding_key, said};
 
 /// A directory with one session that was cut while it ran, and its entries.
 async fn cut() -> (TempDir, Script, Vec<Entry>) {
@@ -29,10 +30,14 @@ async fn cut() -> (TempDir, Script, Vec<Entry>) {
     let store = crate::open(directory.path());
     let again = script.recover(store.mint().await.unwrap());
     script.write(&store, again).await.unwrap();
-    let admit = script.admit(store.mint().await.unwrap(), "go on");
+    let mut admit = script.admit(store.mint().await.unwrap(), "go on");
+    script.bind(&mut admit, binding_key("acme", "call"));
     script.write(&store, admit).await.unwrap();
-    for n in 0..30 {
-        let say = script.say(vec![said(&"w".repeat(n * 300))]);
+    let steer = script.steer("and this");
+    script.write(&store, steer).await.unwrap();
+    // More than one segment of the log, so that there is a middle.
+    for n in 0..400 {
+        let say = script.say(vec![said(&"w".repeat(n % 13 * 300))]);
         script.write(&store, say).await.unwrap();
     }
     let entries = read_all(&store, &script, 100, usize::MAX).await;
@@ -55,13 +60,34 @@ async fn inspect(path: &Path, script: &Script, entries: &[Entry]) -> Result<(), 
         assert_eq!(read.len(), entries.len(), "silence about a loss");
         assert!(read == entries, "something else was read");
     }
-    // Answers and named errors are both fine; a panic would fail the test.
-    let _ = store.session(script.id()).await;
-    let _ = store.run(script.run_id()).await;
-    let _ = store.audits(script.id()).await;
-    let _ = store.orphaned().await;
+    // So of every other kind of record; a panic would fail the test.
+    whole_or_named(store.session(script.id()).await, |stored| {
+        stored.is_some_and(|stored| stored.head == script.head && stored.record == script.record)
+    });
+    whole_or_named(store.run(script.run_id()).await, |run| run == script.run);
+    whole_or_named(store.runs_of(script.id()).await, |runs| runs.len() == 2);
+    whole_or_named(store.audits(script.id()).await, |audits| {
+        audits.len() as u64 == script.head.audits
+    });
+    whole_or_named(store.inputs(script.run_id()).await, |inputs| {
+        inputs.len() == 1
+    });
+    let address = SessionRef::Name("fix".parse().unwrap());
+    let found = store.resolve(&script.record.tenant, &address).await;
+    whole_or_named(found, |found| found == Some(script.id()));
+    let binding = store.binding(&binding_key("acme", "call")).await;
+    whole_or_named(binding, |binding| binding.is_some());
+    whole_or_named(store.cut(script.id()).await, |cut| {
+        cut.is_some_and(|cut| Some(cut.run) == script.run.as_ref().map(|run| run.id))
+    });
     store.close().await;
     Ok(())
+}
+
+fn whole_or_named<T>(read: Result<T, ReadError>, whole: impl FnOnce(T) -> bool) {
+    if let Ok(read) = read {
+        assert!(whole(read), "silence about a loss");
+    }
 }
 
 fn is_named(result: &Result<(), OpenError>) -> bool {
@@ -125,9 +151,19 @@ async fn b54_a_step_back_behind_what_was_acknowledged_is_told() {
         panic!("the loss was not told");
     };
     assert!(error.to_string().contains("acknowledged"), "{error}");
+    // A server that is started again and again changes nothing any more.
+    let files = || {
+        let read = |name| fs::read(earlier.path().join(name)).unwrap();
+        ["db", "conf", "acknowledged"].map(read)
+    };
+    let left = files();
+    let again = inspect(earlier.path(), &script, &entries).await;
+    assert_eq!(again, Err(error));
+    assert!(files() == left, "the damaged files were written to");
     // The way out that the message names.
     fs::remove_file(earlier.path().join("acknowledged")).unwrap();
     inspect(earlier.path(), &script, &entries).await.unwrap();
+    assert!(!earlier.path().join("lost").exists());
 }
 
 #[tokio::test]

@@ -3,6 +3,9 @@
 use prost::Message;
 use prost_types::{DescriptorProto, EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use sessionplane::FILE_DESCRIPTOR_SET;
+use tonic::Code;
+
+use crate::server::Running;
 
 const PACKAGE: &str = "sessionplane.v1";
 
@@ -80,6 +83,18 @@ fn c28_no_field_of_the_neutral_contract_carries_what_belongs_to_a_host_or_an_eng
                 .find(|word| FORBIDDEN.contains(word));
             assert_eq!(word, None, "{}.{}", message.name(), field.name());
         }
+    }
+}
+
+#[tokio::test]
+async fn c64_every_method_of_the_descriptors_is_served() {
+    let server = Running::start().await;
+    let caller = server.owner().await;
+    for path in methods() {
+        let status = caller.call(&path, &[]).await.status().await;
+        assert_ne!(status.code(), Code::Unimplemented, "{path}");
+        let unknown = caller.call(&format!("{path}x"), &[]).await.status().await;
+        assert_eq!(unknown.code(), Code::Unimplemented, "{path}x");
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener as StdListener;
 use std::path::PathBuf;
 
+use rustix::fs::{FlockOperation, flock};
 use sessionplane::v1 as wire;
 use sessionplane_server::grpc::listener::{Address, BindError, Listener};
 use sessionplane_server::grpc::server::Config;
@@ -14,7 +16,7 @@ use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
 use crate::contract::methods;
-use crate::server::{Caller, Running, told};
+use crate::server::{Caller, Running, soon, told};
 
 const GET_STATE: &str = "/sessionplane.v1.SessionControl/GetState";
 const HEALTH: &str = "/grpc.health.v1.Health/Check";
@@ -106,6 +108,29 @@ async fn c62_health_tells_of_each_service_and_of_the_process() {
 }
 
 #[tokio::test]
+async fn c54_who_needs_no_token_cannot_send_much() {
+    let server = Running::with(Config {
+        open_reflection: true,
+        ..Config::default()
+    })
+    .await;
+    let stranger = server.stranger().await;
+    let question = HealthCheckRequest {
+        service: "s".repeat(2 * 1024),
+    };
+    for path in [HEALTH, "/grpc.health.v1.Health/Watch"] {
+        let status = stranger.ask(path, &question).await.status().await;
+        assert_eq!(status.code(), Code::OutOfRange, "{path}: {status:?}");
+    }
+    let mut question = list_services();
+    question.host = "h".repeat(128 * 1024);
+    for path in REFLECTION {
+        let mut answer = stranger.ask(path, &question).await;
+        assert_eq!(answer.next().await, None, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn c62_reflection_lists_the_public_services_in_both_versions() {
     let server = Running::start().await;
     let caller = server.owner().await;
@@ -147,7 +172,13 @@ async fn c54_reflection_may_be_opened_by_configuration_and_nothing_else_with_it(
         let answer = answer.message::<ServerReflectionResponse>().await;
         assert!(answer.message_response.is_some());
     }
-    assert_eq!(get_state(&stranger).await, Code::Unauthenticated);
+    let mut paths = methods();
+    paths.push("/no.such.Service/Method".to_owned());
+    for path in paths {
+        let status = stranger.call(&path, &[]).await.status().await;
+        assert_eq!(status.code(), Code::Unauthenticated, "{path}");
+    }
+    assert!(!server.fake.was_asked());
 }
 
 #[tokio::test]
@@ -211,7 +242,7 @@ async fn a_unix_socket_is_private_asks_for_the_token_and_leaves_nothing_behind()
 async fn a_socket_that_a_dead_server_left_is_replaced_and_a_live_one_is_not() {
     let (_directory, path) = socket();
     let address = Address::Unix(path.clone());
-    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    drop(StdListener::bind(&path).unwrap());
     assert!(path.exists(), "a dead server's socket stays");
     let listener = Listener::bind(&address).await.unwrap();
     let error = Listener::bind(&address).await.unwrap_err();
@@ -219,6 +250,40 @@ async fn a_socket_that_a_dead_server_left_is_replaced_and_a_live_one_is_not() {
     assert!(path.exists(), "the loser left the winner's socket alone");
     drop(listener);
     assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn of_two_starts_on_a_dead_socket_the_second_looks_when_the_first_is_done() {
+    let (directory, path) = socket();
+    drop(StdListener::bind(&path).unwrap());
+    // The first one looks.
+    let first = fs::File::open(directory.path()).unwrap();
+    flock(&first, FlockOperation::LockExclusive).unwrap();
+    let address = Address::Unix(path.clone());
+    let second = tokio::spawn(async move { Listener::bind(&address).await.map(drop) });
+    tokio::task::yield_now().await;
+    assert!(!second.is_finished(), "it waits");
+    fs::remove_file(&path).unwrap();
+    let _live = StdListener::bind(&path).unwrap();
+    flock(&first, FlockOperation::Unlock).unwrap();
+    let error = soon(second).await.unwrap().unwrap_err();
+    assert!(matches!(error, BindError::InUse(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_path_that_is_too_long_for_a_socket_is_refused_with_its_limit() {
+    let (directory, _path) = socket();
+    let free = 99 - directory.path().as_os_str().len() - 1;
+    let fits = directory.path().join("s".repeat(free));
+    Listener::bind(&Address::Unix(fits.clone())).await.unwrap();
+    let mut long = fits.into_os_string();
+    long.push("s");
+    let error = Listener::bind(&Address::Unix(long.into())).await;
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("has 100 bytes") && error.contains("99 at most"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

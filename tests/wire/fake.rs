@@ -39,8 +39,12 @@ struct State {
     failure: Mutex<Option<CallError>>,
     /// Unary calls never answer.
     hangs: Mutex<bool>,
+    /// How long observers wait for their stream.
+    opens_after: Mutex<Duration>,
     /// What streams hold before they wait for ever.
     events: Mutex<Vec<Arc<Published>>>,
+    /// What streams fail with after their events.
+    breaks: Mutex<Option<CallError>>,
     /// Streams repeat their events without end.
     firehose: Mutex<bool>,
     /// How many entries a page holds.
@@ -55,7 +59,9 @@ impl Fake {
         Self(Arc::new(State {
             failure: Mutex::default(),
             hangs: Mutex::default(),
+            opens_after: Mutex::default(),
             events: Mutex::default(),
+            breaks: Mutex::default(),
             firehose: Mutex::default(),
             entries: Mutex::default(),
             asked: Mutex::default(),
@@ -66,8 +72,14 @@ impl Fake {
     pub(crate) fn fail_with(&self, error: CallError) {
         *self.0.failure.lock().unwrap() = Some(error);
     }
+    pub(crate) fn break_streams_with(&self, error: CallError) {
+        *self.0.breaks.lock().unwrap() = Some(error);
+    }
     pub(crate) fn hang(&self) {
         *self.0.hangs.lock().unwrap() = true;
+    }
+    pub(crate) fn open_after(&self, delay: Duration) {
+        *self.0.opens_after.lock().unwrap() = delay;
     }
     pub(crate) fn hold_entries(&self, entries: u64) {
         *self.0.entries.lock().unwrap() = entries;
@@ -93,7 +105,10 @@ impl Fake {
             .clone()
     }
     pub(crate) fn was_asked(&self) -> bool {
-        !self.0.asked.lock().unwrap().is_empty()
+        self.times_asked() > 0
+    }
+    pub(crate) fn times_asked(&self) -> usize {
+        self.0.asked.lock().unwrap().len()
     }
     /// Waits until so many streams are open.
     pub(crate) async fn until_open(&self, streams: usize) {
@@ -134,6 +149,13 @@ impl Handle {
         let failure = self.state.failure.lock().unwrap().clone();
         failure.map_or(Ok(()), Err)
     }
+    /// How streams go on after what they hold: not at all, or they fail.
+    fn end<T: Send + 'static>(&self) -> Pin<Box<dyn Stream<Item = Result<T, CallError>> + Send>> {
+        match self.state.breaks.lock().unwrap().clone() {
+            Some(error) => Box::pin(stream::iter([Err(error)])),
+            None => Box::pin(stream::pending()),
+        }
+    }
     fn counted<S>(&self, stream: S) -> Counted<S> {
         let open = self.state.open.fetch_add(1, Ordering::SeqCst) + 1;
         self.state.open_told.send_replace(open);
@@ -172,12 +194,15 @@ impl Face for Handle {
         options: CallOptions,
     ) -> Result<Observation, CallError> {
         self.called(options).await?;
+        let opens_after = *self.state.opens_after.lock().unwrap();
+        tokio::time::sleep(opens_after).await;
         let (session, resumed, gap) = (session(), false, false);
         let subscribed = EventItem::Subscribed {
             session,
             epoch: 1,
             resumed,
             gap,
+            heartbeat_interval: None,
         };
         let snapshot = EventItem::Snapshot(Box::new(state()));
         let head = [subscribed, snapshot].map(|item| Ok(Observed::Other(Box::new(item))));
@@ -187,7 +212,7 @@ impl Face for Handle {
         Ok(if *self.state.firehose.lock().unwrap() {
             Box::pin(self.counted(stream.chain(stream::iter(events.cycle().map(Ok)))))
         } else {
-            let events = stream::iter(events.map(Ok)).chain(stream::pending());
+            let events = stream::iter(events.map(Ok)).chain(self.end());
             Box::pin(self.counted(stream.chain(events)))
         })
     }
@@ -208,7 +233,7 @@ impl Agent for Handle {
             position,
             joined: false,
         };
-        let stream = stream::iter([Ok(accepted)]).chain(stream::pending());
+        let stream = stream::iter([Ok(accepted)]).chain(self.end());
         Ok(Box::pin(self.counted(stream)))
     }
     async fn get_run(&self, _run: RunId, options: CallOptions) -> Result<RunRecord, CallError> {
@@ -265,6 +290,7 @@ impl SessionControl for Handle {
             entries,
             leaf,
             full_backfill: false,
+            next_since: leaf.map(|id| id.to_string()),
             has_more: false,
         })
     }

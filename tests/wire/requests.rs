@@ -1,7 +1,7 @@
 //! Single calls: what reaches the application, and how refusals look.
 
-use std::io::{Read, Write};
-use std::sync::Arc;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sessionplane::v1 as wire;
@@ -12,6 +12,7 @@ use tonic_types::StatusExt;
 
 use crate::contract::methods;
 use crate::server::{Running, framed, info, told};
+use crate::streams::{invoke, observe};
 
 const GET_STATE: &str = "/sessionplane.v1.SessionControl/GetState";
 const DISPATCH: &str = "/sessionplane.v1.SessionControl/Dispatch";
@@ -186,7 +187,60 @@ async fn the_application_learns_who_calls_the_key_the_deadline_and_the_trace() {
     assert_eq!(caller.principal.ceiling, Trust::Relayed);
     assert_eq!(caller.trace_id.as_deref(), Some(trace));
     assert_eq!(options.request_id.unwrap().as_str(), "key-1");
-    assert_eq!(options.deadline, Some(Duration::from_secs(7)));
+    let left = options.deadline.expect("a deadline");
+    assert!(
+        left <= Duration::from_secs(7) && left > Duration::ZERO,
+        "{left:?}"
+    );
+}
+
+/// Where the log of a test goes.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(text)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn c62_a_fault_of_the_server_is_logged_once_under_the_trace_of_its_call() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let server = Running::start().await;
+    let trace = |id: u8| format!("{id:032x}");
+    let caller = server.owner().await;
+    let tracing = |id: u8| {
+        let parent = format!("00-{}-00f067aa0ba902b7-01", trace(id));
+        caller.header("traceparent", &parent)
+    };
+    let fault = CallError::unknown(Reason::Internal, "a bolt came loose");
+    server.fake.break_streams_with(fault.clone());
+    for stream in [observe(&tracing(1)).await, invoke(&tracing(2)).await] {
+        assert_eq!(stream.status().await.code(), Code::Internal);
+    }
+    server.fake.fail_with(fault);
+    let status = tracing(3).ask(GET_STATE, &get_state()).await.status().await;
+    assert_eq!(status.code(), Code::Internal);
+
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let told: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("a bolt came loose"))
+        .collect();
+    assert_eq!(told.len(), 3, "{log}");
+    for (line, id) in told.iter().zip(1..) {
+        assert!(line.contains(&trace(id)), "{line}");
+    }
 }
 
 #[tokio::test]

@@ -165,6 +165,14 @@ impl Caller {
         other
     }
 
+    /// Waits until the connection takes no more calls.
+    pub(crate) async fn closed(&self) {
+        let mut send = self.send.clone();
+        while send.ready().await.is_ok() && !send.is_closed() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Calls a method with the bytes of its message.
     pub(crate) async fn call(&self, path: &str, message: &[u8]) -> Answer {
         self.call_framed(path, framed(0, message)).await

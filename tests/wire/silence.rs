@@ -34,7 +34,7 @@ async fn get_state(caller: &crate::server::Caller) -> Code {
 #[tokio::test]
 async fn c54_a_connection_without_a_call_is_closed_and_one_with_a_call_is_not() {
     let config = Config {
-        first_request_within: Duration::from_millis(300),
+        first_request_within: Duration::from_secs(1),
         ..Config::default()
     };
     let server = Running::with(config).await;
@@ -80,9 +80,10 @@ async fn c54_as_many_silent_connections_as_the_limit_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn at_the_limit_of_connections_that_called_a_new_one_is_closed_at_once() {
+async fn at_the_limit_of_connections_that_work_a_new_one_is_closed_at_once() {
     let config = Config {
         max_connections: 2,
+        rest_after: LONG,
         first_request_within: LONG,
         ..Config::default()
     };
@@ -107,6 +108,32 @@ async fn at_the_limit_of_connections_that_called_a_new_one_is_closed_at_once() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn at_the_limit_the_connection_that_rested_longest_is_asked_to_leave() {
+    let config = Config {
+        max_connections: 3,
+        rest_after: Duration::ZERO,
+        first_request_within: LONG,
+        ..Config::default()
+    };
+    let server = Running::with(config).await;
+    let [rests, rested, watches] = [
+        server.owner().await,
+        server.owner().await,
+        server.owner().await,
+    ];
+    let stream = observe(&watches).await;
+    for caller in [&rested, &rests] {
+        assert_eq!(get_state(caller).await, Code::Ok);
+    }
+    let newcomer = server.owner().await;
+    assert_eq!(get_state(&newcomer).await, Code::Ok);
+    soon(rested.closed()).await;
+    assert_eq!(get_state(&rests).await, Code::Ok);
+    assert_eq!(get_state(&watches).await, Code::Ok);
+    drop(stream);
 }
 
 #[tokio::test]

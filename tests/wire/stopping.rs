@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sessionplane_server::app::observation::Published;
 use sessionplane_server::grpc::server::{Config, Stopped};
+use tokio::task::JoinSet;
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use tonic_types::StatusExt;
@@ -43,7 +44,8 @@ async fn c63_streams_end_with_a_reason_a_time_to_come_back_and_no_doubt() {
 #[tokio::test]
 async fn c62_health_says_no_before_anything_else_stops() {
     let config = Config {
-        lame_duck: Duration::from_secs(1),
+        // Over only when the test is.
+        lame_duck: Duration::from_secs(600),
         ..Config::default()
     };
     let mut server = Running::with(config).await;
@@ -73,14 +75,14 @@ async fn c62_health_says_no_before_anything_else_stops() {
 #[tokio::test]
 async fn c63_streams_may_go_on_for_their_grace() {
     let config = Config {
-        stream_grace: Duration::from_millis(500),
+        stream_grace: Duration::from_secs(3),
         ..Config::default()
     };
     let mut server = Running::with(config).await;
     let caller = server.owner().await;
     let mut running = invoke(&caller).await;
     server.stop();
-    let early = tokio::time::timeout(Duration::from_millis(250), running.next()).await;
+    let early = tokio::time::timeout(Duration::from_secs(1), running.next()).await;
     assert!(early.is_err(), "it goes on");
     let status = running.status().await;
     assert_eq!(told(&status).0, "SERVER_DRAINING");
@@ -117,36 +119,60 @@ async fn c63_a_stream_that_nobody_reads_does_not_delay_the_exit() {
 }
 
 #[tokio::test]
-async fn c63_a_call_that_the_application_never_answers_does_not_delay_the_exit() {
+async fn c63_what_is_behind_a_stream_that_nobody_reads_is_let_go_at_once() {
     let config = Config {
-        stop_within: Duration::from_millis(200),
+        stop_within: Duration::from_secs(600),
+        ..Config::default()
+    };
+    let mut server = Running::with(config).await;
+    server
+        .fake
+        .publish((1..=64).map(|seq| Published::new(event(seq, "a piece of text"))));
+    server.fake.repeat_without_end();
+    let caller = server.owner().await;
+    let stuck = observe(&caller).await;
+    server.fake.until_open(1).await;
+    server.stop();
+    server.fake.until_open(0).await;
+    assert_eq!(told(&stuck.status().await).0, "SERVER_DRAINING");
+    drop(caller);
+    assert_eq!(server.stopped().await, CLEAN);
+}
+
+#[tokio::test]
+async fn c63_a_call_that_the_application_never_answers_ends_in_words_and_delays_no_exit() {
+    let config = Config {
+        stop_within: Duration::from_secs(2),
         ..Config::default()
     };
     let mut server = Running::with(config).await;
     server.fake.hang();
     let caller = server.owner().await;
-    let asking = tokio::spawn(async move {
-        caller
-            .call(
-                "/sessionplane.v1.SessionControl/GetState",
-                &[0x0a, 0x03, 0x12, 0x01, b'a'],
-            )
-            .await
-    });
+    let mut asking = JoinSet::new();
+    for path in [
+        "/sessionplane.v1.SessionControl/GetState",
+        "/sessionplane.v1.SessionControl/Events",
+    ] {
+        let caller = caller.clone();
+        // The session `a`.
+        let request = [0x0a, 0x03, 0x12, 0x01, b'a'];
+        asking.spawn(async move { caller.call(path, &request).await.status().await });
+    }
     soon(async {
-        while !server.fake.was_asked() {
+        while server.fake.times_asked() < 2 {
             tokio::task::yield_now().await;
         }
     })
     .await;
+    drop(caller);
     server.stop();
-    let stopped = server.stopped().await;
-    assert_eq!(
-        stopped,
-        Stopped {
-            dropped_connections: 1,
-            calls_left: 0
-        }
-    );
-    assert!(asking.await.is_err(), "the call was cut");
+    while let Some(status) = soon(asking.join_next()).await {
+        let status = status.expect("it is answered");
+        assert_eq!(status.code(), Code::Unavailable);
+        assert_eq!(
+            told(&status),
+            ("SERVER_DRAINING".to_owned(), "unknown".to_owned())
+        );
+    }
+    assert_eq!(server.stopped().await, CLEAN);
 }

@@ -90,16 +90,15 @@ async fn c30_an_event_is_encoded_once_and_every_observer_gets_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn c64_what_a_newer_server_put_into_an_event_is_relayed_untouched() {
+async fn c30_an_encoding_that_is_there_is_sent_as_it_is() {
     let server = Running::start().await;
-    let mut newer = wire::EventsResponse { item: None }.encode_to_vec();
-    newer.extend([0xfa, 0x3f, 0x03, b'n', b'e', b'w']);
-    let newer = Bytes::from(newer);
+    // Nothing that this server would write.
+    let there = Bytes::from_static(&[0xfa, 0x3f, 0x03, b'n', b'e', b'w']);
     let published = Published::new(event(1, "known"));
-    published.encoded(|_| newer.clone());
+    published.encoded(|_| there.clone());
     server.fake.publish([published]);
     let mut stream = observe(&server.owner().await).await;
-    assert_eq!(bytes_of(&mut stream, 1).await, [newer]);
+    assert_eq!(bytes_of(&mut stream, 1).await, [there]);
     assert_eq!(server.metrics.events_encoded.load(Ordering::Relaxed), 0);
 }
 
@@ -122,17 +121,28 @@ async fn c13_the_application_sees_it_when_a_caller_goes_away() {
 }
 
 #[tokio::test]
-async fn a_stream_that_fails_later_ends_in_our_words() {
+async fn c02_a_stream_that_fails_after_its_first_messages_ends_in_our_words() {
     let server = Running::start().await;
-    let caller = server.owner().await.header("grpc-timeout", "200m");
-    let status = observe(&caller).await.status().await;
-    assert_eq!(status.code(), Code::DeadlineExceeded);
-    assert_eq!(
-        told(&status),
-        ("DEADLINE_EXCEEDED".to_owned(), "stream_ended".to_owned())
-    );
+    let caller = server.owner().await;
+    let lapped = CallError::stream_ended(Reason::ObserverTooSlow, "too slow");
+    server.fake.break_streams_with(lapped);
+    for stream in [observe(&caller).await, invoke(&caller).await] {
+        let status = stream.status().await;
+        assert_eq!(
+            (status.code(), status.message()),
+            (Code::Aborted, "too slow")
+        );
+        assert_eq!(
+            told(&status),
+            ("OBSERVER_TOO_SLOW".to_owned(), "stream_ended".to_owned())
+        );
+    }
     server.fake.until_open(0).await;
+}
 
+#[tokio::test]
+async fn c02_a_stream_that_is_refused_ends_in_our_words() {
+    let server = Running::start().await;
     server
         .fake
         .fail_with(CallError::refused(Reason::NoSuchSession, "no such session"));
@@ -140,17 +150,25 @@ async fn a_stream_that_fails_later_ends_in_our_words() {
         session: Some(session()),
         ..Default::default()
     };
-    let status = server
-        .owner()
-        .await
-        .ask(EVENTS, &request)
-        .await
-        .status()
-        .await;
+    let caller = server.owner().await;
+    let status = caller.ask(EVENTS, &request).await.status().await;
     assert_eq!(
         told(&status),
         ("NO_SUCH_SESSION".to_owned(), "refused".to_owned())
     );
+}
+
+#[tokio::test]
+async fn c62_a_deadline_ends_a_quiet_stream() {
+    let server = Running::start().await;
+    let caller = server.owner().await.header("grpc-timeout", "1S");
+    let status = observe(&caller).await.status().await;
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+    assert_eq!(
+        told(&status),
+        ("DEADLINE_EXCEEDED".to_owned(), "stream_ended".to_owned())
+    );
+    server.fake.until_open(0).await;
 }
 
 #[tokio::test]
@@ -160,7 +178,7 @@ async fn a_deadline_ends_a_stream_that_never_pauses() {
         .fake
         .publish((1..=64).map(|seq| Published::new(event(seq, "a piece of text"))));
     server.fake.repeat_without_end();
-    let caller = server.owner().await.header("grpc-timeout", "100m");
+    let caller = server.owner().await.header("grpc-timeout", "1S");
     let stream = observe(&caller).await;
     let status = soon(stream.status()).await;
     assert_eq!(
@@ -169,11 +187,68 @@ async fn a_deadline_ends_a_stream_that_never_pauses() {
     );
 }
 
+/// A stream that never pauses and that its caller has stopped to read.
+async fn unread(server: &Running, caller: &Caller) -> Answer {
+    server
+        .fake
+        .publish((1..=64).map(|seq| Published::new(event(seq, "a piece of text"))));
+    server.fake.repeat_without_end();
+    observe(caller).await
+}
+
+#[tokio::test]
+async fn c62_a_deadline_lets_go_of_a_stream_that_nobody_reads() {
+    let server = Running::start().await;
+    let caller = server.owner().await.header("grpc-timeout", "1S");
+    let stream = unread(&server, &caller).await;
+    server.fake.until_open(1).await;
+    server.fake.until_open(0).await;
+    let status = soon(stream.status()).await;
+    assert_eq!(
+        told(&status),
+        ("DEADLINE_EXCEEDED".to_owned(), "stream_ended".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn c62_a_deadline_counts_from_the_arrival_of_its_call() {
+    let server = Running::start().await;
+    server.fake.open_after(Duration::from_secs(2));
+    let caller = server.owner().await.header("grpc-timeout", "3S");
+    #[allow(clippy::disallowed_methods, reason = "how long a caller really waits")]
+    let asked = std::time::Instant::now();
+    let status = observe(&caller).await.status().await;
+    assert_eq!(told(&status).0, "DEADLINE_EXCEEDED");
+    assert!(asked.elapsed() < Duration::from_secs(5), "it began again");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_not_read_for_too_long_is_let_go_and_a_quiet_one_is_not() {
+    let config = Config {
+        unread_within: Duration::from_secs(1),
+        ..Config::default()
+    };
+    let server = Running::with(config).await;
+    let caller = server.owner().await;
+    let mut quiet = invoke(&caller).await;
+    let stream = unread(&server, &caller).await;
+    server.fake.until_open(2).await;
+    server.fake.until_open(1).await;
+    let status = soon(stream.status()).await;
+    assert_eq!(status.code(), Code::Aborted);
+    assert_eq!(
+        told(&status),
+        ("OBSERVER_TOO_SLOW".to_owned(), "stream_ended".to_owned())
+    );
+    let more = tokio::time::timeout(Duration::from_millis(1), quiet.next()).await;
+    assert!(more.is_err(), "it goes on");
+}
+
 #[tokio::test]
 async fn c62_an_old_connection_lets_go_of_its_streams_in_words_and_a_new_one_is_taken() {
     let config = Config {
-        max_connection_age: Some(Duration::from_millis(100)),
-        max_connection_age_grace: Duration::from_millis(50),
+        max_connection_age: Some(Duration::from_secs(1)),
+        max_connection_age_grace: Duration::from_millis(100),
         ..Config::default()
     };
     let server = Running::with(config).await;

@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use sessionplane_core::domain::ids::{AgentName, EntryId, RequestId, RunId, SessionRef};
 
 use super::session;
+use crate::retry::Effect;
 use crate::target::Target;
 use value::{count, count_from_one, duration};
 
@@ -135,13 +136,30 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// Whether the verb is one call that changes something, and that can be repeated by its id.
-    pub(crate) fn writes(&self) -> bool {
-        matches!(
-            self,
-            Self::Invoke(_) | Self::Steer(_) | Self::FollowUp(_) | Self::Abort(_)
-        )
+    /// What the verb waits for.
+    pub(crate) fn waits(&self) -> Waits {
+        match self {
+            Self::Invoke(_) => Waits::Run,
+            Self::Attach(_) | Self::Events(_) => Waits::Stream,
+            Self::Steer(_) | Self::FollowUp(_) | Self::Abort(_) => Waits::Answer(Effect::Writes),
+            Self::State(_)
+            | Self::Entries(_)
+            | Self::Run(_)
+            | Self::Capabilities(_)
+            | Self::Version => Waits::Answer(Effect::Reads),
+        }
     }
+}
+
+/// What a verb waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waits {
+    /// The answer of a call, or of several that read. A writing one can be repeated by its id.
+    Answer(Effect),
+    /// The end of a run, which can be rejoined by its request id.
+    Run,
+    /// Nothing: it shows what happens.
+    Stream,
 }
 
 /// One session.

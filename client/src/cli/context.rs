@@ -1,18 +1,20 @@
 //! What a verb works with: a client, the caller's request id, and the way to wait with patience.
 
 use std::future::Future;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sessionplane_core::contract::CallOptions;
-use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::RequestId;
 
-use super::args::Globals;
-use super::credentials;
-use super::exit::Stop;
+use super::args::{Globals, TextSource, Waits};
+use super::exit::{Exit, Stop};
 use super::hint::{self, About, Effect};
 use super::interrupt::Interrupts;
 use super::screen::Screen;
+use super::{credentials, prompt};
 use crate::clock::mint_request_id;
 use crate::connection::Client;
 
@@ -29,6 +31,10 @@ pub(crate) struct Context {
     pub(crate) token: String,
     /// Longest wait for an answer.
     pub(crate) patience: Duration,
+    /// Told of every Ctrl-C since the command began.
+    pub(crate) interrupts: Interrupts,
+    /// A text is being read, and nothing was sent yet.
+    reading: AtomicBool,
 }
 
 impl Context {
@@ -48,6 +54,8 @@ impl Context {
             request_id,
             token: found.token,
             patience,
+            interrupts: Interrupts::new(),
+            reading: AtomicBool::new(false),
         })
     }
 
@@ -57,6 +65,12 @@ impl Context {
             request_id: Some(self.request_id.clone()),
             deadline: None,
         }
+    }
+
+    /// Longest wait for the beginning of a stream that is taken up again: however long a person
+    /// wants to wait, a server that hangs is worth another attempt sooner.
+    pub(crate) fn opening(&self) -> Duration {
+        self.patience.min(credentials::PATIENCE)
     }
 
     /// What a call that got no answer means for a person.
@@ -69,6 +83,45 @@ impl Context {
         hint::refusal(error, about.into(), effect, self)
     }
 
+    /// Reads the text that a command line gives. A file or a pipe may keep it waiting, which neither
+    /// Ctrl-C nor the time that was given waits for.
+    ///
+    /// # Errors
+    /// When there is no such text, or Ctrl-C was pressed.
+    pub(crate) async fn text(&self, source: TextSource) -> Result<String, Stop> {
+        self.reading.store(true, Ordering::Relaxed);
+        let reading = tokio::task::spawn_blocking(move || prompt::read(source, io::stdin()));
+        let text = tokio::select! {
+            biased;
+            () = self.interrupts.pressed() => Err(hint::interrupted(Effect::Reads, self)),
+            text = reading => text.unwrap_or_else(|failed| {
+                Err(Stop::failed(Exit::Failed, format!("reading the text failed: {failed}")))
+            }),
+        };
+        self.reading.store(false, Ordering::Relaxed);
+        text
+    }
+
+    /// The time that was given for the whole command is up.
+    pub(crate) fn out_of_time(&self, verb: Waits, timeout: Duration) -> Stop {
+        let target = self.client.target();
+        if self.reading.load(Ordering::Relaxed) {
+            let words = format!("no text came within {timeout:?}; nothing was sent");
+            return Stop::failed(Exit::Unknown, words);
+        }
+        let words = format!("no outcome from {target} within {timeout:?}");
+        let error = CallError::unknown(Reason::DeadlineExceeded, words.clone());
+        match verb {
+            Waits::Answer(effect) => self.stop(error, About::Nothing, effect),
+            Waits::Run => {
+                let id = &self.request_id;
+                let next = format!("\n  find out: the same command with --request-id {id}");
+                Stop::of(error, words + &next)
+            }
+            Waits::Stream => Stop::of(error, words),
+        }
+    }
+
     /// Waits for a call, telling a person when it takes long, and until Ctrl-C.
     pub(crate) async fn patiently<T>(
         &self,
@@ -77,12 +130,13 @@ impl Context {
         call: impl Future<Output = T>,
     ) -> Result<T, Stop> {
         let mut call = std::pin::pin!(call);
-        let mut interrupts = Interrupts::new();
         let mut waited = Duration::ZERO;
         loop {
             tokio::select! {
+                // First, so that a press is heard however fast the answers come.
+                biased;
+                () = self.interrupts.pressed() => return Err(hint::interrupted(effect, self)),
                 answer = &mut call => return Ok(answer),
-                () = interrupts.pressed() => return Err(hint::interrupted(effect, self)),
                 () = tokio::time::sleep(IMPATIENCE) => {
                     waited += IMPATIENCE;
                     let seconds = waited.as_secs();
@@ -91,5 +145,58 @@ impl Context {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::args::Arguments;
+    use crate::cli::screen::tests::pipes;
+
+    fn context(words: &[&str]) -> Context {
+        let words = ["sessionctl", "--address", "127.0.0.1:1"]
+            .iter()
+            .chain(words);
+        let arguments = Arguments::try_parse_from(words.chain(&["version"])).unwrap();
+        Context::new(arguments.globals).unwrap_or_else(|stop| panic!("{stop:?}"))
+    }
+
+    #[tokio::test]
+    async fn a_ctrl_c_between_two_calls_is_heard_by_the_next() {
+        let context = context(&[]);
+        let (mut screen, ..) = pipes();
+        let pressed = Interrupts::new();
+        let pid = std::process::id().to_string();
+        let killed = std::process::Command::new("kill")
+            .args(["-INT", &pid])
+            .status();
+        assert!(killed.unwrap().success());
+        pressed.pressed().await;
+        let call = std::future::ready(7);
+        let answer = context.patiently(&mut screen, Effect::Reads, call).await;
+        assert!(
+            matches!(
+                &answer,
+                Err(Stop::Failed {
+                    exit: Exit::Interrupted,
+                    ..
+                })
+            ),
+            "{answer:?}"
+        );
+        let again = context
+            .patiently(&mut screen, Effect::Reads, std::future::ready(7))
+            .await;
+        assert!(matches!(again, Ok(7)), "a press is heard once: {again:?}");
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_not_waited_for_as_long_as_an_answer_may_be() {
+        let opening = |time| context(&["--timeout", time]).opening();
+        assert_eq!(opening("2h"), Duration::from_secs(15));
+        assert_eq!(opening("300ms"), Duration::from_millis(300));
     }
 }

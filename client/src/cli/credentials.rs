@@ -1,6 +1,7 @@
 //! Finding the server and the token: where they are looked for, and what may be sent where.
 
 use std::env;
+use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use crate::token::{Token, TokenError};
 const OWNER_TOKEN: &str = "owner.token";
 
 /// Longest wait for an answer, unless the command line says otherwise: a person is waiting.
-const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How to connect, and where the token came from, in words.
 pub(crate) struct Found {
@@ -77,10 +78,16 @@ fn token(globals: &Globals, target: &Target) -> Result<(Option<Token>, String), 
     // The owner's token of this machine is no business of another one.
     if let Some(path) = owner_token_file(globals).filter(|_| target.is_local()) {
         let place = path.display().to_string();
-        if let Ok(token) = Token::from_file(&path) {
-            return Ok((Some(token), came_from(&place)));
+        match Token::from_file(&path) {
+            Ok(token) => return Ok((Some(token), came_from(&place))),
+            Err(TokenError::Unreadable { source, .. }) if source.kind() == NotFound => {
+                places.push(place);
+            }
+            Err(error) => {
+                let words = format!("the owner's token in {place} is of no use: {error}");
+                return Ok((None, words));
+            }
         }
-        places.push(place);
     }
     let places = places.join(", ");
     Ok((None, format!("no token was found in {places}")))
@@ -113,9 +120,9 @@ fn owner_token_file(globals: &Globals) -> Option<PathBuf> {
     Some(directory?.join(OWNER_TOKEN))
 }
 
-/// Where a server keeps its data unless told otherwise.
+/// Where a server keeps its data unless told otherwise. `sessiond` takes a relative path as well.
 fn default_data_dir(state_home: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
-    let state = match state_home.filter(|path| path.is_absolute()) {
+    let state = match state_home.filter(|path| !path.as_os_str().is_empty()) {
         Some(path) => path.to_owned(),
         None => home?.join(".local/state"),
     };
@@ -150,7 +157,9 @@ mod tests {
         );
         let fallback = Some(PathBuf::from("/home/ada/.local/state/sessionplane"));
         assert_eq!(dir(None, Some(home)), fallback);
-        assert_eq!(dir(Some(Path::new("relative")), Some(home)), fallback);
+        assert_eq!(dir(Some(Path::new("")), Some(home)), fallback);
+        let relative = Some(PathBuf::from("relative/sessionplane"));
+        assert_eq!(dir(Some(Path::new("relative")), Some(home)), relative);
         assert_eq!(dir(None, None), None);
     }
 }

@@ -61,24 +61,15 @@ fn started(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit, St
 }
 
 async fn timed(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit, Stop> {
-    let (timeout, writes) = (globals.timeout, verb.writes());
+    let (timeout, waits) = (globals.timeout, verb.waits());
     let context = Context::new(globals)?;
     let run = verbs::run(verb, &context, screen);
     let Some(timeout) = timeout else {
         return run.await;
     };
-    if let Ok(end) = tokio::time::timeout(timeout, run).await {
-        return end;
-    }
-    let mut words = format!(
-        "no outcome from {} within {timeout:?}",
-        context.client.target()
-    );
-    if writes {
-        words.push_str("\n  find out: the same command with --request-id ");
-        words.push_str(context.request_id.as_str());
-    }
-    Err(Stop::failed(Exit::Unknown, words))
+    // A single call has the same time for itself: whichever is up first, the words are the same.
+    let end = tokio::time::timeout(timeout, run).await;
+    end.unwrap_or_else(|_| Err(context.out_of_time(waits, timeout)))
 }
 
 /// Tells how it ended. What cannot be told is not told.

@@ -69,6 +69,16 @@ impl Stop {
             error: None,
         }
     }
+
+    /// A call without an answer of its own, in other words than the usual.
+    pub(crate) fn of(error: CallError, words: String) -> Self {
+        Self::Failed {
+            exit: Exit::of(&error),
+            words,
+            error: Some(Box::new(error)),
+        }
+    }
+
     /// The command line or its input makes no sense.
     pub(crate) fn usage(words: impl Into<String>) -> Self {
         Self::failed(Exit::Usage, words)

@@ -2,23 +2,18 @@
 
 use std::time::Duration;
 
-use sessionplane_core::domain::command::{CommandKind, Rejection, RejectionCode};
+use sessionplane_core::domain::command::{Command, CommandKind, Rejection, RejectionCode};
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
-use sessionplane_core::domain::ids::{RunId, SessionRef};
+use sessionplane_core::domain::ids::{RequestId, RunId, SessionRef};
 
 use super::context::Context;
 use super::exit::{Exit, Stop};
 use super::session::shell_word;
-use crate::outcome::NOT_OURS;
+use super::visible;
+pub(crate) use crate::retry::Effect;
 
-/// Whether the call that failed could have changed something.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Effect {
-    /// It only reads.
-    Reads,
-    /// It writes under the command's request id.
-    Writes,
-}
+/// The longest text that a hint holds, in bytes.
+const PASTED_BYTES: usize = 200;
 
 /// What a call was about.
 #[derive(Clone, Copy, Debug)]
@@ -64,11 +59,8 @@ pub(crate) fn refusal(
         request_id: context.request_id.as_str(),
         patience: context.patience,
     };
-    Stop::Failed {
-        exit: Exit::of(&error),
-        words: words(&error, about, effect, &setting),
-        error: Some(Box::new(error)),
-    }
+    let words = words(&error, about, effect, &setting);
+    Stop::of(error, words)
 }
 
 fn words(error: &CallError, about: About<'_>, effect: Effect, setting: &Setting<'_>) -> String {
@@ -90,9 +82,7 @@ fn first_line(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Str
             format!("there is no session {}", quoted(session))
         }
         (Reason::NoSuchRun, About::Run(run)) => format!("there is no run {run}"),
-        (Reason::Transport, _) if error.message.starts_with(NOT_OURS) => {
-            format!("{address}: {}", error.message)
-        }
+        (Reason::Unimplemented, _) => format!("{address}: {}", error.message),
         (Reason::Transport, _) if error.outcome == Outcome::Refused => format!(
             "cannot connect to {address}: {}; nothing was sent",
             error.message
@@ -131,7 +121,7 @@ fn next_steps(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Vec
             "the last run of a session:  sessionctl state SESSION".to_owned(),
             "the run of each entry:      sessionctl --json entries SESSION".to_owned(),
         ],
-        (Reason::Transport, _) if error.message.starts_with(NOT_OURS) => vec![elsewhere],
+        (Reason::Unimplemented, _) => vec![elsewhere],
         (Reason::Transport, _) => vec![
             "start a server:  sessiond (in the source tree: make run)".to_owned(),
             elsewhere,
@@ -190,6 +180,27 @@ pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Reje
         _ => return first,
     };
     format!("{first}\n  {next}")
+}
+
+/// The command line that gives a command once more under its id, which does nothing twice.
+pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) -> String {
+    let word = word(session);
+    let (verb, text) = match command {
+        Command::Steer { text } => ("steer", Some(text)),
+        Command::FollowUp { text } => ("follow-up", Some(text)),
+        Command::Abort => ("abort", None),
+    };
+    let text = text.map_or_else(String::new, |text| format!(" {}", pasted(text)));
+    format!("sessionctl {verb} {word} --request-id {id}{text}")
+}
+
+/// A text as an argument that can be pasted; a stand-in where it cannot.
+fn pasted(text: &str) -> String {
+    let as_shown = text.len() <= PASTED_BYTES && visible::line(text) == text;
+    if as_shown && text != "-" {
+        return shell_word(text);
+    }
+    "'... the same text ...'".to_owned()
 }
 
 /// A run's stream that was lost for good.
@@ -282,7 +293,10 @@ mod tests {
                 Effect::Writes,
             ),
             (
-                CallError::unknown(Reason::Transport, format!("{NOT_OURS}: HTTP 404")),
+                CallError::unknown(
+                    Reason::Unimplemented,
+                    "something else than a Sessionplane server answers there: HTTP 404",
+                ),
                 Effect::Reads,
             ),
             (refused(Reason::NoSuchRun, "no such run"), Effect::Reads),
@@ -316,6 +330,29 @@ mod tests {
             .map(|(error, effect)| format!("error: {}\n", said(error, *effect)))
             .collect();
         insta::assert_snapshot!(all.join("\n"));
+    }
+
+    #[test]
+    fn c03_a_command_is_repeated_by_its_id_and_its_very_text() {
+        let id = RequestId::parse("r-1").unwrap();
+        let said = |command| repeat(&docs(), &command, &id);
+        let steer = |text: &str| Command::Steer { text: text.into() };
+        assert_eq!(
+            said(steer("it's late")),
+            r"sessionctl steer docs --request-id r-1 'it'\''s late'"
+        );
+        let text = "then".into();
+        assert_eq!(
+            said(Command::FollowUp { text }),
+            "sessionctl follow-up docs --request-id r-1 then"
+        );
+        assert_eq!(
+            said(Command::Abort),
+            "sessionctl abort docs --request-id r-1"
+        );
+        for text in ["-", "a\u{1b}b", &"x".repeat(1000)] {
+            assert!(said(steer(text)).ends_with(" '... the same text ...'"));
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod state;
 mod time;
 
 pub(crate) use entry::entry_lines;
-pub(crate) use event::{Log, connection_line};
+pub(crate) use event::{Log, STARTS_OVER, connection_line};
 pub(crate) use flow::Flow;
 pub(crate) use run::{run_lines, settled_lines};
 pub(crate) use state::{capability_lines, state_lines, summary};

@@ -124,8 +124,9 @@ impl Screen {
     /// One JSON object on a line of its own.
     pub(crate) fn json(&mut self, value: &Value) -> io::Result<()> {
         self.clear_status()?;
-        // JSON escapes control characters by itself.
-        self.out.write(&format!("{value}\n"), false)
+        let object = value.to_string();
+        self.out
+            .write(&format!("{}\n", visible::json(&object)), false)
     }
 
     /// Shows a passing line that the next output replaces. Only where a person sees it, and only
@@ -291,6 +292,20 @@ pub(crate) mod tests {
         let (mut screen, paper) = terminal(false);
         screen.put(&answer("\x1b[2Jhi\n")).unwrap();
         assert_eq!(paper.text(), "\\e[2Jhi\n");
+    }
+
+    #[test]
+    fn what_a_model_writes_into_json_cannot_steer_the_terminal_and_reads_back() {
+        let (mut screen, paper) = terminal(false);
+        let text = "\x1b[2J\x7f\u{9b}31m\u{202e}\u{e0041} hi 👩";
+        let object = serde_json::json!({ "text": text });
+        screen.json(&object).unwrap();
+        let line = paper.text();
+        assert_eq!(
+            line,
+            "{\"text\":\"\\u001b[2J\\u007f\\u009b31m\\u202e\\udb40\\udc41 hi 👩\"}\n"
+        );
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), object);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Making what others wrote safe to show on a terminal: control characters, escape sequences and
-//! invisible characters become visible text. Never used for `--json`, which escapes by itself.
+//! invisible characters become visible text, or the escapes of JSON.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -22,6 +22,27 @@ pub(crate) fn clipped(text: &str, width: usize) -> String {
     }
     let kept = line.chars().take(width.saturating_sub(1));
     kept.chain(['…']).collect()
+}
+
+/// A JSON text, which escapes no more than ASCII's control characters, with all others escaped that
+/// steer: it means the same.
+pub(crate) fn json(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if !is_unsafe(c) {
+            out.push(c);
+            continue;
+        }
+        // Outside of its strings JSON has no such character, and in them it may be escaped.
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    Cow::Owned(out)
 }
 
 fn escaped(text: &str, stays: fn(char) -> bool) -> Cow<'_, str> {

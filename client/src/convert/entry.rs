@@ -25,6 +25,7 @@ pub(crate) fn page(page: v1::ListEntriesResponse) -> Result<EntryPage, Malformed
         entries: all(page.entries)?,
         leaf: optional_id("leaf_entry_id", &page.leaf_entry_id)?,
         full_backfill: page.full_backfill,
+        next_since: optional_text(page.next_since),
         has_more: page.has_more,
     })
 }

@@ -223,8 +223,34 @@ fn queue_changed(changed: v1::QueueChanged) -> Result<Option<EventBody>, Malform
     let change = match changed.change {
         Some(Change::Added(input)) => QueueChange::Added(Box::new(pending::read(input)?)),
         Some(Change::Handed(input)) => QueueChange::Handed(id("queue_changed.handed", &input)?),
+        Some(Change::Returned(input)) => {
+            QueueChange::Returned(id("queue_changed.returned", &input)?)
+        }
         Some(Change::Removed(input)) => QueueChange::Removed(id("queue_changed.removed", &input)?),
         None => return Ok(None),
     };
     Ok(Some(EventBody::QueueChanged { change, depth }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c19_an_input_that_the_engine_gave_back_is_told_as_returned() {
+        let text = "01K00000000000000000000002-i7";
+        let changed = v1::QueueChanged {
+            change: Some(Change::Returned(text.to_owned())),
+            depth: 3,
+        };
+        let told = queue_changed(changed).expect("it is well formed");
+        assert!(
+            matches!(
+                &told,
+                Some(EventBody::QueueChanged { change: QueueChange::Returned(id), depth: 3 })
+                    if id.to_string() == text
+            ),
+            "{told:?}"
+        );
+    }
 }

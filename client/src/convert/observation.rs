@@ -4,7 +4,7 @@ use sessionplane::v1::{self, events_response::Item};
 use sessionplane_core::contract::{EventItem, EventsRequest};
 use sessionplane_core::domain::position::Position;
 
-use super::field::{Malformed, id, required};
+use super::field::{Malformed, duration, id, required};
 use super::{entry, event, position, session, state};
 
 /// What came on an observer's stream, with what [`EventItem`] has no place for.
@@ -58,6 +58,9 @@ pub(crate) fn item(response: v1::EventsResponse) -> Result<Option<Received>, Mal
             epoch: subscribed.epoch,
             resumed: subscribed.resumed,
             gap: subscribed.gap,
+            heartbeat_interval: subscribed
+                .heartbeat_interval
+                .map(|interval| duration(Some(interval))),
         }),
         Item::Entries(page) => Received::Item(EventItem::Entries {
             entries: entry::all(page.entries)?,

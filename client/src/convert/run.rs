@@ -49,8 +49,6 @@ pub(crate) fn read(run: v1::RunRecord) -> Result<RunRecord, Malformed> {
         }),
         None => None,
     };
-    let first_entry = id("run.first_entry_id", &run.first_entry_id)?;
-    let final_entry = optional_id("run.final_entry_id", &run.final_entry_id)?;
     let undelivered = run.undelivered.iter().map(undelivered);
     Ok(RunRecord {
         id: id("run.run_id", &run.run_id)?,
@@ -59,9 +57,8 @@ pub(crate) fn read(run: v1::RunRecord) -> Result<RunRecord, Malformed> {
         request_id: optional_id("run.request_id", &run.request_id)?,
         origin: origin::read("run.origin", run.origin)?,
         started_at: time("run.started_at", run.started_at)?,
-        first_entry,
-        // Not told while the run is active.
-        final_entry: final_entry.unwrap_or(first_entry),
+        first_entry: id("run.first_entry_id", &run.first_entry_id)?,
+        final_entry: optional_id("run.final_entry_id", &run.final_entry_id)?,
         usage: usage::read(run.usage),
         undelivered: undelivered.collect::<Result<_, _>>()?,
         settings: settings(run.model, run.thinking_level),

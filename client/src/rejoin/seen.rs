@@ -8,15 +8,14 @@ use std::collections::VecDeque;
 use sessionplane_core::contract::InvokeEvent;
 use sessionplane_core::domain::event::OutputChannel;
 
-/// Most messages and most tool calls that are remembered; of more, the newest. What was
-/// forgotten would be told again by a replay.
+/// Most messages and most tool calls that are remembered; of more, the newest.
 const REMEMBERED: usize = 4096;
 
 /// What was yielded.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    messages: VecDeque<Message>,
-    tools: VecDeque<Tool>,
+    messages: Newest<Message>,
+    tools: Newest<Tool>,
     retries: Count,
     /// The replay lacks its beginning.
     cut: Cut,
@@ -76,7 +75,9 @@ impl Seen {
         self.cut = Cut::None;
         self.told = false;
         self.retries.told = 0;
-        for message in &mut self.messages {
+        self.messages.replay();
+        self.tools.replay();
+        for message in &mut self.messages.all {
             message.bytes.told = 0;
         }
     }
@@ -84,13 +85,13 @@ impl Seen {
     /// Whether a stream that joined a run has not told again all that was told before, or has
     /// told nothing at all, without having said that it leaves events out.
     pub(super) fn lacks_its_replay(&self) -> bool {
-        let mut counts = self.messages.iter().map(|message| message.bytes);
+        let mut counts = self.messages.all.iter().map(|message| message.bytes);
         self.cut == Cut::None && (!self.told || counts.any(|count| count.told < count.seen))
     }
 
     /// How many bytes of a message's text were yielded.
     pub(super) fn text(&self, id: &str) -> Option<u64> {
-        let mut known = self.messages.iter();
+        let mut known = self.messages.all.iter();
         let message = known.find(|m| m.id == id && m.channel == OutputChannel::Text)?;
         (!message.unaligned).then_some(message.bytes.seen)
     }
@@ -106,14 +107,16 @@ impl Seen {
             } => self.delta(message, channel, text),
             InvokeEvent::Resumed { .. } => {
                 self.cut = Cut::Here;
+                self.messages.was_told = false;
+                self.tools.was_told = false;
                 Some(event)
             }
             InvokeEvent::ToolStarted { ref call, .. } => {
-                let tool = self.tool(call);
+                let tool = self.tool(call)?;
                 (!std::mem::replace(&mut tool.started, true)).then_some(event)
             }
             InvokeEvent::ToolEnded { ref call, .. } => {
-                let tool = self.tool(call);
+                let tool = self.tool(call)?;
                 (!std::mem::replace(&mut tool.ended, true)).then_some(event)
             }
             InvokeEvent::Retrying { .. } => {
@@ -136,7 +139,7 @@ impl Seen {
             self.cut = Cut::Within(message.clone());
         }
         let cut = matches!(&self.cut, Cut::Within(id) if *id == message);
-        let known = self.message(&message, channel);
+        let known = self.message(&message, channel)?;
         known.unaligned |= cut;
         let new = known.bytes.add(text.len() as u64);
         let text = if known.unaligned {
@@ -154,48 +157,82 @@ impl Seen {
         })
     }
 
-    fn message(&mut self, id: &str, channel: OutputChannel) -> &mut Message {
-        let at = self
-            .messages
-            .iter()
-            .rposition(|message| message.id == id && message.channel == channel);
-        let at = at.unwrap_or_else(|| {
-            remember(
-                &mut self.messages,
-                Message {
-                    id: id.to_owned(),
-                    channel,
-                    bytes: Count::default(),
-                    unaligned: false,
-                },
-            )
-        });
-        &mut self.messages[at]
+    /// A message; none if it was told and forgotten.
+    fn message(&mut self, id: &str, channel: OutputChannel) -> Option<&mut Message> {
+        self.messages.find(
+            |message| message.id == id && message.channel == channel,
+            || Message {
+                id: id.to_owned(),
+                channel,
+                bytes: Count::default(),
+                unaligned: false,
+            },
+        )
     }
 
-    fn tool(&mut self, call: &str) -> &mut Tool {
-        let at = self.tools.iter().rposition(|tool| tool.call == call);
-        let at = at.unwrap_or_else(|| {
-            remember(
-                &mut self.tools,
-                Tool {
-                    call: call.to_owned(),
-                    started: false,
-                    ended: false,
-                },
-            )
-        });
-        &mut self.tools[at]
+    /// A tool call; none if it was told and forgotten.
+    fn tool(&mut self, call: &str) -> Option<&mut Tool> {
+        self.tools.find(
+            |tool| tool.call == call,
+            || Tool {
+                call: call.to_owned(),
+                started: false,
+                ended: false,
+            },
+        )
     }
 }
 
-/// Adds to the end, forgetting the oldest when there are too many; where it was added.
-fn remember<T>(all: &mut VecDeque<T>, one: T) -> usize {
-    if all.len() == REMEMBERED {
-        all.pop_front();
+/// The newest of what was told, in the order in which it began.
+#[derive(Debug)]
+struct Newest<T> {
+    all: VecDeque<T>,
+    /// Older ones were told and forgotten.
+    forgot: bool,
+    /// A replay has not come to the oldest one that is remembered: what it tells before that was
+    /// forgotten, and is not new. Were it remembered again, the replay would push out, one by one,
+    /// all that it is about to tell.
+    was_told: bool,
+}
+
+impl<T> Default for Newest<T> {
+    fn default() -> Self {
+        Self {
+            all: VecDeque::new(),
+            forgot: false,
+            was_told: false,
+        }
     }
-    all.push_back(one);
-    all.len() - 1
+}
+
+impl<T> Newest<T> {
+    /// From now on everything is told again from the start.
+    fn replay(&mut self) {
+        self.was_told = self.forgot;
+    }
+
+    /// The one that is meant, added if it is new; none if it was told and forgotten.
+    fn find(&mut self, is: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> Option<&mut T> {
+        let at = match self.all.iter().rposition(is) {
+            Some(at) => {
+                self.was_told = false;
+                at
+            }
+            None if self.was_told => return None,
+            None => self.add(new()),
+        };
+        self.all.get_mut(at)
+    }
+
+    /// Adds to the end, forgetting the oldest when there are too many; where it was added.
+    fn add(&mut self, one: T) -> usize {
+        if self.all.len() == REMEMBERED {
+            self.all.pop_front();
+            self.forgot = true;
+        }
+        self.all.push_back(one);
+        self.all.len() - 1
+    }
 }
 
 #[cfg(test)]
@@ -277,6 +314,30 @@ mod tests {
         for message in 0..REMEMBERED * 2 {
             seen.admit(delta(&message.to_string(), "x"));
         }
-        assert_eq!(seen.messages.len(), REMEMBERED);
+        assert_eq!(seen.messages.all.len(), REMEMBERED);
+    }
+
+    #[test]
+    fn c12_a_replay_of_more_than_is_remembered_tells_nothing_twice() {
+        let mut seen = Seen::default();
+        let many = REMEMBERED + 3;
+        let all = || (0..many).flat_map(|n| [delta(&n.to_string(), "x"), tool(&n.to_string())]);
+        assert_eq!(text_of(&mut seen, all()).matches('x').count(), many);
+        for _ in 0..2 {
+            seen.replay();
+            let more = [delta("new", "y"), tool("t")];
+            let again = text_of(&mut seen, all().chain(more));
+            assert!(
+                ["y[t]", ""].contains(&again.as_str()),
+                "{} bytes",
+                again.len()
+            );
+        }
+        seen.replay();
+        let cut = [
+            InvokeEvent::Resumed { skipped: 1 },
+            delta("unheard of", "z"),
+        ];
+        assert_eq!(text_of(&mut seen, cut), "~z", "rather twice than never");
     }
 }

@@ -10,6 +10,7 @@ use sessionplane_core::domain::position::Position;
 
 use super::WatchItem;
 use crate::convert::observation::Received;
+use crate::reconnect::Progress;
 
 /// How far an observer has come.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(super) struct Cursor {
     /// The incarnation of the last subscription.
     epoch: Option<u64>,
     last_entry: Option<EntryId>,
+    /// The present stream sends all entries again, and that was told.
+    starts_over: bool,
 }
 
 impl Cursor {
@@ -29,6 +32,7 @@ impl Cursor {
             epoch: position.map(|position| position.epoch),
             position,
             last_entry,
+            starts_over: false,
         }
     }
 
@@ -55,54 +59,52 @@ impl Cursor {
     }
 
     /// Takes what came, adds what is new of it to `out`, and tells whether the observer came
-    /// further by it.
-    pub(super) fn admit(&mut self, received: Received, out: &mut VecDeque<WatchItem>) -> bool {
+    /// further by it: an event or an entry that it had not seen, or a sign that nothing happened.
+    pub(super) fn admit(&mut self, received: Received, out: &mut VecDeque<WatchItem>) -> Progress {
         match received {
             Received::Unknown {
                 event_type,
                 position,
             } => {
-                let new = self.advance(position);
-                if new {
-                    out.push_back(WatchItem::Unknown {
-                        event_type,
-                        position,
-                    });
+                if !self.advance(position) {
+                    return Progress::Same;
                 }
-                new
+                out.push_back(WatchItem::Unknown {
+                    event_type,
+                    position,
+                });
+                Progress::Further
             }
             Received::Item(item) => self.item(item, out),
         }
     }
 
-    fn item(&mut self, item: EventItem, out: &mut VecDeque<WatchItem>) -> bool {
+    fn item(&mut self, item: EventItem, out: &mut VecDeque<WatchItem>) -> Progress {
         match item {
             EventItem::Subscribed {
                 session,
                 epoch,
                 resumed,
                 gap,
+                ..
             } => {
                 self.subscribed((session, epoch), resumed, gap, out);
-                false
+                Progress::Same
             }
             EventItem::Entries {
                 entries,
                 full_backfill,
-            } => {
-                self.entries(entries, full_backfill, out);
-                false
-            }
+            } => self.entries(entries, full_backfill, out),
             EventItem::Snapshot(state) => {
                 self.position = Some(state.position);
                 out.push_back(WatchItem::Snapshot(state));
-                false
+                Progress::Same
             }
             EventItem::Event(envelope) => self.event(envelope, out),
             EventItem::Heartbeat(position) => {
                 self.advance(position);
                 out.push_back(WatchItem::Heartbeat(position));
-                true
+                Progress::Further
             }
         }
     }
@@ -114,6 +116,7 @@ impl Cursor {
         gap: bool,
         out: &mut VecDeque<WatchItem>,
     ) {
+        self.starts_over = false;
         if self.session.replace(session).is_some() {
             out.push_back(WatchItem::Reconnected { resumed });
         } else {
@@ -136,7 +139,9 @@ impl Cursor {
         mut entries: Vec<Entry>,
         full_backfill: bool,
         out: &mut VecDeque<WatchItem>,
-    ) {
+    ) -> Progress {
+        // A server may say it in every page; what a page told is not to be forgotten with the next.
+        let full_backfill = full_backfill && !std::mem::replace(&mut self.starts_over, true);
         if full_backfill {
             self.last_entry = None;
         }
@@ -144,30 +149,36 @@ impl Cursor {
         if let Some(last) = entries.last() {
             self.last_entry = Some(last.id);
         }
-        if full_backfill || !entries.is_empty() {
+        let new = !entries.is_empty();
+        if full_backfill || new {
             out.push_back(WatchItem::Entries {
                 entries,
                 full_backfill,
             });
         }
+        if new {
+            Progress::Further
+        } else {
+            Progress::Same
+        }
     }
 
-    fn event(&mut self, envelope: EventEnvelope, out: &mut VecDeque<WatchItem>) -> bool {
+    fn event(&mut self, envelope: EventEnvelope, out: &mut VecDeque<WatchItem>) -> Progress {
         let place = Position {
             epoch: envelope.epoch,
             seq: envelope.seq,
         };
         if !self.advance(place) {
-            return false;
+            return Progress::Same;
         }
         if let EventBody::EntryAppended { entry } = &envelope.event.body {
             if !self.is_new(entry.id) {
-                return true;
+                return Progress::Further;
             }
             self.last_entry = Some(entry.id);
         }
         out.push_back(WatchItem::Event(envelope));
-        true
+        Progress::Further
     }
 
     /// Moves on to a place, unless it was passed before.
@@ -252,6 +263,7 @@ mod tests {
             epoch,
             resumed,
             gap,
+            heartbeat_interval: None,
         })
     }
 
@@ -276,6 +288,22 @@ mod tests {
             _ => None,
         };
         items.iter().filter_map(seq).collect()
+    }
+
+    #[test]
+    fn only_what_was_not_known_before_is_progress() {
+        let (mut cursor, mut out) = (Cursor::default(), VecDeque::new());
+        let heartbeat = Received::Item(EventItem::Heartbeat(Position { epoch: 3, seq: 2 }));
+        for (received, expected) in [
+            (subscribed(3, false, false), Progress::Same),
+            (page(1..=3, false), Progress::Further),
+            (page(2..=3, false), Progress::Same),
+            (turn(3, 1), Progress::Further),
+            (turn(3, 1), Progress::Same),
+            (heartbeat, Progress::Further),
+        ] {
+            assert_eq!(cursor.admit(received, &mut out), expected, "{out:?}");
+        }
     }
 
     #[test]
@@ -354,6 +382,37 @@ mod tests {
             &all[..],
             [WatchItem::Entries { entries, full_backfill: true }] if entries.len() == 2
         ));
+    }
+
+    #[test]
+    fn c29_to_forget_what_was_read_is_told_once_and_not_with_every_page() {
+        let mut cursor = Cursor::default();
+        let told = |items: &[WatchItem]| -> Vec<(usize, bool)> {
+            let page = |item: &WatchItem| match item {
+                WatchItem::Entries {
+                    entries,
+                    full_backfill,
+                } => Some((entries.len(), *full_backfill)),
+                _ => None,
+            };
+            items.iter().filter_map(page).collect()
+        };
+        let items = play(
+            &mut cursor,
+            [
+                subscribed(3, false, false),
+                page(1..=256, true),
+                page(257..=512, true),
+                page(500..=520, true),
+            ],
+        );
+        assert_eq!(told(&items), [(256, true), (256, false), (8, false)]);
+        let anew = play(&mut cursor, [subscribed(4, false, true), page(1..=4, true)]);
+        assert_eq!(
+            told(&anew),
+            [(4, true)],
+            "another stream, another beginning"
+        );
     }
 
     #[test]

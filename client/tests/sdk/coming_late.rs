@@ -68,6 +68,65 @@ async fn events_list_entries_with_their_contents_unless_they_were_told_live() {
 }
 
 #[tokio::test]
+async fn c29_what_is_sent_again_from_the_first_entry_is_shown_again_and_said_so() {
+    for words in [&["attach", "docs"][..], &["events", "--all", "docs"]] {
+        let entries = vec![
+            wire::user_entry(1, "what is here?"),
+            wire::assistant_entry(2, "m-1", "Two files.\n"),
+        ];
+        let mut before = sends([
+            wire::subscribed(false, false),
+            wire::entries(entries.clone()),
+            wire::snapshot(5, false),
+        ]);
+        before.push(Step::Fail(Status::unavailable("gone")));
+        let mut after = sends([
+            wire::subscribed(false, true),
+            wire::entries_anew(entries),
+            wire::snapshot(1, false),
+            wire::appended(2, wire::user_entry(3, "thanks")),
+        ]);
+        after.push(Step::Hang);
+        let fake = observed(vec![before, after]).await;
+        let shown = shows(&fake, words, "thanks\n").await;
+        assert_eq!(shown.matches("Two files.").count(), 2, "{shown}");
+        assert_eq!(
+            shown.matches("all entries from the first").count(),
+            1,
+            "{shown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn attach_shows_that_the_beginning_of_a_text_is_missing() {
+    let (mut asked, mut said) = (
+        wire::user_entry(1, "asked"),
+        wire::assistant_entry(2, "m-1", "said"),
+    );
+    let mut used = wire::tool_entry(3, "printed\n");
+    if let Some(v1::entry::Body::User(user)) = &mut asked.body {
+        user.omitted_bytes = 11;
+    }
+    if let Some(v1::entry::Body::Assistant(assistant)) = &mut said.body {
+        assistant.thinking = "thought".to_owned();
+        (assistant.omitted_bytes, assistant.thinking_omitted_bytes) = (12, 13);
+    }
+    if let Some(v1::entry::Body::Tool(tool)) = &mut used.body {
+        (tool.omitted_bytes, tool.input_omitted_bytes) = (14, 15);
+    }
+    let mut steps = sends([
+        wire::subscribed(false, false),
+        wire::entries(vec![asked, said, used, wire::user_entry(4, "thanks")]),
+        wire::snapshot(5, true),
+    ]);
+    steps.push(Step::Hang);
+    let fake = observed(vec![steps]).await;
+    let shown = shows(&fake, &["attach", "docs"], "m1 --\n").await;
+    insta::assert_snapshot!(shown);
+}
+
+#[tokio::test]
 async fn attach_tells_how_a_run_ended_whose_server_was_started_anew() {
     let mut before = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
     before.push(Step::Fail(Status::unavailable("gone")));
@@ -190,6 +249,107 @@ async fn c12_json_tells_a_hole_and_the_rest_before_the_end() {
     );
 }
 
+/// A page that ends with an entry of a kind that no client knows yet.
+fn ending_unknown(mut entries: Vec<v1::Entry>, last: u64) -> v1::ListEntriesResponse {
+    entries.push(v1::Entry {
+        kind: "weather".to_owned(),
+        body: None,
+        ..wire::user_entry(last, "")
+    });
+    v1::ListEntriesResponse {
+        entries,
+        next_since: wire::entry_id(last),
+        has_more: true,
+        ..v1::ListEntriesResponse::default()
+    }
+}
+
+fn last_page(entry: v1::Entry) -> v1::ListEntriesResponse {
+    v1::ListEntriesResponse {
+        next_since: entry.id.clone(),
+        entries: vec![entry],
+        ..v1::ListEntriesResponse::default()
+    }
+}
+
+#[tokio::test]
+async fn c29_pages_go_on_behind_entries_that_this_client_cannot_read() {
+    let fake = observed(Vec::new()).await;
+    fake.stage.lock().unwrap().pages = [
+        Ok(ending_unknown(vec![wire::user_entry(1, "first")], 2)),
+        Ok(ending_unknown(Vec::new(), 3)),
+        Ok(last_page(wire::user_entry(4, "last"))),
+    ]
+    .into();
+    let (code, out, err) = ran(&fake, &["entries", "docs"]).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("first") && out.contains("last"), "{out}");
+    let asked: Vec<_> = fake.look(|stage| stage.listed.iter().map(|l| l.since.clone()).collect());
+    assert_eq!(asked, [String::new(), wire::entry_id(2), wire::entry_id(3)]);
+}
+
+#[tokio::test]
+async fn c12_the_rest_of_an_answer_is_found_behind_unreadable_entries() {
+    let fake = settled_meanwhile(4, "t second").await;
+    {
+        let mut stage = fake.stage.lock().unwrap();
+        let run = v1::RunRecord {
+            final_entry_id: wire::entry_id(3),
+            ..wire::settled(v1::RunOutcome::Completed, "")
+        };
+        let end = v1::invoke_event::Event::Completed(v1::InvokeCompleted {
+            data: None,
+            run: Some(run),
+        });
+        stage.invokes[1] = Ok(sends([wire::accepted(true), wire::invoked(end)]));
+        stage.pages[0].as_mut().unwrap().entries[0].id = wire::entry_id(3);
+        stage.pages.push_front(Ok(ending_unknown(Vec::new(), 2)));
+    }
+    let (code, out, err) = ran(&fake, &["invoke", "docs", "count"]).await;
+    assert_eq!((code, out.as_str()), (0, "first second\n"), "{err}");
+}
+
+#[tokio::test]
+async fn a_server_that_names_no_next_page_is_not_asked_for_ever() {
+    let fake = observed(Vec::new()).await;
+    let page = v1::ListEntriesResponse {
+        entries: vec![wire::user_entry(1, "first")],
+        has_more: true,
+        ..v1::ListEntriesResponse::default()
+    };
+    fake.stage.lock().unwrap().pages = [Ok(page)].into();
+    let (code, out, err) = ran(&fake, &["entries", "docs"]).await;
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        out.contains("first") && err.contains("no place"),
+        "{out}{err}"
+    );
+}
+
+#[tokio::test]
+async fn attach_as_json_prints_nothing_but_objects() {
+    let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+    steps.push(Step::Hang);
+    let fake = observed(vec![steps]).await;
+    fake.stage.lock().unwrap().dispatches = [Ok(wire::dispatch_accepted())].into();
+    let mut command = sessionctl(&fake, &["--json", "attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"use tabs\n").await.unwrap();
+    drop(stdin);
+    let (code, out, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!(code, 0, "{err}");
+    let names: Vec<_> = out
+        .lines()
+        .map(|line| {
+            let object: serde_json::Value = serde_json::from_str(line).unwrap();
+            object.as_object().unwrap().keys().next().unwrap().clone()
+        })
+        .collect();
+    assert_eq!(names, ["subscribed", "snapshot", "accepted"]);
+    assert!(err.contains("re-attach with"), "{err}");
+}
+
 #[tokio::test]
 async fn attach_in_a_pipe_goes_on_after_a_bad_line_and_fails_at_the_end() {
     let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
@@ -205,6 +365,52 @@ async fn attach_in_a_pipe_goes_on_after_a_bad_line_and_fails_at_the_end() {
     assert_eq!(code, 1, "{err}");
     assert!(err.contains("not valid UTF-8"), "{err}");
     fake.look(|stage| assert_eq!(stage.dispatched.len(), 1, "the next line is sent"));
+}
+
+#[tokio::test]
+async fn c03_a_typed_line_of_unknown_outcome_can_be_repeated_by_its_id() {
+    for json in [false, true] {
+        let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+        steps.push(Step::Hang);
+        let fake = observed(vec![steps]).await;
+        fake.stage.lock().unwrap().dispatches = (0..4)
+            .map(|_| Err(Status::unavailable("a proxy")))
+            .collect();
+        let words = [&["--json", "attach", "docs"][..], &["attach", "docs"]][usize::from(!json)];
+        let mut command = sessionctl(&fake, words);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"use tabs\n").await.unwrap();
+        drop(stdin);
+        let (code, out, err) = told(soon(child.wait_with_output()).await.unwrap());
+        assert_eq!(code, 1, "{err}");
+        let ids: Vec<_> = fake.look(|stage| {
+            stage
+                .dispatched
+                .iter()
+                .map(|d| d.request_id.clone())
+                .collect()
+        });
+        assert!(
+            ids.len() > 1 && ids.iter().all(|id| *id == ids[0]),
+            "{ids:?}"
+        );
+        let repeat = format!("sessionctl steer docs --request-id {} 'use tabs'", ids[0]);
+        assert!(err.contains(&repeat), "{err}");
+        assert_eq!(
+            out.contains(&format!("\"request_id\":\"{}\"", ids[0])),
+            json,
+            "{out}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn attach_takes_no_request_id_as_it_gives_many_commands() {
+    let fake = observed(Vec::new()).await;
+    let (code, _, err) = ran(&fake, &["--request-id", "r-1", "attach", "docs"]).await;
+    assert_eq!(code, 2);
+    assert!(err.contains("--request-id"), "{err}");
 }
 
 #[tokio::test]

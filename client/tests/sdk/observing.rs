@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sessionplane::v1;
+use sessionplane_client::contract::{CallOptions, SessionControl as _};
 use sessionplane_client::domain::error::{CallError, Reason};
 use sessionplane_client::domain::event::EventBody;
 use sessionplane_client::{Backoff, Watch, WatchItem, WatchOptions};
@@ -208,6 +209,57 @@ async fn c33_a_silent_stream_is_taken_up_again() {
     let mut watch = fake.client().watch(wire::docs(), options);
     let (events, _) = numbers(&mut watch).await;
     assert_eq!(events, [6, 7, 8, 9]);
+}
+
+#[tokio::test]
+async fn a_watch_that_may_be_silent_for_ever_does_not_panic() {
+    let fake = Fake::start(Stage {
+        events: [Ok([opening(), vec![Step::Hang]].concat())].into(),
+        ..Stage::default()
+    })
+    .await;
+    let options = WatchOptions {
+        silence: Some(Duration::MAX),
+        open_deadline: Duration::MAX,
+        ..WatchOptions::default()
+    };
+    let mut watch = fake.client().watch(wire::docs(), options);
+    while !matches!(next(&mut watch).await, WatchItem::Event(event) if event.seq == 7) {}
+}
+
+#[tokio::test]
+async fn b08_watches_that_nobody_reads_do_not_starve_other_calls() {
+    const WATCHES: usize = 24;
+    let flood = || {
+        let text = "x".repeat(256 * 1024);
+        let pages = (1..=64).map(|seq| wire::entries(vec![wire::user_entry(seq, &text)]));
+        let flood = [wire::subscribed(false, false)].into_iter().chain(pages);
+        Ok(flood.map(Step::Send).chain([Step::Hang]).collect())
+    };
+    let answers = |_| {
+        Ok(v1::GetStateResponse {
+            state: Some(wire::state(true)),
+        })
+    };
+    let fake = Fake::start(Stage {
+        events: (0..WATCHES).map(|_| flood()).collect(),
+        states: (0..500).map(answers).collect(),
+        ..Stage::default()
+    })
+    .await;
+    let client = fake.client();
+    let mut unread = Vec::new();
+    for _ in 0..WATCHES {
+        let mut watch = client.watch(wire::docs(), WatchOptions::default());
+        let first = next(&mut watch).await;
+        assert!(matches!(first, WatchItem::Subscribed { .. }), "{first:?}");
+        unread.push(watch);
+    }
+    // Each answer is a chance for the server to send what nobody reads.
+    for _ in 0..500 {
+        let state = client.get_state(wire::docs(), None, CallOptions::default());
+        soon(state).await.unwrap();
+    }
 }
 
 /// The error that ends a watch after its first connection.

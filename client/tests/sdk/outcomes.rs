@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use sessionplane::v1;
 use sessionplane_client::contract::{
     Agent as _, CallOptions, DispatchRequest, EventItem, EventsRequest, InvokeEvent, ResultStream,
     SessionControl as _,
 };
 use sessionplane_client::domain::command::{Command, DispatchAnswer, RejectionCode};
 use sessionplane_client::domain::error::{CallError, Outcome, Reason};
-use sessionplane_client::{Client, detached};
+use sessionplane_client::{Client, ClientOptions, detached};
 use tonic::{Code, Status};
 
 use super::fake::{Fake, Stage, Step, client_of, soon};
@@ -40,6 +41,34 @@ async fn ending<T>(mut stream: ResultStream<T>) -> CallError {
             }
             None => panic!("the stream ended in silence"),
         }
+    }
+}
+
+#[tokio::test]
+async fn a_caller_may_wait_for_ever_without_a_panic() {
+    let state = v1::GetStateResponse {
+        state: Some(wire::state(false)),
+    };
+    let fake = Fake::start(Stage {
+        states: [Ok(state.clone()), Ok(state)].into(),
+        ..Stage::default()
+    })
+    .await;
+    let patient = ClientOptions {
+        connect_timeout: Duration::MAX,
+        deadline: Duration::MAX,
+        keepalive_interval: Duration::MAX,
+        keepalive_timeout: Duration::MAX,
+        ..ClientOptions::new(fake.url().parse().unwrap())
+    };
+    let client = Client::connect(patient).unwrap();
+    for deadline in [None, Some(Duration::MAX)] {
+        let options = CallOptions {
+            request_id: None,
+            deadline,
+        };
+        let state = soon(client.get_state(wire::docs(), None, options)).await;
+        assert!(state.is_ok(), "{state:?}");
     }
 }
 

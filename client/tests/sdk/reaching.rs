@@ -82,15 +82,34 @@ async fn a_silent_peer_is_left_after_the_time_that_was_given() {
     assert!(err.contains(&address) && err.contains("300ms"), "{err}");
 }
 
-/// Answers every connection with these bytes.
+/// Whether these bytes of an HTTP/2 client hold a request: the head of a stream, after the preface.
+fn asks(bytes: &[u8]) -> bool {
+    let mut rest = bytes.get(24..).unwrap_or_default();
+    while let [high, middle, low, kind, ..] = *rest {
+        if kind == 1 {
+            return true;
+        }
+        let length = u32::from_be_bytes([0, high, middle, low]) as usize;
+        rest = rest.get(9 + length..).unwrap_or_default();
+    }
+    false
+}
+
+/// Answers the first request of every connection with these bytes.
 async fn stranger(answer: &'static [u8]) -> (String, tokio::task::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let task = tokio::spawn(async move {
         while let Ok((mut peer, _)) = listener.accept().await {
-            let _ = peer.read(&mut [0; 1024]).await;
+            let (mut seen, mut buffer) = (Vec::new(), [0; 1024]);
+            while !asks(&seen) {
+                match peer.read(&mut buffer).await {
+                    Ok(read) if read > 0 => seen.extend_from_slice(&buffer[..read]),
+                    _ => break,
+                }
+            }
             let _ = peer.write_all(answer).await;
-            let _ = peer.read(&mut [0; 1024]).await;
+            while peer.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
         }
     });
     (address, task)
@@ -141,6 +160,35 @@ async fn a_wrong_token_says_where_it_came_from() {
     );
     let (_, _, err) = ran(&fake, &["--token-file", &path, "state", "docs"]).await;
     assert!(err.contains(&format!("--token-file {path}")), "{err}");
+}
+
+#[tokio::test]
+async fn an_owners_token_that_cannot_be_used_is_not_called_missing() {
+    let refusal = wire::ours(Code::Unauthenticated, "UNAUTHENTICATED", "refused");
+    let fake = Fake::start(Stage {
+        states: (0..3).map(|_| Err(refusal.clone())).collect(),
+        ..Stage::default()
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("owner.token");
+    let says = async || {
+        let mut command = sessionctl(&fake, &["state", "docs"]);
+        command.env_remove("SESSIONPLANE_TOKEN");
+        command.env("SESSIONPLANE_DATA_DIR", folder.path());
+        told(soon(command.output()).await.unwrap()).2
+    };
+    let err = says().await;
+    assert!(err.contains("no token was found in"), "{err}");
+    // A folder cannot be read, not even by a tester who may read all files.
+    std::fs::create_dir(&path).unwrap();
+    let err = says().await;
+    let named = format!("the owner's token in {} is of no use", path.display());
+    assert!(err.contains(&named), "{err}");
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::write(&path, "two words").unwrap();
+    let err = says().await;
+    assert!(err.contains(&named), "{err}");
 }
 
 #[tokio::test]

@@ -183,6 +183,22 @@ async fn a_run_is_not_rejoined_where_that_would_not_help() {
 }
 
 #[tokio::test]
+async fn c02_a_run_that_was_accepted_is_never_refused_by_a_later_opening() {
+    for reason in ["UNAUTHENTICATED", "NO_SUCH_SESSION", "REQUEST_ID_REUSED"] {
+        let refusal = wire::ours(Code::FailedPrecondition, reason, "refused");
+        let fake = Fake::start(Stage {
+            invokes: [Ok(first_half()), Err(refusal)].into(),
+            ..Stage::default()
+        })
+        .await;
+        let (text, _, end) = told(follow(&fake.client())).await;
+        let error = end.unwrap_err();
+        assert_eq!((text.as_str(), error.reason.as_str()), ("one tw", reason));
+        assert_eq!(error.outcome, Outcome::StreamEnded, "the run stands");
+    }
+}
+
+#[tokio::test]
 async fn c07_a_busy_session_is_a_terminal_and_not_repeated() {
     let fake = Fake::start(Stage {
         invokes: [Ok(vec![Step::Send(wire::busy())]), Ok(whole())].into(),

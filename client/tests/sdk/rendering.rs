@@ -56,6 +56,37 @@ async fn the_last_runs_failure_is_told_with_its_code() {
 }
 
 #[tokio::test]
+async fn json_tells_all_that_is_known_of_the_last_run() {
+    let mut state = wire::state(false);
+    state.last_run = Some(v1::LastRun {
+        run_id: wire::RUN.to_owned(),
+        outcome: v1::RunOutcome::Failed.into(),
+        code: "interrupted".to_owned(),
+        details: "the server stopped".to_owned(),
+        retryable: true,
+        settled_at: Some(wire::time(1_767_225_600)),
+    });
+    let fake = Fake::start(Stage {
+        states: [Ok(v1::GetStateResponse { state: Some(state) })].into(),
+        ..Stage::default()
+    })
+    .await;
+    let (_, out, _) = ran(&fake, &["--json", "state", "docs"]).await;
+    let told: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        told["last_run"],
+        serde_json::json!({
+            "run_id": wire::RUN,
+            "outcome": "failed",
+            "code": "interrupted",
+            "details": "the server stopped",
+            "retryable": true,
+            "settled_at": "2026-01-01T00:00:00.000Z",
+        })
+    );
+}
+
+#[tokio::test]
 async fn a_model_of_the_agents_name_is_not_told_beside_it() {
     let mut state = wire::state(false);
     state.model.clone_from(&state.agent);

@@ -202,6 +202,7 @@ pub(crate) fn subscribed(resumed: bool, gap: bool) -> v1::EventsResponse {
         epoch: EPOCH,
         resumed,
         gap,
+        heartbeat_interval: None,
     }))
 }
 
@@ -209,6 +210,14 @@ pub(crate) fn entries(entries: Vec<v1::Entry>) -> v1::EventsResponse {
     item(Item::Entries(v1::EntriesPage {
         entries,
         full_backfill: false,
+    }))
+}
+
+/// The first page of all entries, where the cursor was unknown.
+pub(crate) fn entries_anew(entries: Vec<v1::Entry>) -> v1::EventsResponse {
+    item(Item::Entries(v1::EntriesPage {
+        entries,
+        full_backfill: true,
     }))
 }
 

@@ -88,7 +88,8 @@ pub enum InvokeEvent {
         /// The run had been started by an earlier call with the same request id.
         joined: bool,
     },
-    /// A joiner missed this many events of the run, which are no longer retained.
+    /// A joiner missed this many events of the run, which are no longer retained. Told again where
+    /// more of them left the ring before it read them.
     Resumed {
         /// How many.
         skipped: u64,
@@ -288,6 +289,9 @@ pub struct EntryPage {
     pub leaf: Option<EntryId>,
     /// The cursor was unknown: this page starts from the first entry.
     pub full_backfill: bool,
+    /// What to ask for next as `since`, whether or not the reader knows all kinds of entries: the
+    /// page's last entry, or the cursor that was asked with. None while there is nothing to name.
+    pub next_since: Option<String>,
     /// More entries are durable after this page.
     pub has_more: bool,
 }
@@ -364,12 +368,15 @@ pub enum EventItem {
         resumed: bool,
         /// The asked-for position is no longer retained: live events were lost, entries were not.
         gap: bool,
+        /// How often a heartbeat comes while nothing else does; none if the server does not tell.
+        heartbeat_interval: Option<Duration>,
     },
     /// Durable entries, unsequenced.
     Entries {
         /// In append order.
         entries: Vec<Entry>,
-        /// `entries_since` was unknown: the entries start from the first.
+        /// In the first page only: `entries_since` was unknown, and the entries start from the
+        /// session's first.
         full_backfill: bool,
     },
     /// The state, after which nothing is missed.

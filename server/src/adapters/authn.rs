@@ -28,7 +28,7 @@ pub const OWNER_ID: &str = "owner";
 /// The name of the owner's credential in audit records.
 const OWNER_CREDENTIAL: &str = "owner-token";
 /// The token's file in the data directory.
-const FILE_NAME: &str = "owner.token";
+pub const OWNER_FILE: &str = "owner.token";
 
 /// Tokens are `sp_<id>_<secret>`: secret scanners find them by their beginning.
 const PREFIX: &str = "sp_";
@@ -110,7 +110,7 @@ pub struct OwnerToken {
 impl OwnerToken {
     /// Reads the owner token of a data directory, which must exist, or mints it.
     pub fn open(data_dir: &Path) -> Result<Self, OwnerTokenError> {
-        let path = data_dir.join(FILE_NAME);
+        let path = data_dir.join(OWNER_FILE);
         let token = match read(&path)? {
             Some(token) => token,
             None => mint(data_dir, &path)?,
@@ -226,7 +226,7 @@ fn mint(data_dir: &Path, path: &Path) -> Result<String, OwnerTokenError> {
     });
     let token = token.map_err(failed)?;
     let beside = data_dir.join(format!(
-        ".{FILE_NAME}.{}",
+        ".{OWNER_FILE}.{}",
         draw(ID_CHARACTERS).map_err(failed)?
     ));
     write_private(&beside, &token).map_err(failed)?;
@@ -285,7 +285,7 @@ mod tests {
     }
 
     fn token_in(directory: &Path) -> String {
-        fs::read_to_string(directory.join(FILE_NAME))
+        fs::read_to_string(directory.join(OWNER_FILE))
             .unwrap()
             .trim_end()
             .to_owned()
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn a_pipe_and_a_directory_in_the_tokens_place_stop_the_start_at_once() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(FILE_NAME);
+        let path = directory.path().join(OWNER_FILE);
         for make in ["mkfifo", "mkdir"] {
             let made = std::process::Command::new(make).arg(&path).status();
             assert!(made.unwrap().success());

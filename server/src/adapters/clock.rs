@@ -3,7 +3,7 @@
 //! What is inside: [`TokioClock`], [`OsEntropy`], [`SeededEntropy`], [`TokioSpawner`]. What must never
 //! enter: anything that decides; a wait that tokio's paused clock does not govern.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
@@ -16,47 +16,79 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
-/// Time that follows tokio's clock, so that a test which pauses that clock owns this one too.
+/// Time that advances with tokio's clock, so that a test which pauses that clock owns this one too,
+/// and that catches up with the wall clock where it is ahead: tokio's clock, the monotonic one,
+/// stands still while the machine is suspended.
 ///
-/// The wall time is read once. From then on it advances with the monotonic clock: a wall clock that
-/// somebody steps neither expires nor prolongs anything here, and records never go back in time.
-#[derive(Clone, Copy, Debug)]
+/// It never goes back and never stands still: a wall clock that somebody sets back is followed again
+/// once it has caught up. One that is set forward takes this clock along, as a suspend does; the two
+/// cannot be told apart. Waits are tokio's alone and follow neither.
+#[derive(Clone)]
 pub struct TokioClock {
-    wall: Timestamp,
-    started: Instant,
+    /// The wall clock; `None` where a test owns time.
+    wall: Option<Arc<dyn Fn() -> Timestamp + Send + Sync>>,
+    /// What was told last, and when.
+    last: Arc<Mutex<(Timestamp, Instant)>>,
 }
 
 impl TokioClock {
-    /// Starts at the present wall time. A wall clock before 1970 counts as 1970.
+    /// Follows the wall clock. One before 1970 counts as 1970.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the one place where time enters"
     )]
     pub fn start() -> Self {
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        Self::starting_at(Timestamp::default().after(wall))
+        Self::following(|| {
+            let wall = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            Timestamp::default().after(wall)
+        })
     }
 
     /// Starts at a given wall time, for a test or a simulation whose records must replay.
     #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place where time enters"
-    )]
     pub fn starting_at(wall: Timestamp) -> Self {
         Self {
-            wall,
-            started: Instant::now(),
+            wall: None,
+            last: Arc::new(Mutex::new((wall, present()))),
+        }
+    }
+
+    fn following(wall: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self {
+            last: Arc::new(Mutex::new((wall(), present()))),
+            wall: Some(Arc::new(wall)),
         }
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place where time enters"
+)]
+fn present() -> Instant {
+    Instant::now()
+}
+
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
-        self.wall.after(self.started.elapsed())
+        // Nothing under the lock can panic and leave it half changed.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let present = present();
+        let (told, at) = *last;
+        let advanced = told.after(present.saturating_duration_since(at));
+        let now = match &self.wall {
+            Some(wall) => wall().max(advanced),
+            None => advanced,
+        };
+        if now > told {
+            // What is less than a millisecond is kept for the next time.
+            let rest = present.saturating_duration_since(at).subsec_nanos() % 1_000_000;
+            *last = (now, present - Duration::from_nanos(u64::from(rest)));
+        }
+        now
     }
 
     fn sleep(&self, delay: Duration) -> BoxFuture<()> {
@@ -156,7 +188,6 @@ impl TaskHandle for TokioTask {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
@@ -169,6 +200,29 @@ mod tests {
         assert_eq!(clock.now(), Timestamp::from_millis(3_601_000));
         clock.sleep(Duration::from_millis(5)).await;
         assert!(clock.now() >= Timestamp::from_millis(3_601_005));
+    }
+
+    /// A suspended machine's monotonic clock stands still; its wall clock does not.
+    #[tokio::test(start_paused = true)]
+    async fn durable_times_catch_up_after_a_suspend_and_never_go_back() {
+        let wall = Arc::new(Mutex::new(Timestamp::from_millis(1_000)));
+        let set = |millis| *wall.lock().unwrap() = Timestamp::from_millis(millis);
+        let clock = TokioClock::following({
+            let wall = wall.clone();
+            move || *wall.lock().unwrap()
+        });
+        assert_eq!(clock.now(), Timestamp::from_millis(1_000));
+        set(7_201_000);
+        assert_eq!(clock.now(), Timestamp::from_millis(7_201_000), "a suspend");
+        set(5_000);
+        assert_eq!(clock.now(), Timestamp::from_millis(7_201_000), "set back");
+        for _ in 0..4 {
+            tokio::time::advance(Duration::from_micros(500)).await;
+            clock.now();
+        }
+        assert_eq!(clock.now(), Timestamp::from_millis(7_201_002), "it goes on");
+        set(7_300_000);
+        assert_eq!(clock.now(), Timestamp::from_millis(7_300_000), "caught up");
     }
 
     #[test]

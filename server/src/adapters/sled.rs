@@ -33,5 +33,6 @@ mod witness;
 mod write;
 
 pub use device::{RoundProbe, RoundStep};
+pub use directory::create_private;
 pub use open::{OpenError, StoreOptions};
 pub use store::{SledStore, StoreCounters};

@@ -25,7 +25,7 @@ use sessionplane_core::domain::provenance::{Channel as OriginChannel, Digest, Or
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::ports::repository::ReadError;
 
-use super::context::{App, Context};
+use super::context::{App, Context, Life};
 use super::digest;
 use super::face::{Caller, Face, Faces};
 use super::observation::Observation;
@@ -35,6 +35,9 @@ use super::single_flight::Flight;
 pub struct AppCaller {
     pub(crate) context: Arc<Context>,
     pub(crate) caller: Caller,
+    /// What is called lives as long as the call.
+    #[allow(dead_code, reason = "held for its drop")]
+    pub(crate) life: Arc<Life>,
 }
 
 /// A binding that was looked up while no other call decides it.
@@ -265,6 +268,7 @@ impl Faces for App {
         AppCaller {
             context: self.context.clone(),
             caller,
+            life: self.life.clone(),
         }
     }
 }

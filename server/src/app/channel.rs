@@ -3,23 +3,19 @@
 //! Numbering, folding and retaining are one step under one lock, so no observer ever reads a state
 //! that is older than an event it has seen. A publisher never waits for an observer.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope};
 use sessionplane_core::domain::ids::{RunId, SessionId, TenantId};
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::session::SessionRecord;
-use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::domain::view::SessionView;
-use sessionplane_core::ports::lease_store::LeaseStore;
-use sessionplane_core::ports::repository::{ReadError, Repository};
 use tokio::sync::watch;
 
-use super::agents::AgentCatalog;
 use super::config::AppConfig;
 use super::observation::Published;
-use super::ring_budget::Budget;
+use super::ring_budget::{Budget, Ring};
 
 /// One session's channel.
 pub struct Channel {
@@ -40,20 +36,30 @@ struct Inner {
     ring: VecDeque<Arc<Published>>,
     bytes: usize,
     view: SessionView,
-    /// The number of the active run's `run_started`.
-    run_started: Option<(RunId, u64)>,
+    /// The run that is active, or was the last one to be.
+    run: Option<Span>,
     /// Nothing will be published any more: this face lost the session.
     closed: bool,
 }
 
-/// The retained events of the active run.
+/// A run's place among the events.
+#[derive(Clone, Copy)]
+struct Span {
+    run: RunId,
+    /// The number of its `run_started`.
+    started: u64,
+    /// The number of its `run_settled`.
+    settled: Option<u64>,
+}
+
+/// Where the retained events of the active run begin.
 pub(crate) struct RunSoFar {
     /// The place before the first of them.
     pub(crate) before: u64,
     /// How many of the run's events are no longer retained.
     pub(crate) skipped: u64,
-    /// The events, up to the newest.
-    pub(crate) events: VecDeque<Arc<Published>>,
+    /// The newest event's place.
+    pub(crate) newest: u64,
 }
 
 /// What a cursor finds after a place in the ring.
@@ -68,8 +74,15 @@ pub(crate) enum Read {
     Closed,
 }
 
+impl Inner {
+    /// The number of the oldest event that is retained, or of the next one if none is.
+    fn first(&self) -> u64 {
+        self.seq + 1 - self.ring.len() as u64
+    }
+}
+
 impl Channel {
-    fn new(
+    pub(super) fn new(
         record: &SessionRecord,
         epoch: u64,
         view: SessionView,
@@ -81,7 +94,7 @@ impl Channel {
             ring: VecDeque::new(),
             bytes: 0,
             view,
-            run_started: None,
+            run: None,
             closed: false,
         };
         Self {
@@ -102,10 +115,12 @@ impl Channel {
     }
 
     /// Publishes the last event. Whoever reads on from here, also who came late, is told the end.
+    /// Nothing if that was done already.
     pub(crate) fn close(&self, last: Event) {
         let mut inner = self.lock();
-        inner.closed = true;
-        self.append(inner, [last]);
+        if !std::mem::replace(&mut inner.closed, true) {
+            self.append(inner, [last]);
+        }
     }
 
     fn append(&self, mut inner: MutexGuard<'_, Inner>, events: impl IntoIterator<Item = Event>) {
@@ -115,8 +130,18 @@ impl Channel {
             let seq = inner.seq;
             inner.view.apply(&event);
             match (&event.body, event.run) {
-                (EventBody::RunStarted { .. }, Some(run)) => inner.run_started = Some((run, seq)),
-                (EventBody::RunSettled { .. }, _) => inner.run_started = None,
+                (EventBody::RunStarted { .. }, Some(run)) => {
+                    inner.run = Some(Span {
+                        run,
+                        started: seq,
+                        settled: None,
+                    });
+                }
+                (EventBody::RunSettled { .. }, _) => {
+                    if let Some(span) = &mut inner.run {
+                        span.settled = Some(seq);
+                    }
+                }
                 _ => {}
             }
             let added = size(&event);
@@ -129,12 +154,13 @@ impl Channel {
                 event,
             };
             inner.ring.push_back(Arc::new(Published::new(envelope)));
-            self.trim(&mut inner, self.budget.allows(self.ring_bytes));
+            self.trim(&mut inner, self.ring_bytes);
         }
         let seq = inner.seq;
         drop(inner);
         if seq != before {
             self.wake.send_replace(seq);
+            self.budget.relieve();
         }
     }
 
@@ -151,14 +177,12 @@ impl Channel {
     }
 
     /// The session has no task any more: its ring keeps little, whatever it had to keep while the
-    /// session was hot.
+    /// session was hot, and whoever watches. An observer that is up to date needs nothing of it; one
+    /// that has not caught up in all the time that the task stayed is told so.
     pub(crate) fn rest(&self, bytes: usize) {
         let mut inner = self.lock();
-        // Who reads on is not cut for that; the budget of all rings bounds those as well.
-        if self.wake.receiver_count() == 0 {
-            self.trim(&mut inner, bytes);
-            inner.ring.shrink_to_fit();
-        }
+        self.trim(&mut inner, bytes);
+        inner.ring.shrink_to_fit();
     }
 
     /// The state and the position that it stands at.
@@ -206,11 +230,13 @@ impl Channel {
         self.session
     }
 
-    /// Takes up to `max` events after `seq`.
+    /// Takes events after `seq`: at most `max` of them, and at least one but otherwise no more than
+    /// `max_bytes` keep alive. They are the reader's from then on, and counted in no budget.
     pub(crate) fn read_after(
         &self,
         seq: u64,
         max: usize,
+        max_bytes: usize,
         taken: &mut VecDeque<Arc<Published>>,
     ) -> Read {
         let inner = self.lock();
@@ -221,52 +247,65 @@ impl Channel {
                 Read::CaughtUp
             };
         }
-        let first = inner.seq + 1 - inner.ring.len() as u64;
+        let first = inner.first();
         if seq + 1 < first {
             return Read::Lapped;
         }
         let skip = usize::try_from(seq + 1 - first).unwrap_or(usize::MAX);
-        let before = taken.len();
-        taken.extend(inner.ring.range(skip..).take(max).cloned());
-        Read::Events((taken.len() - before) as u64)
+        let mut bytes = 0;
+        let mut count = 0;
+        for event in inner.ring.range(skip..).take(max) {
+            bytes += size(&event.envelope().event);
+            if count > 0 && bytes > max_bytes {
+                break;
+            }
+            taken.push_back(event.clone());
+            count += 1;
+        }
+        Read::Events(count)
     }
 
-    /// The state together with every retained event after `seq`, in one step; nothing if the place
-    /// has left the ring or was never reached.
-    pub(crate) fn resume_after(
-        &self,
-        seq: u64,
-    ) -> Option<(Vec<Arc<Published>>, SessionView, Position)> {
+    /// The state and its position, if every event after `seq` up to it is retained; nothing if the
+    /// place has left the ring or was never reached.
+    pub(crate) fn resume_after(&self, seq: u64) -> Option<(SessionView, Position)> {
         let inner = self.lock();
-        let first = inner.seq + 1 - inner.ring.len() as u64;
-        if seq > inner.seq || seq + 1 < first {
+        if seq > inner.seq || seq + 1 < inner.first() {
             return None;
         }
-        let skip = usize::try_from(seq + 1 - first).unwrap_or(usize::MAX);
-        let missed = inner.ring.iter().skip(skip).cloned().collect();
-        Some((
-            missed,
-            inner.view.clone(),
-            Position {
-                epoch: self.epoch,
-                seq: inner.seq,
-            },
-        ))
+        let position = Position {
+            epoch: self.epoch,
+            seq: inner.seq,
+        };
+        Some((inner.view.clone(), position))
     }
 
-    /// What a joiner of a run is given: the run's retained events, in one step, so that none of
-    /// them can leave the ring before the joiner reads. Nothing if the run is not the active one.
+    /// Where a joiner of a run begins to read. Nothing if the run is not the active one.
     pub(crate) fn run_so_far(&self, run: RunId) -> Option<RunSoFar> {
         let inner = self.lock();
-        let (_, started) = inner.run_started.filter(|(active, _)| *active == run)?;
-        let first = inner.seq + 1 - inner.ring.len() as u64;
-        let from = started.max(first);
-        let skip = usize::try_from(from - first).unwrap_or(usize::MAX);
+        let active = |span: &Span| span.run == run && span.settled.is_none();
+        let Span { started, .. } = inner.run.filter(active)?;
+        let from = started.max(inner.first());
         Some(RunSoFar {
             before: from - 1,
             skipped: from - started,
-            events: inner.ring.iter().skip(skip).cloned().collect(),
+            newest: inner.seq,
         })
+    }
+
+    /// Where a joiner of a run whose place has left the ring may go on: the place before the oldest
+    /// event that is retained. Nothing if the run's end is not to be read any more.
+    pub(crate) fn rest_of(&self, run: RunId) -> Option<u64> {
+        let inner = self.lock();
+        let first = inner.first();
+        let has_its_end =
+            |span: &Span| span.run == run && span.settled.is_none_or(|settled| settled >= first);
+        inner.run.filter(has_its_end).map(|_| first - 1)
+    }
+
+    /// How many events the ring holds.
+    #[cfg(test)]
+    pub(super) fn retained(&self) -> usize {
+        self.lock().ring.len()
     }
 
     /// Wakes at every publication.
@@ -278,6 +317,16 @@ impl Channel {
         // A panic while the lock was held cannot leave a half-applied event that matters more than
         // going on: the view is a fold and the ring is bounded either way.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ring for Channel {
+    fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    fn cut(&self, bytes: usize) {
+        self.trim(&mut self.lock(), bytes);
     }
 }
 
@@ -305,207 +354,4 @@ fn size(event: &Event) -> usize {
         _ => 0,
     };
     2 * (BASE + text)
-}
-
-/// The channels that are in memory.
-pub(crate) struct Channels {
-    config: AppConfig,
-    budget: Arc<Budget>,
-    table: Mutex<Table>,
-}
-
-#[derive(Default)]
-struct Table {
-    channels: HashMap<SessionId, Arc<Channel>>,
-    /// Grows when channels are dropped: a view that was loaded before may be outdated by then.
-    evictions: u64,
-}
-
-impl Channels {
-    pub(crate) fn new(config: AppConfig) -> Self {
-        Self {
-            budget: Budget::new(config.all_rings_bytes),
-            config,
-            table: Mutex::default(),
-        }
-    }
-
-    /// A channel that is in memory.
-    pub(crate) fn get(&self, session: SessionId) -> Option<Arc<Channel>> {
-        self.lock().channels.get(&session).cloned()
-    }
-
-    /// The channel of a stored session: in memory, or made from its rows. Nothing durable changes.
-    pub(crate) async fn open(
-        &self,
-        session: SessionId,
-        repository: &dyn Repository,
-        leases: &dyn LeaseStore,
-        agents: &AgentCatalog,
-    ) -> Result<Option<Arc<Channel>>, ReadError> {
-        loop {
-            let evictions = {
-                let table = self.lock();
-                if let Some(channel) = table.channels.get(&session) {
-                    return Ok(Some(channel.clone()));
-                }
-                table.evictions
-            };
-            let Some(stored) = repository.session(session).await? else {
-                return Ok(None);
-            };
-            let asked = match stored.head.last_run.as_ref() {
-                Some(last) => repository.interactions(last.run).await?,
-                None => Vec::new(),
-            };
-            let models = agents.models(&stored.record.agent);
-            let epoch = leases.mint().await?.0;
-            let made = Channel::new(
-                &stored.record,
-                epoch,
-                SessionView::dormant(&stored, &models, asked),
-                &self.config,
-                self.budget.clone(),
-            );
-            let mut table = self.lock();
-            if table.evictions == evictions {
-                return Ok(Some(self.insert(&mut table, made)));
-            }
-        }
-    }
-
-    /// The channel of a session that is about to be created.
-    pub(crate) fn unborn(
-        &self,
-        record: &SessionRecord,
-        models: &ModelPolicy,
-        epoch: u64,
-    ) -> Arc<Channel> {
-        let made = Channel::new(
-            record,
-            epoch,
-            SessionView::unborn(record.identity(), models),
-            &self.config,
-            self.budget.clone(),
-        );
-        self.insert(&mut self.lock(), made)
-    }
-
-    /// Takes a channel out: the next reader makes one from the stored rows.
-    pub(crate) fn forget(&self, session: SessionId) -> Option<Arc<Channel>> {
-        let mut table = self.lock();
-        table.evictions += 1;
-        table.channels.remove(&session)
-    }
-
-    fn insert(&self, table: &mut Table, made: Channel) -> Arc<Channel> {
-        if table.channels.len() >= self.config.idle_channels.max(1) {
-            // Those that only the table holds serve nobody: their sessions have no task and no
-            // observer. Dropping them all at once keeps the cost per insertion constant.
-            let before = table.channels.len();
-            table
-                .channels
-                .retain(|_, channel| Arc::strong_count(channel) > 1);
-            table.evictions += (before - table.channels.len()) as u64;
-        }
-        table
-            .channels
-            .entry(made.session)
-            .or_insert_with(|| Arc::new(made))
-            .clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::Ordering;
-
-    use sessionplane_core::domain::ids::AgentName;
-    use sessionplane_core::domain::time::Timestamp;
-
-    use super::*;
-
-    fn record(number: u128) -> SessionRecord {
-        SessionRecord {
-            id: SessionId::mint(Timestamp::from_millis(1), number),
-            tenant: TenantId::parse("t").unwrap(),
-            name: None,
-            external_key: None,
-            agent: AgentName::parse("a").unwrap(),
-            created_at: Timestamp::from_millis(1),
-            lineage: None,
-        }
-    }
-
-    fn fill(channel: &Channel, events: u32) {
-        for turn in 0..events {
-            let body = EventBody::TurnStarted { turn };
-            channel.publish([Event {
-                at: Timestamp::from_millis(2),
-                run: None,
-                body,
-            }]);
-        }
-    }
-
-    fn retained(channel: &Channel) -> usize {
-        channel.lock().ring.len()
-    }
-
-    #[test]
-    fn c35_all_rings_together_keep_a_bounded_number_of_bytes() {
-        let config = AppConfig {
-            ring_bytes: 64 * 1024,
-            all_rings_bytes: 256 * 1024,
-            ..AppConfig::default()
-        };
-        let channels = Channels::new(config);
-        let made: Vec<_> = (1..=64)
-            .map(|number| channels.unborn(&record(number), &ModelPolicy::default(), 1))
-            .collect();
-        for channel in &made {
-            fill(channel, 200);
-        }
-        let alive: usize = made.iter().map(|channel| channel.lock().bytes).sum();
-        assert_eq!(channels.budget.used.load(Ordering::Relaxed), alive);
-        // Four rings fill the budget; each later one keeps a sixteenth of its own.
-        assert!(
-            alive <= 256 * 1024 + 64 * (64 * 1024 / 16 + 2048),
-            "{alive} bytes"
-        );
-        assert!(
-            made.iter().all(|channel| retained(channel) > 0),
-            "each keeps its newest"
-        );
-    }
-
-    #[test]
-    fn c35_a_session_without_a_task_keeps_little_and_still_knows_its_place() {
-        let channels = Channels::new(AppConfig::default());
-        let channel = channels.unborn(&record(1), &ModelPolicy::default(), 1);
-        fill(&channel, 1000);
-        channel.rest(8 * 1024);
-        assert!(retained(&channel) <= 8, "{} events", retained(&channel));
-        let (missed, _, position) = channel
-            .resume_after(1000)
-            .expect("who was up to date resumes");
-        assert_eq!((missed.len(), position.seq), (0, 1000));
-        assert!(
-            channel.resume_after(10).is_none(),
-            "who was not is told a gap"
-        );
-        let used = channels.budget.used.load(Ordering::Relaxed);
-        drop(channels.forget(channel.session()));
-        drop(channel);
-        assert!(used > 0);
-        assert_eq!(
-            channels.budget.used.load(Ordering::Relaxed),
-            0,
-            "a dropped ring gives all back"
-        );
-    }
 }

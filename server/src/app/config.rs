@@ -13,7 +13,8 @@ pub struct AppConfig {
     pub ring_events: usize,
     /// Bytes that a session's ring keeps alive at most, encodings included.
     pub ring_bytes: usize,
-    /// Bytes that all rings together keep alive before each may keep only a sixteenth of its own.
+    /// Bytes that all rings together keep alive. When they would keep more, the largest give up
+    /// their oldest events; only the newest event of each always stays.
     pub all_rings_bytes: usize,
     /// Bytes that the ring of a session without a task keeps: enough for who was away a moment.
     pub idle_ring_bytes: usize,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::artifact_store::ArtifactStore;
@@ -14,8 +15,11 @@ use sessionplane_core::ports::repository::{ReadError, Repository};
 use tokio_util::sync::CancellationToken;
 
 use super::agents::AgentCatalog;
-use super::channel::{Channel, Channels};
+use super::caller::store;
+use super::channel::Channel;
+use super::channels::Channels;
 use super::config::AppConfig;
+use super::recovery;
 use super::residents::Residents;
 use super::single_flight::SingleFlight;
 
@@ -53,27 +57,67 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The channel of a stored session: in memory, or made from its rows. Nothing durable changes.
+    /// A number that no other invoke stream of this process has.
+    pub(crate) fn next_stream(&self) -> u64 {
+        self.next_stream.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The channel of a stored session. Where it has to be made from the rows, a run that was cut is
+    /// settled first: a session is never shown idle before that.
+    pub(crate) async fn channel(
+        &self,
+        session: SessionId,
+    ) -> Result<Option<Arc<Channel>>, CallError> {
+        if let Some(channel) = self.channels.get(session) {
+            return Ok(Some(channel));
+        }
+        self.settled(session).await?;
+        self.open_channel(session).await.map_err(store)
+    }
+
+    /// The same, for who has settled it already.
     pub(crate) async fn open_channel(
         &self,
         session: SessionId,
     ) -> Result<Option<Arc<Channel>>, ReadError> {
-        let (repository, leases) = (self.ports.repository.as_ref(), self.ports.leases.as_ref());
+        let (repository, leases) = (&*self.ports.repository, &*self.ports.leases);
         self.channels
             .open(session, repository, leases, &self.agents)
             .await
     }
 
-    /// A number that no other invoke stream of this process has.
-    pub(crate) fn next_stream(&self) -> u64 {
-        self.next_stream.fetch_add(1, Ordering::Relaxed)
+    /// Settles the session's run if it was cut, or refuses the session by name.
+    pub(crate) async fn settled(&self, session: SessionId) -> Result<(), CallError> {
+        let settled = recovery::settle_if_cut(&self.ports, session).await;
+        settled.map_err(|error| {
+            tracing::error!(%error, "a run that was cut cannot be settled; its session is refused");
+            let message = format!(
+                "session {session} has a run that was cut and cannot be settled; the server's log \
+                 says more"
+            );
+            CallError::refused(Reason::StoreFailed, message)
+        })
     }
 }
 
-/// The application. Clones share everything.
+/// Owns the sessions' tasks, which share the context with it and would keep it alive for ever. When
+/// the last handle on the application is dropped they are cancelled, as if the process had ended, and
+/// whoever still reads a stream is told so.
+pub(crate) struct Life(Arc<Context>);
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.0.residents.cancel();
+        self.0.channels.close(self.0.ports.clock.now());
+    }
+}
+
+/// The application. Clones share everything. Runs go on until [`App::stop`], or until the last clone
+/// and the last caller's handle are dropped.
 #[derive(Clone)]
 pub struct App {
     pub(crate) context: Arc<Context>,
+    pub(crate) life: Arc<Life>,
 }
 
 impl App {
@@ -91,8 +135,10 @@ impl App {
             config,
             agents,
         };
+        let context = Arc::new(context);
         Self {
-            context: Arc::new(context),
+            life: Arc::new(Life(context.clone())),
+            context,
         }
     }
 

@@ -13,8 +13,11 @@ use tokio_stream::wrappers::WatchStream;
 use super::channel::{Channel, Read};
 use super::observation::Published;
 
-/// Events that one wake takes from the ring at most.
+/// Events that are taken from the ring at a time at most.
 const BURST: usize = 64;
+/// Bytes that they keep alive at most, unless the first alone has more. What a reader has taken and
+/// not yet yielded is all that it keeps alive beyond the ring.
+const BURST_BYTES: usize = 256 * 1024;
 
 /// Why a cursor ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,20 +42,21 @@ impl Cursor {
     /// A cursor that yields the events after `seq`.
     #[must_use]
     pub fn after(channel: Arc<Channel>, seq: u64) -> Self {
-        Self::replaying(channel, seq, VecDeque::new())
-    }
-
-    /// A cursor that yields `taken`, the events right after `seq`, and then those that follow.
-    #[must_use]
-    pub fn replaying(channel: Arc<Channel>, seq: u64, taken: VecDeque<Arc<Published>>) -> Self {
         let wake = WatchStream::from_changes(channel.subscribe());
         Self {
             channel,
-            seq: seq + taken.len() as u64,
-            taken,
+            seq,
+            taken: VecDeque::new(),
             wake,
             ended: false,
         }
+    }
+
+    /// Goes on after `seq`, also if its place had left the ring.
+    pub(crate) fn go_on_after(&mut self, seq: u64) {
+        self.seq = seq;
+        self.taken.clear();
+        self.ended = false;
     }
 
     /// The place of the last event that it has yielded, or where it began.
@@ -83,7 +87,8 @@ impl Stream for Cursor {
             if this.ended {
                 return Poll::Ready(None);
             }
-            match this.channel.read_after(this.seq, BURST, &mut this.taken) {
+            let (channel, taken) = (&this.channel, &mut this.taken);
+            match channel.read_after(this.seq, BURST, BURST_BYTES, taken) {
                 Read::Events(count) => this.seq += count,
                 Read::Lapped => {
                     this.ended = true;
@@ -114,7 +119,7 @@ mod tests {
     use sessionplane_core::domain::time::Timestamp;
 
     use super::*;
-    use crate::app::channel::Channels;
+    use crate::app::channels::Channels;
     use crate::app::config::AppConfig;
 
     fn channel() -> Arc<Channel> {

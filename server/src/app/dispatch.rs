@@ -63,7 +63,9 @@ impl AppCaller {
         if kind.is_boundary() {
             residents.deliver(&self.context, session, None, mail).await;
         } else if residents.send(session, mail).await.is_err() {
-            // A session without a task has no run, and asks nothing.
+            // A session without a task has no run, once the one that a crash cut is settled, and
+            // asks nothing.
+            self.context.settled(session).await?;
             return Ok(DispatchAnswer::Rejected(match kind {
                 CommandKind::Respond => no_such_interaction(),
                 _ => Rejection::no_active_run(expected_run),
@@ -181,9 +183,11 @@ pub(crate) fn check_same(
     Err(CallError::refused(Reason::RequestIdReused, message))
 }
 
-/// A call whose commit failed: nobody knows.
+/// A call that the session did not answer: refused untouched, or its commit failed, and nobody
+/// knows.
 pub(crate) fn lost(no: &NoReply) -> CallError {
     match no {
+        NoReply::Refused(error) => error.clone(),
         NoReply::NameTaken | NoReply::Lost(_) => {
             let message = "the server lost the session before it could answer; repeat with the same request_id";
             CallError::unknown(Reason::ServingLost, message)

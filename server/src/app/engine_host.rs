@@ -17,12 +17,15 @@ use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent,
     EngineOutput, OpenSession, Revalidation,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
 /// Commands that wait at most: the machine hands over one prompt or steer at a time, and an abort.
 const COMMANDS: usize = 16;
 /// Reports that wait at most; then the engine waits.
 const REPORTS: usize = 256;
+
+/// How long a cancelled engine's task may take to end before its session goes on without it.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// What the engine's task reports.
 #[derive(Debug)]
@@ -41,7 +44,30 @@ pub(crate) struct EngineLink {
     commands: mpsc::Sender<EngineCommand>,
     reports: mpsc::Receiver<Report>,
     over: bool,
+    #[allow(dead_code, reason = "held for its drop, which cancels the task")]
     task: Box<dyn TaskHandle>,
+}
+
+/// Where the engine of a session sits. Cancelling a task asks it to end; until it has, another
+/// engine of the session is not opened beside it.
+#[derive(Clone, Default)]
+pub(crate) struct Seat(Arc<Mutex<()>>);
+
+impl Seat {
+    /// Waits until nobody sits here, and keeps the seat; nothing if that takes too long.
+    pub(crate) async fn vacated(&self, clock: &dyn Clock) -> Option<OwnedMutexGuard<()>> {
+        let seat = self.0.clone();
+        if let Ok(seat) = seat.clone().try_lock_owned() {
+            return Some(seat);
+        }
+        match select(Box::pin(seat.lock_owned()), clock.sleep(ENDS_WITHIN)).await {
+            Either::Left((seat, _)) => Some(seat),
+            Either::Right(((), _)) => {
+                tracing::error!("an agent was dropped and did not end; going on beside it");
+                None
+            }
+        }
+    }
 }
 
 /// What opening an engine takes.
@@ -52,6 +78,8 @@ pub(crate) struct Opening {
     pub(crate) artifacts: Arc<dyn ArtifactStore>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) timeout: Duration,
+    /// Taken before the engine is opened, and kept as long as its task lives.
+    pub(crate) seat: Seat,
 }
 
 impl EngineLink {
@@ -99,10 +127,16 @@ impl EngineLink {
         reports
     }
 
-    /// Cancels the engine's task and waits until it has left.
-    pub(crate) async fn close(self) {
-        self.task.cancel();
-        self.task.join().await;
+    /// How many reports wait, an end without a word among them.
+    pub(crate) fn unread(&self) -> usize {
+        self.reports.len() + usize::from(!self.over && self.reports.is_closed())
+    }
+
+    /// What it has said by now, at most as much as its channel holds; it can say no more.
+    pub(crate) fn last_words(&mut self) -> Vec<Report> {
+        self.reports.close();
+        self.over = true;
+        std::iter::from_fn(|| self.reports.try_recv().ok()).collect()
     }
 }
 
@@ -117,6 +151,7 @@ async fn host(
         entropy: opening.entropy.clone(),
         clock: clock.clone(),
     };
+    let _seat = opening.seat.vacated(clock.as_ref()).await;
     let reason = match open(opening, clock.as_ref()).await {
         Err(error) => error.0,
         Ok(connection) => {

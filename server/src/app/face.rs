@@ -9,16 +9,45 @@ use async_trait::async_trait;
 use sessionplane_core::contract::{Agent, CallOptions, EventsRequest, SessionControl};
 use sessionplane_core::domain::access::Principal;
 use sessionplane_core::domain::error::CallError;
+use tokio_util::sync::CancellationToken;
 
 use super::observation::Observation;
 
 /// Who calls, as the face authenticated it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Caller {
     /// The authenticated principal.
     pub principal: Principal,
     /// The W3C trace id of the call, 32 lower-case hexadecimal digits, if it carried one.
     pub trace_id: Option<Arc<str>>,
+    /// Whether the server itself ends the call's stream.
+    pub server_ends: ServerEnds,
+}
+
+/// Says that the server itself ends the stream of a call: its connection is closed for its age or
+/// for a stop, or nobody reads it. A face sets it before it drops the stream, because a stream that
+/// is dropped without it is a caller that left (C13). Clones are the same one; by default nothing
+/// sets it.
+#[derive(Clone, Default, Debug)]
+pub struct ServerEnds(CancellationToken);
+
+impl ServerEnds {
+    /// One that is set as soon as `closing` is cancelled.
+    #[must_use]
+    pub fn with(closing: &CancellationToken) -> Self {
+        Self(closing.child_token())
+    }
+
+    /// Says it. There is no way back.
+    pub fn set(&self) {
+        self.0.cancel();
+    }
+
+    /// Whether it was said.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.is_cancelled()
+    }
 }
 
 /// One caller's handle: the contract, plus the events as a face wants them.

@@ -66,7 +66,8 @@ impl AppCaller {
     ) -> Result<Option<ResultStream<InvokeEvent>>, CallError> {
         let target = self.target(request).await?;
         check_text("prompt.text", &request.prompt)?;
-        let (attachment, gone) = Attachment::new(self.context.clone());
+        let server_ends = self.caller.server_ends.clone();
+        let (attachment, gone) = Attachment::new(self.context.clone(), server_ends);
         let flight = bound.flight.take();
         let facts = self.invoke_facts(request, &bound, &target, attachment.stream())?;
         let (reply, answer) = oneshot::channel();
@@ -84,7 +85,8 @@ impl AppCaller {
             Ok(Ok(Reply {
                 answer: Answer::Admitted { run },
                 position,
-            })) => Ok(Some(self.admitted(target.id, run, position, attachment)?)),
+                channel,
+            })) => Ok(Some(admitted(channel, run, position, attachment))),
             Ok(Ok(Reply {
                 answer: Answer::Busy { run },
                 ..
@@ -205,25 +207,6 @@ impl AppCaller {
         })
     }
 
-    fn admitted(
-        &self,
-        session: SessionId,
-        run: RunId,
-        position: Position,
-        attachment: Attachment,
-    ) -> Result<ResultStream<InvokeEvent>, CallError> {
-        let channel = self.channel_of(session)?;
-        let accepted = InvokeEvent::Accepted {
-            session,
-            run,
-            position,
-            joined: false,
-        };
-        let cursor = Cursor::after(channel, position.seq);
-        let first = vec![accepted];
-        Ok(Box::pin(InvokeStream::new(cursor, run, first, attachment)))
-    }
-
     /// C12: the events of the run that are retained, or its recorded terminal. Never a second run.
     async fn join(
         &self,
@@ -237,7 +220,8 @@ impl AppCaller {
                 "the request id is bound to an answer of another method",
             ));
         };
-        let (attachment, gone) = Attachment::new(self.context.clone());
+        let server_ends = self.caller.server_ends.clone();
+        let (attachment, gone) = Attachment::new(self.context.clone(), server_ends);
         let (reply, answer) = oneshot::channel();
         let stream = attachment.stream();
         let mail = Mail::Attach {
@@ -247,39 +231,19 @@ impl AppCaller {
             reply,
             gone,
         };
-        let reached = self.context.residents.send(session, mail).await.is_ok();
-        let active = reached
-            && matches!(
-                answer.await,
-                Ok(Ok(Reply {
-                    answer: Answer::Attached { active: true },
-                    ..
-                }))
-            );
-        if active {
-            let channel = self.channel_of(session)?;
-            if let Some(so_far) = channel.run_so_far(run) {
-                let RunSoFar {
-                    before,
-                    skipped,
-                    events,
-                } = so_far;
-                let position = Position {
-                    epoch: channel.epoch(),
-                    seq: before,
-                };
-                let mut first = vec![InvokeEvent::Accepted {
-                    session,
-                    run,
-                    position,
-                    joined: true,
-                }];
-                if skipped > 0 {
-                    first.push(InvokeEvent::Resumed { skipped });
-                }
-                let cursor = Cursor::replaying(channel, before, events);
-                return Ok(Box::pin(InvokeStream::new(cursor, run, first, attachment)));
-            }
+        let answer = match self.context.residents.send(session, mail).await {
+            Ok(()) => answer.await,
+            // A session without a task has no run.
+            Err(_) => return self.recorded(session, run).await,
+        };
+        if let Ok(Ok(Reply {
+            answer: Answer::Attached { active: true },
+            channel,
+            ..
+        })) = answer
+            && let Some(so_far) = channel.run_so_far(run)
+        {
+            return Ok(joined(channel, run, &so_far, attachment));
         }
         self.recorded(session, run).await
     }
@@ -306,12 +270,8 @@ impl AppCaller {
                     "the run is being settled; repeat with the same request_id",
                 )
             })?;
-        let channel = self
-            .context
-            .open_channel(session)
-            .await
-            .map_err(store)?
-            .ok_or_else(CallError::no_such_session)?;
+        let channel = self.context.channel(session).await?;
+        let channel = channel.ok_or_else(CallError::no_such_session)?;
         let position = channel.position();
         let accepted = InvokeEvent::Accepted {
             session,
@@ -320,13 +280,6 @@ impl AppCaller {
             joined: true,
         };
         Ok(Box::pin(stream::iter([Ok(accepted), Ok(terminal(record))])))
-    }
-
-    fn channel_of(&self, session: SessionId) -> Result<Arc<EventChannel>, CallError> {
-        self.context
-            .channels
-            .get(session)
-            .ok_or_else(|| lost(&NoReply::Lost("its channel is gone".to_owned())))
     }
 
     pub(crate) async fn run_record(&self, run: RunId) -> Result<RunRecord, CallError> {
@@ -377,6 +330,50 @@ impl AppCaller {
 
 /// The texts of undelivered inputs that one record tells at most, in bytes.
 const UNDELIVERED_TEXTS: usize = 1024 * 1024;
+
+/// The stream of a run that was admitted, from its first event on.
+fn admitted(
+    channel: Arc<EventChannel>,
+    run: RunId,
+    position: Position,
+    attachment: Attachment,
+) -> ResultStream<InvokeEvent> {
+    let accepted = InvokeEvent::Accepted {
+        session: channel.session(),
+        run,
+        position,
+        joined: false,
+    };
+    let cursor = Cursor::after(channel, position.seq);
+    Box::pin(InvokeStream::new(cursor, run, vec![accepted], attachment))
+}
+
+/// The stream of a run that is active: what is retained of it, and what follows. It is read from the
+/// ring like everything else, so that a joiner that does not read keeps nothing alive.
+fn joined(
+    channel: Arc<EventChannel>,
+    run: RunId,
+    so_far: &RunSoFar,
+    attachment: Attachment,
+) -> ResultStream<InvokeEvent> {
+    let position = Position {
+        epoch: channel.epoch(),
+        seq: so_far.before,
+    };
+    let mut first = vec![InvokeEvent::Accepted {
+        session: channel.session(),
+        run,
+        position,
+        joined: true,
+    }];
+    if so_far.skipped > 0 {
+        let skipped = so_far.skipped;
+        first.push(InvokeEvent::Resumed { skipped });
+    }
+    let cursor = Cursor::after(channel, so_far.before);
+    let stream = InvokeStream::new(cursor, run, first, attachment);
+    Box::pin(stream.replaying_up_to(so_far.newest))
+}
 
 /// C7: one event, a typed answer. Observers see nothing.
 fn busy(run: Option<RunId>) -> ResultStream<InvokeEvent> {

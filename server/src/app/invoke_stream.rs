@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::context::Context;
 use super::cursor::{Cursor, Cut};
+use super::face::ServerEnds;
 use super::invoke::terminal;
 use super::observation::Published;
 use super::session_mail::Gone;
@@ -24,17 +25,20 @@ use super::session_mail::Gone;
 pub(crate) struct Attachment {
     context: Arc<Context>,
     stream: StreamId,
+    server_ends: ServerEnds,
     gone: Option<oneshot::Sender<DetachCause>>,
 }
 
 impl Attachment {
-    pub(crate) fn new(context: Arc<Context>) -> (Self, Gone) {
+    /// An attachment of a call whose stream the server may end.
+    pub(crate) fn new(context: Arc<Context>, server_ends: ServerEnds) -> (Self, Gone) {
         let stream = StreamId(context.next_stream());
         let (gone, watch) = oneshot::channel();
         (
             Self {
                 context,
                 stream,
+                server_ends,
                 gone: Some(gone),
             },
             watch,
@@ -55,7 +59,8 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        let cause = if self.context.draining.is_cancelled() {
+        let server_ended = self.server_ends.is_set() || self.context.draining.is_cancelled();
+        let cause = if server_ended {
             DetachCause::ServerEnded
         } else {
             DetachCause::CallerGone
@@ -70,6 +75,8 @@ pub(crate) struct InvokeStream {
     first: VecDeque<InvokeEvent>,
     cursor: Cursor,
     attachment: Attachment,
+    /// Up to here the events are older than the stream.
+    replayed_up_to: u64,
     over: bool,
 }
 
@@ -86,8 +93,29 @@ impl InvokeStream {
             first: first.into(),
             cursor,
             attachment,
+            replayed_up_to: 0,
             over: false,
         }
+    }
+
+    /// Events up to this place are older than the stream: those that leave the ring before they are
+    /// read are told as skipped, and end nothing.
+    pub(crate) fn replaying_up_to(mut self, seq: u64) -> Self {
+        self.replayed_up_to = seq;
+        self
+    }
+
+    /// C12: what of a replay is no longer retained is skipped, and that is told. Nothing if the
+    /// cursor is past the replay, or the run's end has left the ring too: who rejoins is given it.
+    fn skip(&mut self) -> Option<InvokeEvent> {
+        let place = self.cursor.position().seq;
+        if place >= self.replayed_up_to {
+            return None;
+        }
+        let before = self.cursor.channel().rest_of(self.run)?;
+        self.cursor.go_on_after(before);
+        let skipped = before.saturating_sub(place);
+        Some(InvokeEvent::Resumed { skipped })
     }
 
     /// The server ends the stream: from now on the caller is not attached, and did not leave.
@@ -131,6 +159,13 @@ impl Stream for InvokeStream {
                         return Poll::Ready(Some(Ok(event)));
                     }
                 }
+                Some(Err(Cut::Lapped)) => {
+                    let told = match this.skip() {
+                        Some(resumed) => Ok(resumed),
+                        None => Err(this.end(Cut::Lapped)),
+                    };
+                    return Poll::Ready(Some(told));
+                }
                 Some(Err(cut)) => return Poll::Ready(Some(Err(this.end(cut)))),
                 None => this.over = true,
             }
@@ -145,14 +180,15 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
     if event.run != Some(run) {
         return None;
     }
-    match event.body.clone() {
+    // Matched where it lies: most of what a channel carries is not for this stream, and is not copied.
+    match &event.body {
         EventBody::MessageDelta {
             message,
             channel,
             text,
         } => Some(InvokeEvent::Delta {
-            message,
-            channel,
+            message: message.clone(),
+            channel: *channel,
             text: text.as_ref().to_owned(),
         }),
         EventBody::ToolStarted {
@@ -160,9 +196,9 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
             name,
             input_json,
         } => Some(InvokeEvent::ToolStarted {
-            call,
-            name,
-            input_json,
+            call: call.clone(),
+            name: name.clone(),
+            input_json: input_json.clone(),
         }),
         EventBody::ToolFinished {
             call,
@@ -170,16 +206,21 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
             output,
             artifact,
         } => Some(InvokeEvent::ToolEnded {
-            call,
-            failed,
-            output,
-            artifact,
+            call: call.clone(),
+            failed: *failed,
+            output: output.clone(),
+            artifact: artifact.clone(),
         }),
         EventBody::InteractionRequested { interaction } => {
-            Some(InvokeEvent::InteractionRequested { interaction })
+            Some(InvokeEvent::InteractionRequested {
+                interaction: interaction.clone(),
+            })
         }
         EventBody::InteractionResolved { id, resolution } => {
-            Some(InvokeEvent::InteractionResolved { id, resolution })
+            Some(InvokeEvent::InteractionResolved {
+                id: *id,
+                resolution: resolution.clone(),
+            })
         }
         EventBody::RetryScheduled {
             attempt,
@@ -187,12 +228,12 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
             delay,
             reason,
         } => Some(InvokeEvent::Retrying {
-            attempt,
-            max_attempts,
-            delay,
-            reason,
+            attempt: *attempt,
+            max_attempts: *max_attempts,
+            delay: *delay,
+            reason: reason.clone(),
         }),
-        EventBody::RunSettled { run } => Some(terminal(*run)),
+        EventBody::RunSettled { run } => Some(terminal((**run).clone())),
         EventBody::RunStarted { .. }
         | EventBody::TurnStarted { .. }
         | EventBody::TurnFinished { .. }

@@ -159,11 +159,14 @@ impl AppCaller {
             .entries(channel.session(), range)
             .await
             .map_err(store)?;
+        let session = channel.session();
         let last = entries.last().map_or(after, |entry| entry.id.seq);
+        let next_since = (last > 0).then(|| EntryId { session, seq: last }.to_string());
         Ok(EntryPage {
             entries,
             leaf,
             full_backfill,
+            next_since,
             has_more: last < up_to,
         })
     }
@@ -183,11 +186,8 @@ impl AppCaller {
     /// The channel of a session that the caller may observe.
     pub(crate) async fn observed(&self, session: &SessionRef) -> Result<Arc<Channel>, CallError> {
         let (id, _) = self.session(session, Action::Observe).await?;
-        self.context
-            .open_channel(id)
-            .await
-            .map_err(store)?
-            .ok_or_else(CallError::no_such_session)
+        let channel = self.context.channel(id).await?;
+        channel.ok_or_else(CallError::no_such_session)
     }
 }
 

@@ -18,6 +18,7 @@ use super::caller::store;
 use super::channel::Channel;
 use super::context::Context;
 use super::cursor::{Cursor, Cut};
+use super::heartbeat::Heartbeat;
 use super::observation::Observed;
 use super::observe::{PAGE_BYTES, since};
 
@@ -28,7 +29,7 @@ type Step = Result<(Vec<Observed>, Next), ReadError>;
 
 enum Next {
     /// More entries are durable after this one.
-    Page(EntrySeq, bool),
+    Page(EntrySeq),
     /// The snapshot was taken at this place.
     Live(u64),
 }
@@ -46,8 +47,10 @@ pub(crate) struct Observer {
     context: Arc<Context>,
     channel: Arc<Channel>,
     ready: VecDeque<Observed>,
+    /// What a resumed stream tells once it has told the events before it.
+    due: Option<Box<SessionState>>,
     phase: Phase,
-    heartbeat: BoxFuture<()>,
+    heartbeat: Heartbeat,
 }
 
 impl Observer {
@@ -56,23 +59,25 @@ impl Observer {
         channel: Arc<Channel>,
         request: &EventsRequest,
     ) -> Self {
-        let heartbeat = context.ports.clock.sleep(context.config.heartbeat);
+        let heartbeat = Heartbeat::new(context.ports.clock.clone(), context.config.heartbeat);
         let resumed = request
             .resume
             .filter(|position| position.epoch == channel.epoch())
-            .and_then(|position| channel.resume_after(position.seq));
+            .and_then(|from| Some((from.seq, channel.resume_after(from.seq)?)));
         let subscribed = EventItem::Subscribed {
             session: channel.session(),
             epoch: channel.epoch(),
             resumed: resumed.is_some(),
             gap: resumed.is_none() && request.resume.is_some(),
+            heartbeat_interval: Some(context.config.heartbeat),
         };
-        let mut ready = VecDeque::from([Observed::Other(Box::new(subscribed))]);
-        let phase = if let Some((missed, view, position)) = resumed {
-            ready.extend(missed.into_iter().map(Observed::Event));
-            let state = Box::new(SessionState { view, position });
-            ready.push_back(Observed::Other(Box::new(EventItem::Snapshot(state))));
-            Phase::Live(Cursor::after(channel.clone(), position.seq))
+        let ready = VecDeque::from([Observed::Other(Box::new(subscribed))]);
+        let mut due = None;
+        let phase = if let Some((from, (view, position))) = resumed {
+            due = Some(Box::new(SessionState { view, position }));
+            // What was missed is read from the ring like everything that follows, so that who does
+            // not read keeps nothing alive, and is cut.
+            Phase::Live(Cursor::after(channel.clone(), from))
         } else {
             let newest = channel.with_view(|view| view.entries);
             let (after, full) = since(channel.session(), request.entries_since.as_deref(), newest);
@@ -87,6 +92,7 @@ impl Observer {
             context,
             channel,
             ready,
+            due,
             phase,
             heartbeat,
         }
@@ -97,6 +103,16 @@ impl Observer {
         Poll::Ready(Some(Err(error)))
     }
 
+    /// C31: the snapshot of a resumed stream, once all that was missed has been told.
+    fn snapshot_due(&mut self) -> Option<Observed> {
+        let Phase::Live(cursor) = &self.phase else {
+            return None;
+        };
+        let place = cursor.position().seq;
+        let state = self.due.take_if(|due| due.position.seq <= place)?;
+        Some(Observed::Other(Box::new(EventItem::Snapshot(state))))
+    }
+
     /// Says that everything up to `position` was sent. It is the reader's own place, not the
     /// channel's: an event that is published right now has not been sent, and who resumed behind
     /// it would never see it.
@@ -105,19 +121,10 @@ impl Observer {
         position: Position,
         cx: &mut TaskContext<'_>,
     ) -> Poll<Option<Result<Observed, CallError>>> {
-        std::task::ready!(self.heartbeat.as_mut().poll(cx));
-        self.rest();
+        std::task::ready!(self.heartbeat.poll_due(position, cx));
         Poll::Ready(Some(Ok(Observed::Other(Box::new(EventItem::Heartbeat(
             position,
         ))))))
-    }
-
-    fn rest(&mut self) {
-        self.heartbeat = self
-            .context
-            .ports
-            .clock
-            .sleep(self.context.config.heartbeat);
     }
 }
 
@@ -129,6 +136,9 @@ impl Stream for Observer {
         loop {
             if let Some(item) = this.ready.pop_front() {
                 return Poll::Ready(Some(Ok(item)));
+            }
+            if let Some(snapshot) = this.snapshot_due() {
+                return Poll::Ready(Some(Ok(snapshot)));
             }
             match &mut this.phase {
                 Phase::Over => return Poll::Ready(None),
@@ -149,10 +159,11 @@ impl Stream for Observer {
                             Next::Live(seq) => {
                                 Phase::Live(Cursor::after(this.channel.clone(), seq))
                             }
-                            Next::Page(after, full) => {
+                            Next::Page(after) => {
                                 let (context, channel) =
                                     (this.context.clone(), this.channel.clone());
-                                Phase::Backfill(Box::pin(backfill(context, channel, after, full)))
+                                // Only the first page says that the reader is to forget.
+                                Phase::Backfill(Box::pin(backfill(context, channel, after, false)))
                             }
                         };
                     }
@@ -189,7 +200,7 @@ fn lost() -> CallError {
     CallError::stream_ended(Reason::ServingLost, message)
 }
 
-/// One page of durable entries, and the snapshot once the rest fits this page.
+/// The next page of durable entries, and the snapshot once nothing is left after it.
 async fn backfill(
     context: Arc<Context>,
     channel: Arc<Channel>,
@@ -197,26 +208,25 @@ async fn backfill(
     full_backfill: bool,
 ) -> Step {
     let newest = channel.with_view(|view| view.entries);
-    let mut entries = page(&context, &channel, after, newest).await?;
+    let entries = page(&context, &channel, after, newest).await?;
     let last = entries.last().map_or(after, |entry| entry.id.seq);
-    if last < newest {
-        return Ok((
-            vec![batch(entries, full_backfill)],
-            Next::Page(last, full_backfill),
-        ));
-    }
-    // One step under the publisher: position, state and the durable tail belong together.
-    let (view, position) = channel.state();
-    // What became durable while the page was read is little: at most one page goes with it.
-    let rest = page(&context, &channel, last, view.entries).await?;
-    let end = rest.last().map_or(last, |entry| entry.id.seq);
-    entries.extend(rest);
     let mut items = Vec::new();
     if !entries.is_empty() || full_backfill {
         items.push(batch(entries, full_backfill));
     }
+    if last < newest {
+        return Ok((items, Next::Page(last)));
+    }
+    // One step under the publisher: position, state and the durable tail belong together.
+    let (view, position) = channel.state();
+    // What became durable while the page was read is little: mostly one page, an item of its own.
+    let rest = page(&context, &channel, last, view.entries).await?;
+    let end = rest.last().map_or(last, |entry| entry.id.seq);
+    if !rest.is_empty() {
+        items.push(batch(rest, false));
+    }
     if end < view.entries {
-        return Ok((items, Next::Page(end, full_backfill)));
+        return Ok((items, Next::Page(end)));
     }
     let state = Box::new(SessionState { view, position });
     items.push(Observed::Other(Box::new(EventItem::Snapshot(state))));

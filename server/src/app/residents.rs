@@ -1,6 +1,6 @@
 //! The sessions that have a task, and how to reach it. At most one task per session.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::ids::SessionId;
@@ -17,21 +17,25 @@ const MAILBOX: usize = 256;
 
 /// The sessions that have a task.
 pub(crate) struct Residents {
-    table: Mutex<HashMap<SessionId, Resident>>,
+    table: Mutex<BTreeMap<SessionId, Resident>>,
     count: watch::Sender<usize>,
 }
 
 struct Resident {
     mailbox: mpsc::Sender<Mail>,
-    /// Owned here: dropping the table cancels every task.
-    #[allow(dead_code, reason = "held for its drop")]
     task: Option<Box<dyn TaskHandle>>,
 }
 
+/// The handle of a task that was taken out of the table by itself. Dropping it cancels the task, so
+/// it is dropped when nothing is left to be done.
+pub(crate) struct Departed(
+    #[allow(dead_code, reason = "held for its drop")] Option<Box<dyn TaskHandle>>,
+);
+
 /// What became of a task that wanted to leave.
 pub(crate) enum Retired {
-    /// It is gone: the next mail makes a new one.
-    Left,
+    /// It is out of the table: the next mail makes a new one.
+    Left(Departed),
     /// Mail came in meanwhile: go on with it.
     Stays(mpsc::Receiver<Mail>, Vec<Mail>),
 }
@@ -145,8 +149,7 @@ impl Residents {
         }
         let mut table = self.lock();
         if mails.is_empty() {
-            self.remove(&mut table, session);
-            return Retired::Left;
+            return Retired::Left(self.remove(&mut table, session));
         }
         let (mailbox, receiver) = mpsc::channel(MAILBOX);
         if let Some(resident) = table.get_mut(&session) {
@@ -156,11 +159,30 @@ impl Residents {
         Retired::Stays(receiver, mails)
     }
 
-    /// Takes a failed or stopping session's task out; what is still in its mailbox is dropped, and
-    /// its callers hear that the outcome is unknown.
-    pub(crate) fn leave(&self, session: SessionId) {
+    /// Takes mail again for a session whose task gave its mailbox up, until it can be served anew.
+    pub(crate) fn reopen(&self, session: SessionId) -> mpsc::Receiver<Mail> {
+        let (mailbox, receiver) = mpsc::channel(MAILBOX);
         let mut table = self.lock();
-        self.remove(&mut table, session);
+        if let Some(resident) = table.get_mut(&session) {
+            resident.mailbox = mailbox;
+        }
+        self.count.send_replace(table.len());
+        receiver
+    }
+
+    /// Takes a failed or stopping session's task out; what is still in its mailbox is dropped, and
+    /// its callers hear that the outcome is unknown. The task's last act: nothing is awaited after it.
+    pub(crate) fn leave(&self, session: SessionId) {
+        let departed = self.remove(&mut self.lock(), session);
+        drop(departed);
+    }
+
+    /// Cancels every task, wherever it is.
+    pub(crate) fn cancel(&self) {
+        let tasks = std::mem::take(&mut *self.lock());
+        self.count.send_replace(0);
+        // Not under the lock: a handle's drop is none of the table's business.
+        drop(tasks);
     }
 
     /// Waits until no session has a task.
@@ -170,14 +192,13 @@ impl Residents {
         let _ = count.wait_for(|count| *count == 0).await;
     }
 
-    fn remove(&self, table: &mut HashMap<SessionId, Resident>, session: SessionId) {
-        // The task calls this itself, as its last act: dropping its handle cancels nothing that is
-        // still to come.
-        table.remove(&session);
+    fn remove(&self, table: &mut BTreeMap<SessionId, Resident>, session: SessionId) -> Departed {
+        let resident = table.remove(&session);
         self.count.send_replace(table.len());
+        Departed(resident.and_then(|resident| resident.task))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Resident>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionId, Resident>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -46,7 +46,12 @@ impl SessionTask {
             failpoint::reach("session::before-answer");
             if let Some((reply, flight)) = self.replies.remove(&id) {
                 // A caller that left does not miss its answer; its binding is kept all the same.
-                let _ = reply.send(Ok(Reply { answer, position }));
+                let channel = self.channel.clone();
+                let _ = reply.send(Ok(Reply {
+                    answer,
+                    position,
+                    channel,
+                }));
                 drop(flight);
             }
         }
@@ -79,6 +84,7 @@ impl SessionTask {
             artifacts: context.ports.artifacts.clone(),
             entropy: context.ports.entropy.clone(),
             timeout: context.config.engine_open_timeout,
+            seat: self.seat.clone(),
         };
         let link = EngineLink::open(
             opening,

@@ -1,6 +1,9 @@
 //! What a session's task is sent, and what it answers.
 
+use std::sync::Arc;
+
 use sessionplane_core::contract::OnDisconnect;
+use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::lifecycle::{
     Answer, DetachCause, DispatchFacts, InvokeFacts, StreamId,
@@ -9,6 +12,7 @@ use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::session::SessionRecord;
 use tokio::sync::oneshot;
 
+use super::channel::Channel;
 use super::single_flight::Flight;
 
 /// How a session's task begins.
@@ -19,11 +23,14 @@ pub(crate) enum Birth {
     Unborn(SessionRecord),
 }
 
-/// An answer, and the stream position before the events that were told with it.
-#[derive(Debug)]
+/// An answer, and where in the session's events it was given.
 pub(crate) struct Reply {
     pub(crate) answer: Answer,
+    /// The stream position before the events that were told with it.
     pub(crate) position: Position,
+    /// The channel that the position is a place in. Whoever reads on from the position reads here:
+    /// by the time the answer is read, the session may have another channel.
+    pub(crate) channel: Arc<Channel>,
 }
 
 /// Why a call got no [`Reply`].
@@ -31,6 +38,8 @@ pub(crate) struct Reply {
 pub(crate) enum NoReply {
     /// A session of that name or key was created by another call meanwhile.
     NameTaken,
+    /// The session is not served: the call did nothing.
+    Refused(CallError),
     /// The commit was refused or failed: its effect is unknown to the caller.
     Lost(String),
 }
@@ -63,4 +72,15 @@ pub(crate) enum Mail {
         reply: ReplyTo,
         gone: Gone,
     },
+}
+
+impl Mail {
+    /// Answers that nothing of it was done.
+    pub(crate) fn refuse(self, error: CallError) {
+        let (Self::Invoke { reply, .. }
+        | Self::Dispatch { reply, .. }
+        | Self::Attach { reply, .. }) = self;
+        // A caller that left does not miss its answer.
+        let _ = reply.send(Err(NoReply::Refused(error)));
+    }
 }

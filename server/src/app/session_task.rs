@@ -1,39 +1,45 @@
 //! The one task of an active session: owns the state, steps it, and executes what it says.
 //!
-//! At most one commit is in flight. While it is, live inputs are stepped at once and the others
-//! wait in order; then all that waited are stepped into one round.
+//! At most one commit is in flight. While it is, inputs that [must wait](Session::must_wait) do so in
+//! order and the others are stepped at once; then all that waited are stepped into one round.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use sessionplane_core::domain::event::{Event, EventBody};
-use sessionplane_core::domain::ids::{RunId, SessionId};
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
-    self, DetachCause, Effect, Input, ReplyId, Round, Session, Step, StreamId,
+    self, DetachCause, Effect, EngineTag, Input, ReplyId, Round, Session, Step, StreamId, Timer,
+    Waiting,
 };
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::CommitError;
 use tokio::sync::mpsc;
 
+use super::caller::store;
 use super::channel::Channel;
 use super::context::Context;
-use super::engine_host::{EngineLink, Report};
-use super::recovery;
-use super::residents::Retired;
+use super::engine_host::{EngineLink, Report, Seat};
+use super::residents::{Departed, Retired};
+use super::session_check;
+use super::session_loss::{lose, turn_away};
 use super::session_mail::{Birth, Gone, Mail, NoReply, ReplyTo};
 use super::session_timers::SessionTimers;
 use super::single_flight::Flight;
 use crate::failpoint;
 
-/// Inputs that wait behind a commit at most; then the mailbox is not read.
+/// Inputs that wait behind a commit at most; then neither the mailbox nor the engine is read. (The
+/// last words of an engine that is given up are: as many as its channel holds.)
 const WAITING: usize = 256;
 /// Engine reports that are taken in one go at most.
 const BURST: usize = 64;
 
+/// The state of a session, and the channel that it is told in.
+type Loaded = (Session, Arc<Channel>);
 type Detached = BoxFuture<(RunId, StreamId, DetachCause)>;
 
 struct InFlight {
@@ -50,11 +56,12 @@ pub(crate) struct SessionTask {
     mailbox: mpsc::Receiver<Mail>,
     round: Round,
     in_flight: Option<InFlight>,
-    waiting: VecDeque<Input>,
-    engine_waiting: usize,
-    pub(super) replies: HashMap<ReplyId, (ReplyTo, Option<Flight>)>,
+    waiting: Waiting,
+    /// By age: where all are told the same, they are told in the order in which they asked.
+    pub(super) replies: BTreeMap<ReplyId, (ReplyTo, Option<Flight>)>,
     next_reply: u64,
     pub(super) engine: Option<EngineLink>,
+    pub(super) seat: Seat,
     pub(super) timers: SessionTimers,
     detached: FuturesUnordered<Detached>,
 }
@@ -63,7 +70,7 @@ pub(crate) struct SessionTask {
 enum Wake {
     Committed(Result<(), CommitError>),
     Mail(Option<Mail>),
-    Timer(Input),
+    Timer(EngineTag, Timer),
     Detached(Input),
     Engine(Vec<Report>),
     Idle,
@@ -72,7 +79,7 @@ enum Wake {
 
 /// Why the task ends.
 enum End {
-    Idle,
+    Idle(Departed),
     Failed,
     /// Another session took the name or key that this one was to be created under.
     Unborn,
@@ -86,68 +93,69 @@ impl SessionTask {
             Birth::Stored(id) => *id,
             Birth::Unborn(record) => record.id,
         };
+        let seat = Seat::default();
         let living = async {
-            match Self::begin(context.clone(), birth, mailbox).await {
-                Ok(task) => task.serve().await,
-                Err(reason) => {
-                    tracing::warn!(session = %id, %reason, "the session could not be loaded");
-                    context.residents.leave(id);
+            match Self::load(&context, birth).await {
+                Ok(loaded) => {
+                    let task = Self::new(context.clone(), loaded, mailbox, seat.clone());
+                    task.serve().await;
+                }
+                Err(error) => {
+                    tracing::warn!(session = %id, %error, "the session could not be loaded");
+                    turn_away(&context, id, mailbox, &error).await;
                 }
             }
         };
         // The state that a panic broke is gone with the task; what is left is in the store.
         if AssertUnwindSafe(living).catch_unwind().await.is_err() {
             tracing::error!(session = %id, "the session's task panicked");
+            seat.vacated(context.ports.clock.as_ref()).await;
             lose(&context, id).await;
         }
     }
 
-    async fn begin(
-        context: Arc<Context>,
-        birth: Birth,
-        mailbox: mpsc::Receiver<Mail>,
-    ) -> Result<Self, String> {
+    async fn load(context: &Context, birth: Birth) -> Result<Loaded, CallError> {
         let ports = &context.ports;
         let limits = context.config.limits;
-        let (session, channel) = match birth {
+        match birth {
             Birth::Unborn(record) => {
-                let epoch = ports
-                    .leases
-                    .mint()
-                    .await
-                    .map_err(|error| error.to_string())?
-                    .0;
+                let epoch = ports.leases.mint().await.map_err(store)?.0;
                 let models = context.agents.models(&record.agent);
                 let channel = context.channels.unborn(&record, &models, epoch);
-                (Session::unborn(record, limits), channel)
+                Ok((Session::unborn(record, limits), channel))
             }
             Birth::Stored(id) => {
-                let channel = context.open_channel(id).await;
-                let stored = ports.repository.session(id).await;
-                match (channel, stored) {
-                    (Ok(Some(channel)), Ok(Some(stored))) => {
-                        (Session::stored(stored, limits), channel)
-                    }
-                    (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
-                    _ => return Err("it is not stored".to_owned()),
-                }
+                // Before its rows are read: the settlement of a cut run changes them.
+                context.settled(id).await?;
+                let channel = context.open_channel(id).await.map_err(store)?;
+                let stored = ports.repository.session(id).await.map_err(store)?;
+                let loaded = stored.map(|stored| Session::stored(stored, limits));
+                loaded.zip(channel).ok_or_else(CallError::no_such_session)
             }
-        };
-        Ok(Self {
+        }
+    }
+
+    fn new(
+        context: Arc<Context>,
+        (session, channel): Loaded,
+        mailbox: mpsc::Receiver<Mail>,
+        seat: Seat,
+    ) -> Self {
+        Self {
             context,
             session,
             channel,
             mailbox,
             round: Round::default(),
             in_flight: None,
-            waiting: VecDeque::new(),
-            engine_waiting: 0,
-            replies: HashMap::new(),
+            waiting: Waiting::default(),
+            replies: BTreeMap::new(),
             next_reply: 1,
             engine: None,
+            seat,
             timers: SessionTimers::default(),
             detached: FuturesUnordered::new(),
-        })
+        }
     }
 
     async fn serve(mut self) {
@@ -159,7 +167,11 @@ impl SessionTask {
                     self.mail(mail).await;
                     Ok(())
                 }
-                Wake::Timer(input) | Wake::Detached(input) => {
+                Wake::Timer(tag, timer) => {
+                    self.timer(tag, timer);
+                    Ok(())
+                }
+                Wake::Detached(input) => {
                     self.offer([input]);
                     Ok(())
                 }
@@ -167,13 +179,10 @@ impl SessionTask {
                     self.reports(reports);
                     Ok(())
                 }
-                Wake::Mail(None) | Wake::Idle => {
-                    if self.retire().await {
-                        Err(End::Idle)
-                    } else {
-                        Ok(())
-                    }
-                }
+                Wake::Mail(None) | Wake::Idle => match self.retire().await {
+                    Some(departed) => Err(End::Idle(departed)),
+                    None => Ok(()),
+                },
                 Wake::Stop => Err(End::Stopping),
             };
             if let Err(end) = outcome {
@@ -188,19 +197,22 @@ impl SessionTask {
     async fn wake(&mut self) -> Wake {
         let idle = self.is_idle();
         let ttl = self.context.config.idle_ttl;
-        let clock = self.context.ports.clock.clone();
+        let (clock, seat) = (self.context.ports.clock.clone(), self.seat.clone());
         let has_room = self.waiting.len() < WAITING;
         tokio::select! {
             biased;
             () = self.context.stopping.cancelled(), if self.in_flight.is_none() => Wake::Stop,
             result = in_flight(&mut self.in_flight), if self.in_flight.is_some() => Wake::Committed(result),
-            (timer, tag) = self.timers.next() => Wake::Timer(Input::Timer { tag, timer }),
+            (timer, tag) = self.timers.next() => Wake::Timer(tag, timer),
             Some((run, stream, cause)) = self.detached.next(), if !self.detached.is_empty() =>
                 Wake::Detached(Input::Detach { run, stream, cause }),
             mail = self.mailbox.recv(), if has_room => Wake::Mail(mail),
             reports = reports(&mut self.engine), if has_room && self.engine.is_some() => Wake::Engine(reports),
-            // Lazy, so that a busy session makes no timer.
-            () = async move { clock.sleep(ttl).await }, if idle => Wake::Idle,
+            // Lazy, so that a busy session makes no timer. The next task has a seat of its own.
+            () = async move {
+                drop(seat.vacated(clock.as_ref()).await);
+                clock.sleep(ttl).await;
+            }, if idle => Wake::Idle,
         }
     }
 
@@ -290,6 +302,17 @@ impl SessionTask {
         }));
     }
 
+    fn timer(&mut self, tag: EngineTag, timer: Timer) {
+        // The deadline ends what the engine says, and not what it has said before.
+        if timer == Timer::AbortGrace
+            && let Some(engine) = self.engine.as_mut().filter(|engine| engine.tag == tag)
+        {
+            let said = engine.last_words();
+            self.reports(said);
+        }
+        self.offer([Input::Timer { tag, timer }]);
+    }
+
     fn reports(&mut self, reports: Vec<Report>) {
         let Some(tag) = self.engine.as_ref().map(|engine| engine.tag) else {
             return;
@@ -307,40 +330,32 @@ impl SessionTask {
     }
 
     /// Steps what may be stepped now; the rest waits in order.
-    fn offer(&mut self, inputs: impl IntoIterator<Item = Input>) {
-        let inputs = inputs.into_iter();
-        let mut effects = Vec::with_capacity(inputs.size_hint().0);
-        for input in inputs {
-            if self.in_flight.is_some() && self.must_wait(&input) {
-                self.engine_waiting += usize::from(input.is_engine());
-                self.waiting.push_back(input);
+    fn offer(&mut self, inputs: impl IntoIterator<Item = Input, IntoIter: ExactSizeIterator>) {
+        let mut inputs = inputs.into_iter();
+        let mut effects = Vec::with_capacity(inputs.len());
+        while let Some(input) = inputs.next() {
+            if self.in_flight.is_some() && self.session.must_wait(&input, &self.waiting) {
+                self.waiting.push(input);
             } else {
-                self.step(input, &mut effects);
+                // A burst of more than one input is all of the engine.
+                self.step(input, inputs.len(), &mut effects);
             }
         }
         self.perform(effects);
         self.start_round();
     }
 
-    /// Whether an input is stepped only after the commit in flight.
-    fn must_wait(&self, input: &Input) -> bool {
-        match input {
-            // Who leaves leaves after the invoke that it made, or nothing would ever end its run.
-            Input::Detach { stream, .. } => self.waiting.iter().any(
-                |waits| matches!(waits, Input::Invoke { facts, .. } if facts.stream == *stream),
-            ),
-            // The run's end is decided: nothing can join it any more, and that is said at once.
-            Input::Dispatch { .. } if self.session.is_settling() => false,
-            _ => !input.is_live() || (input.is_engine() && self.engine_waiting > 0),
-        }
-    }
-
-    fn step(&mut self, input: Input, effects: &mut Vec<Effect>) {
+    /// `burst` counts the reports that came together with this input and are stepped after it.
+    fn step(&mut self, input: Input, burst: usize, effects: &mut Vec<Effect>) {
+        let channel = self.engine.as_ref().map_or(0, EngineLink::unread);
+        let unread = self.waiting.reports() + burst + channel;
+        let now = self.context.ports.clock.now();
         let Step {
             live,
             commit,
             after_commit,
-        } = lifecycle::step(&mut self.session, input, self.context.ports.clock.now());
+        } = lifecycle::step(&mut self.session, input, unread, now);
+        session_check::judge(&self.session);
         effects.extend(live);
         // Most steps of a run make nothing durable.
         if commit.is_some() || !after_commit.is_empty() {
@@ -366,6 +381,7 @@ impl SessionTask {
             failpoint::reach("session::before-settle");
         }
         let round = self.session.seal_round();
+        session_check::judge(&self.session);
         let repository = self.context.ports.repository.clone();
         let commit = Box::pin(async move { repository.commit(commit).await });
         self.in_flight = Some(InFlight {
@@ -384,11 +400,15 @@ impl SessionTask {
         }
         failpoint::reach("session::after-commit");
         self.perform(after);
+        if self.context.stopping.is_cancelled() {
+            // What waits would start another round, and while something always does the task would
+            // never see the stop. Nothing of it is durable; its callers hear that they do not know.
+            return Err(End::Stopping);
+        }
         let mut effects = Vec::new();
-        let unread = std::mem::take(&mut self.engine_waiting);
-        self.step(Input::Committed { round, unread }, &mut effects);
-        for input in std::mem::take(&mut self.waiting) {
-            self.step(input, &mut effects);
+        self.step(Input::Committed { round }, 0, &mut effects);
+        while let Some(input) = self.waiting.pop() {
+            self.step(input, 0, &mut effects);
         }
         self.perform(effects);
         self.start_round();
@@ -398,7 +418,6 @@ impl SessionTask {
     /// The commit did not happen, or nobody knows. The state in memory is ahead of the store and
     /// goes; callers hear that the outcome is unknown.
     fn fail(&mut self, error: &CommitError) -> End {
-        self.engine = None;
         let (no, end) = match error {
             CommitError::AlreadyExists => (NoReply::NameTaken, End::Unborn),
             other => (NoReply::Lost(other.to_string()), End::Failed),
@@ -406,40 +425,40 @@ impl SessionTask {
         if matches!(end, End::Failed) {
             tracing::error!(session = %self.session.id(), %error, "a commit failed; the session's task ends");
         }
-        for (_, (reply, _)) in self.replies.drain() {
+        for (reply, _) in std::mem::take(&mut self.replies).into_values() {
             // A caller that left does not miss its answer.
             let _ = reply.send(Err(no.clone()));
         }
         end
     }
 
-    /// Whether the task may go.
-    async fn retire(&mut self) -> bool {
+    /// Leaves the table, if no mail came in meanwhile.
+    async fn retire(&mut self) -> Option<Departed> {
         let (id, residents) = (self.session.id(), &self.context.residents);
         match residents.retire(id, &mut self.mailbox).await {
-            Retired::Left => true,
+            Retired::Left(departed) => Some(departed),
             Retired::Stays(mailbox, mails) => {
                 self.mailbox = mailbox;
                 for mail in mails {
                     self.mail(mail).await;
                 }
-                false
+                None
             }
         }
     }
 
-    async fn leave(mut self, end: End) {
-        if let Some(engine) = self.engine.take() {
-            engine.close().await;
-        }
+    async fn leave(self, end: End) {
         let (context, channel) = (self.context.clone(), self.channel.clone());
-        let id = channel.session();
+        let (id, seat) = (channel.session(), self.seat.clone());
         // With the mailbox goes what nobody will read; who sends from here on waits for the next
-        // task.
+        // task. With the engine's link goes the engine, and no other is opened before it has gone.
         drop(self);
+        seat.vacated(context.ports.clock.as_ref()).await;
         match end {
-            // `retire` took it out of the table already.
-            End::Idle => channel.rest(context.config.idle_ring_bytes),
+            End::Idle(departed) => {
+                channel.rest(context.config.idle_ring_bytes);
+                drop(departed);
+            }
             End::Failed => lose(&context, id).await,
             End::Unborn => {
                 context.channels.forget(id);
@@ -448,22 +467,6 @@ impl SessionTask {
             End::Stopping => context.residents.leave(id),
         }
     }
-}
-
-/// Settles, from its records, the run of a session whose task is no more, and only then tells
-/// observers that this face lost it and lets a new task begin. Until then nobody is told that the
-/// session is idle, and nobody reads a state that the settlement is about to change.
-async fn lose(context: &Context, session: SessionId) {
-    recovery::abandon(&context.ports, session).await;
-    if let Some(channel) = context.channels.forget(session) {
-        let run = channel.with_view(|view| view.active_run);
-        let body = EventBody::ServingError {
-            reason: "the server lost the right to write this session".to_owned(),
-        };
-        let at = context.ports.clock.now();
-        channel.close(Event { at, run, body });
-    }
-    context.residents.leave(session);
 }
 
 async fn in_flight(in_flight: &mut Option<InFlight>) -> Result<(), CommitError> {

@@ -1,28 +1,50 @@
 //! Which connections are let in: never more than the limit, and never nobody.
 //!
-//! Whoever connects and says nothing must not keep others out. At the limit the oldest connection
-//! without a call makes room, and if every one has called, the newcomer is closed at once: it
-//! learns that it is not served instead of waiting. What must never enter: who calls.
+//! Whoever connects and says nothing must not keep others out, and neither must who called once and
+//! then rests. At the limit the oldest connection without a call makes room, then the one that has
+//! rested longest; if all are at work, the newcomer is closed at once: it learns that it is not
+//! served instead of waiting. What must never enter: who calls.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::task::{AbortHandle, JoinError, JoinSet};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::now;
 
 /// The limit is logged at most this often.
 const TELL_EVERY: Duration = Duration::from_secs(10);
+/// How long a newcomer waits at most for one that was asked to leave. A connection at rest is gone
+/// sooner; only one that was called meanwhile stays.
+const LEAVES_WITHIN: Duration = Duration::from_millis(500);
 
 /// What a connection carries.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Traffic {
     called: AtomicBool,
     open: AtomicUsize,
+    born: Instant,
+    /// When the last request ended, in microseconds of the connection's life.
+    used: AtomicU64,
+    leave: CancellationToken,
 }
 
 impl Traffic {
+    /// A new connection's.
+    pub(crate) fn new() -> Self {
+        Self {
+            called: AtomicBool::new(false),
+            open: AtomicUsize::new(0),
+            born: now(),
+            used: AtomicU64::new(0),
+            leave: CancellationToken::new(),
+        }
+    }
+
     /// A request arrived. It is open until the guard is dropped.
     pub(crate) fn opened(self: &Arc<Self>) -> Open {
         self.called.store(true, Ordering::Relaxed);
@@ -35,60 +57,94 @@ impl Traffic {
         self.called.load(Ordering::Relaxed)
     }
 
-    /// Whether no request is open.
+    /// Whether no request is open. The end of the last response may still be on its way out.
     pub(crate) fn is_idle(&self) -> bool {
-        self.open.load(Ordering::Relaxed) == 0
+        self.open.load(Ordering::Acquire) == 0
+    }
+
+    /// How long no request has been open.
+    fn idle_for(&self) -> Duration {
+        if !self.is_idle() {
+            return Duration::ZERO;
+        }
+        let used = Duration::from_micros(self.used.load(Ordering::Relaxed));
+        self.born.elapsed().saturating_sub(used)
+    }
+
+    /// Whether nothing can be on its way any more: no request ever arrived, or none was open for
+    /// as long as `after`.
+    pub(crate) fn rests(&self, after: Duration) -> bool {
+        self.is_idle() && (!self.has_called() || self.idle_for() >= after)
+    }
+
+    /// Completes when the connection is to make room.
+    pub(crate) async fn asked_to_leave(&self) {
+        self.leave.cancelled().await;
     }
 }
 
-/// An open request, until its response was sent or given up.
+/// An open request, until its response was handed to the transport or given up.
 pub(crate) struct Open(Arc<Traffic>);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        let lived = self.0.born.elapsed().as_micros();
+        let lived = u64::try_from(lived).unwrap_or(u64::MAX);
+        self.0.used.store(lived, Ordering::Relaxed);
+        self.0.open.fetch_sub(1, Ordering::Release);
     }
+}
+
+/// A connection that is served.
+struct Served {
+    task: AbortHandle,
+    traffic: Arc<Traffic>,
 }
 
 /// The connections of a server. Dropping them drops their tasks.
 pub(crate) struct Connections {
     pub(crate) tasks: JoinSet<()>,
     limit: usize,
-    /// In the order of their arrival, those that had not called when last looked at.
-    silent: VecDeque<(AbortHandle, Arc<Traffic>)>,
+    rest_after: Duration,
+    /// In the order of their arrival.
+    served: VecDeque<Served>,
     told: Option<Instant>,
     untold: u64,
 }
 
 impl Connections {
-    /// None yet, and at most `limit` at a time.
-    pub(crate) fn new(limit: usize) -> Self {
+    /// None yet, and at most `limit` at a time. One that was not used for `rest_after` may have to
+    /// make room.
+    pub(crate) fn new(limit: usize, rest_after: Duration) -> Self {
         Self {
             tasks: JoinSet::new(),
             limit,
-            silent: VecDeque::new(),
+            rest_after,
+            served: VecDeque::new(),
             told: None,
             untold: 0,
         }
     }
 
-    /// Makes room for one more, if need be by dropping a silent one. False: there is none.
+    /// Makes room for one more, if need be by dropping a silent one or by letting one go that
+    /// rests. False: there is none.
     pub(crate) async fn make_room(&mut self) -> bool {
         if self.tasks.len() < self.limit {
             return true;
         }
-        self.forget_the_known();
-        let oldest = self.silent.pop_front();
-        self.tell(oldest.is_some());
-        let Some((task, _traffic)) = oldest else {
-            return false;
-        };
-        task.abort();
-        // At least the aborted one ends now.
-        if let Some(ended) = self.tasks.join_next().await {
-            failed(ended);
+        self.forget_the_ended();
+        if let Some(silent) = self.oldest_silent() {
+            self.tell("too many connections: dropped a silent one");
+            silent.abort();
+            return self.wait_for(&silent).await;
         }
-        true
+        if let Some((rested, traffic)) = self.longest_rested() {
+            self.tell("too many connections: closed the one that rested longest");
+            traffic.leave.cancel();
+            return self.wait_for(&rested).await;
+        }
+        self.tell("too many connections: closed a new one");
+        false
     }
 
     /// Starts to serve a connection.
@@ -98,34 +154,54 @@ impl Connections {
         connection: impl Future<Output = ()> + Send + 'static,
     ) {
         // Connections that came and went are still listed: they must not pile up.
-        if self.silent.len() >= self.limit {
-            self.forget_the_known();
+        if self.served.len() >= self.limit {
+            self.forget_the_ended();
         }
         let task = self.tasks.spawn(connection);
-        self.silent.push_back((task, traffic));
+        self.served.push_back(Served { task, traffic });
     }
 
-    fn forget_the_known(&mut self) {
-        self.silent
-            .retain(|(task, traffic)| !task.is_finished() && !traffic.has_called());
+    fn oldest_silent(&self) -> Option<AbortHandle> {
+        let mut served = self.served.iter();
+        let silent = served.find(|served| !served.traffic.has_called())?;
+        Some(silent.task.clone())
     }
 
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "paces a log line: nothing that a test or a caller sees depends on it"
-    )]
-    fn tell(&mut self, made_room: bool) {
+    fn longest_rested(&self) -> Option<(AbortHandle, Arc<Traffic>)> {
+        let rested = self
+            .served
+            .iter()
+            .filter(|served| served.traffic.rests(self.rest_after))
+            .max_by_key(|served| served.traffic.idle_for())?;
+        Some((rested.task.clone(), rested.traffic.clone()))
+    }
+
+    /// Waits until a connection's task has ended. False: it stays.
+    async fn wait_for(&mut self, leaving: &AbortHandle) -> bool {
+        let ended = async {
+            while !leaving.is_finished()
+                && let Some(ended) = self.tasks.join_next().await
+            {
+                failed(ended);
+            }
+        };
+        // Who stays was called meanwhile. Others may have ended.
+        let _stays = timeout(LEAVES_WITHIN, ended).await;
+        self.tasks.len() < self.limit
+    }
+
+    fn forget_the_ended(&mut self) {
+        self.served.retain(|served| !served.task.is_finished());
+    }
+
+    fn tell(&mut self, what: &'static str) {
         self.untold += 1;
         if self.told.is_some_and(|told| told.elapsed() < TELL_EVERY) {
             return;
         }
         let (limit, times) = (self.limit, std::mem::take(&mut self.untold));
-        self.told = Some(Instant::now());
-        if made_room {
-            tracing::warn!(limit, times, "too many connections: dropped a silent one");
-        } else {
-            tracing::warn!(limit, times, "too many connections: closed a new one");
-        }
+        self.told = Some(now());
+        tracing::warn!(limit, times, "{what}");
     }
 }
 

@@ -10,8 +10,10 @@ use http::HeaderMap;
 use sessionplane_core::contract::CallOptions;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::RequestId;
+use tokio::time::Instant;
 use tonic::Request;
 
+use super::now;
 use crate::app::face::Caller;
 
 /// A call, as its headers tell it. Travels in the request's extensions from the door to the
@@ -20,8 +22,8 @@ use crate::app::face::Caller;
 pub(crate) struct Call {
     /// Who calls.
     pub(crate) caller: Caller,
-    /// How long the caller waits.
-    pub(crate) deadline: Option<Duration>,
+    /// Until when the caller waits.
+    pub(crate) until: Option<Instant>,
 }
 
 impl Call {
@@ -37,11 +39,14 @@ impl Call {
         Ok((call, message))
     }
 
-    /// The options of the contract.
+    /// The options of the contract. The deadline is what is left of it: reading the message took
+    /// its time.
     pub(crate) fn options(&self, request_id: Option<RequestId>) -> CallOptions {
         CallOptions {
             request_id,
-            deadline: self.deadline,
+            deadline: self
+                .until
+                .map(|until| until.saturating_duration_since(now())),
         }
     }
 }

@@ -35,8 +35,8 @@ const SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// All headers of a request together.
 const HEADER_LIST_BYTES: u32 = 16 * 1024;
 
-/// How long a connection without an open call may take to say goodbye.
-const IDLE_CLOSES_WITHIN: Duration = Duration::from_millis(100);
+/// How long a connection at rest may take to say goodbye.
+const RESTING_CLOSES_WITHIN: Duration = Duration::from_millis(100);
 
 /// The steps by which connections close.
 #[derive(Clone)]
@@ -97,17 +97,19 @@ where
             closing.draining.cancel();
         }
     }
-    let idle = traffic.is_idle();
+    // One that was used a moment ago may have the end of its last answer still to send: it gets
+    // the time of one with calls.
+    let rests = traffic.rests(shared.config.rest_after);
     connection.as_mut().graceful_shutdown();
-    if idle {
+    if rests {
         // A peer that is there closes now. One that is silent must delay nothing, but a call that
         // it sent before it heard of the end is still answered.
         tokio::select! {
             ended = connection.as_mut() => return log(ended),
-            () = sleep(IDLE_CLOSES_WITHIN) => {}
+            () = sleep(RESTING_CLOSES_WITHIN) => {}
         }
-        if traffic.is_idle() {
-            return tracing::debug!("an idle connection was dropped");
+        if traffic.rests(shared.config.rest_after) {
+            return tracing::debug!("a connection at rest was dropped");
         }
     }
     tokio::select! {
@@ -137,7 +139,10 @@ impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
         let (shared, closing) = (self.shared.clone(), self.closing.clone());
         let open = self.traffic.opened();
         Box::pin(async move {
-            let response = shared.routes.respond(request, &closing).await;
+            let response = shared
+                .routes
+                .respond(request, &closing, &shared.calls)
+                .await;
             Ok(response.map(|body| {
                 Body::new(body.map_frame(move |frame| {
                     // The call is open for as long as its body is there.
@@ -165,7 +170,8 @@ fn builder<F: Faces>(shared: &Shared<F>) -> http2::Builder<Owned> {
     builder
 }
 
-/// Completes when the connection is to close: it is old, or it was opened and never used.
+/// Completes when the connection is to close: it is old, it was opened and never used, or another
+/// needs its place.
 async fn outlived(config: &Config, traffic: &Traffic) {
     let unused = async {
         sleep(config.first_request_within).await;
@@ -177,6 +183,7 @@ async fn outlived(config: &Config, traffic: &Traffic) {
     tokio::select! {
         () = age(config) => {}
         () = unused => {}
+        () = traffic.asked_to_leave() => {}
     }
 }
 

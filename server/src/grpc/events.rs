@@ -17,6 +17,7 @@ use sessionplane_core::domain::limits::MAX_EVENT_BYTES;
 use tonic::Status;
 use tonic::codec::{BufferSettings, Codec, EncodeBuf, Encoder};
 use tonic_prost::ProstCodec;
+use tracing::Span;
 
 use super::convert::{event, observe};
 use super::status::status;
@@ -35,14 +36,17 @@ pub struct Metrics {
 pub(crate) struct EncodedEvents {
     observation: Observation,
     metrics: Arc<Metrics>,
+    /// The call's.
+    span: Span,
 }
 
 impl EncodedEvents {
-    /// Encodes an observation.
+    /// Encodes an observation that the present call has begun.
     pub(crate) fn new(observation: Observation, metrics: Arc<Metrics>) -> Self {
         Self {
             observation,
             metrics,
+            span: Span::current(),
         }
     }
 
@@ -64,7 +68,7 @@ impl Stream for EncodedEvents {
         let item = ready!(self.observation.as_mut().poll_next(cx));
         Poll::Ready(item.map(|item| match item {
             Ok(observed) => Ok(self.encode(&observed)),
-            Err(error) => Err(status(error)),
+            Err(error) => Err(self.span.in_scope(|| status(error))),
         }))
     }
 }

@@ -10,6 +10,10 @@ use tonic_health::server::{HealthReporter, HealthService};
 /// Says only that the process runs, so that a drain is not mistaken for a death.
 const LIVENESS: &str = "liveness";
 
+/// Largest question, in bytes: the name of a service. Anybody may ask, so that nobody's memory is
+/// taken with long ones.
+const MAX_QUESTION_BYTES: usize = 1024;
+
 /// What readiness is told of: the server as a whole, and each service.
 const READINESS: [&str; 3] = [
     "",
@@ -41,6 +45,7 @@ impl Health {
     /// The service that answers whoever asks.
     pub(crate) fn service(&self) -> HealthServer<HealthService> {
         HealthServer::new(HealthService::from_health_reporter(self.0.clone()))
+            .max_decoding_message_size(MAX_QUESTION_BYTES)
     }
 
     async fn tell(&self, status: ServingStatus) {

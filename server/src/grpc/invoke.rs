@@ -12,6 +12,7 @@ use sessionplane::v1 as wire;
 use sessionplane_core::contract::Agent;
 use sessionplane_core::domain::error::CallError;
 use tonic::{Request, Response, Status};
+use tracing::Span;
 
 use super::call::Call;
 use super::convert::{field, invoke, run};
@@ -38,9 +39,10 @@ impl<F: Faces> InvokeService<F> {
             .as_caller(call.caller)
             .invoke(request, options)
             .await?;
-        Ok(Box::pin(events.map(|event| match event {
+        let span = Span::current();
+        Ok(Box::pin(events.map(move |event| match event {
             Ok(event) => Ok(invoke::response(&event)),
-            Err(error) => Err(status(error)),
+            Err(error) => Err(span.in_scope(|| status(error))),
         })))
     }
 

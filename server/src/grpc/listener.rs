@@ -11,8 +11,19 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::time::{sleep, timeout};
+
+/// Longest path of a socket, in bytes: an address takes 107, and a socket is made beside its path
+/// with the number of its process added.
+const MAX_PATH_BYTES: usize = 107 - ".4194304".len();
+/// How long a start waits for another one that looks at the same directory's sockets.
+const OTHERS_START_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// An address to listen on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +51,12 @@ pub enum BindError {
     /// Another server listens there.
     #[error("another server listens on {0}; stop it, or choose another address with --listen")]
     InUse(Address),
+    /// The path does not fit into a socket's address.
+    #[error("{} has {} bytes; a socket's path can have {MAX_PATH_BYTES} at most", .0.display(), .0.as_os_str().len())]
+    PathTooLong(PathBuf),
+    /// Another server is being started there and does not get on.
+    #[error("another server is being started on {0}; try again, or choose another address")]
+    Starting(Address),
     /// Something that is not a socket is in the way; it is not ours to remove.
     #[error("{} is there and is not a socket; choose another path", .0.display())]
     NotASocket(PathBuf),
@@ -114,6 +131,11 @@ impl Listener {
                 (Kind::Tcp(listener), Address::Tcp(local))
             }
             Address::Unix(path) => {
+                if path.as_os_str().len() > MAX_PATH_BYTES {
+                    return Err(BindError::PathTooLong(path.clone()));
+                }
+                // Two starts at once must not both find a dead socket and replace it.
+                let _alone = alone(address, path).await?;
                 refuse_occupied(address, path)?;
                 let bound = bind_private(path).map_err(|error| address.error(error))?;
                 (Kind::Unix(bound.0, bound.1), address.clone())
@@ -153,6 +175,29 @@ impl Address {
             address: self.clone(),
             error,
         }
+    }
+}
+
+/// Waits until no other start looks at the sockets of this path's directory. Nobody else does as
+/// long as the descriptor is kept.
+async fn alone(address: &Address, path: &Path) -> Result<fs::File, BindError> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or_else(|| Path::new("."));
+    let directory = fs::File::open(parent).map_err(|error| address.error(error))?;
+    let locked = async {
+        loop {
+            match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK | Errno::INTR) => sleep(LOOK_AGAIN).await,
+                locked => return locked,
+            }
+        }
+    };
+    match timeout(OTHERS_START_WITHIN, locked).await {
+        Ok(Ok(())) => Ok(directory),
+        Ok(Err(error)) => Err(address.error(error.into())),
+        Err(_elapsed) => Err(BindError::Starting(address.clone())),
     }
 }
 

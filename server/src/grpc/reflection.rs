@@ -10,6 +10,9 @@ use tonic::body::Body;
 use tonic_reflection::server::{Builder, Error};
 use tower::util::BoxCloneSyncService;
 
+/// Largest question, in bytes: the name of a symbol or a file. Configuration may let anybody ask.
+const MAX_QUESTION_BYTES: usize = 64 * 1024;
+
 /// A service of which only its calls are known.
 type Service = BoxCloneSyncService<Request<TimelyBody>, Response<Body>, Infallible>;
 
@@ -28,9 +31,11 @@ impl Reflection {
     /// # Errors
     /// When the descriptors that were compiled in cannot be read.
     pub(crate) fn new() -> Result<Self, Error> {
+        let v1 = builder().build_v1()?;
+        let v1alpha = builder().build_v1alpha()?;
         Ok(Self {
-            v1: Service::new(builder().build_v1()?),
-            v1alpha: Service::new(builder().build_v1alpha()?),
+            v1: Service::new(v1.max_decoding_message_size(MAX_QUESTION_BYTES)),
+            v1alpha: Service::new(v1alpha.max_decoding_message_size(MAX_QUESTION_BYTES)),
         })
     }
 }

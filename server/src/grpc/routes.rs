@@ -9,37 +9,46 @@ use std::time::Duration;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use sessionplane::v1 as wire;
+use sessionplane_core::domain::access::Principal;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::ports::authenticator::Authenticator;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic_health::pb::health_server;
 use tower::{Service, ServiceExt};
+use tracing::Instrument as _;
 
 use super::call::{Call, deadline, trace_id};
 use super::connection::Closing;
-use super::ending::EndingBody;
+use super::ending::{EndingBody, Ends, reached};
 use super::events::Metrics;
 use super::health::Health;
 use super::invoke::InvokeService;
+use super::methods::Streaming;
 use super::reading::{TimelyBody, not_grpc};
 use super::reflection::Reflection;
 use super::server::Config;
 use super::session_control::SessionControlService;
 use super::status::{complete, refuse, unimplemented};
-use super::{MAX_REQUEST_BYTES, authn};
-use crate::app::face::{Caller, Faces};
+use super::{MAX_REQUEST_BYTES, authn, now};
+use crate::app::face::{Caller, Faces, ServerEnds};
 
 /// Everything that is served, for all connections.
 pub(crate) struct Routes<F: Faces> {
     authenticator: Arc<dyn Authenticator>,
+    streaming: Streaming,
     invoke: wire::invoke_server::InvokeServer<InvokeService<F>>,
     control: SessionControlService<F>,
     health: health_server::HealthServer<tonic_health::server::HealthService>,
     reflection: Reflection,
     open_reflection: bool,
     message_within: Duration,
+    unread_within: Duration,
+    /// How long calls that are not answered yet may go on when their connection closes.
+    closes_within: Duration,
 }
 
 /// What a path is about.
@@ -60,6 +69,7 @@ impl<F: Faces> Routes<F> {
         metrics: Arc<Metrics>,
         health: &Health,
         reflection: Reflection,
+        streaming: Streaming,
         config: &Config,
     ) -> Self {
         let invoke = InvokeService::new(faces.clone());
@@ -69,73 +79,95 @@ impl<F: Faces> Routes<F> {
             .max_decoding_message_size(MAX_REQUEST_BYTES);
         Self {
             authenticator,
+            streaming,
             invoke,
             control: SessionControlService::new(faces, metrics),
             health: health.service(),
             reflection,
             open_reflection: config.open_reflection,
             message_within: config.message_within,
+            unread_within: config.unread_within,
+            // Half of it is left for the words to get out.
+            closes_within: config.stop_within / 2,
         }
     }
 
-    /// Answers one request of a connection.
+    /// Answers one request of a connection. What watches over the response is one of `tasks`.
     pub(crate) async fn respond(
         &self,
         request: Request<Incoming>,
         connection: &Closing,
+        tasks: &TaskTracker,
     ) -> Response<Body> {
         if let Some(code) = not_grpc(request.method(), request.headers()) {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = code;
             return response;
         }
-        match self.admit(request, connection).await {
-            Ok(response) => response,
-            Err(error) => refuse(error),
-        }
+        let trace_id = trace_id(request.headers());
+        let span = tracing::error_span!("call", trace_id = trace_id.as_deref());
+        let admitted = async {
+            match self.admit(request, connection, tasks, trace_id).await {
+                Ok(response) => response,
+                Err(error) => refuse(error),
+            }
+        };
+        admitted.instrument(span).await
     }
 
     async fn admit(
         &self,
         mut request: Request<Incoming>,
         connection: &Closing,
+        tasks: &TaskTracker,
+        trace_id: Option<Arc<str>>,
     ) -> Result<Response<Body>, CallError> {
+        let arrived = now();
         let path = request.uri().path();
         let route = Route::of(path);
-        let streams = route.streams(path);
-        let caller = self.caller(&route, &request).await?;
+        let streams = self.streaming.has(path);
+        let principal = self.principal(&route, &request).await?;
         if streams && connection.draining.is_cancelled() && !matches!(route, Route::Health) {
             return Err(draining());
         }
-        let deadline = deadline(request.headers())?;
-        if let Some(caller) = caller {
-            request.extensions_mut().insert(Call { caller, deadline });
+        // One moment for everything that the call brings about.
+        let until = deadline(request.headers())?.and_then(|length| arrived.checked_add(length));
+        let server_ends = ServerEnds::with(&connection.closing);
+        if let Some(principal) = principal {
+            let caller = Caller {
+                principal,
+                trace_id,
+                server_ends: server_ends.clone(),
+            };
+            request.extensions_mut().insert(Call { caller, until });
         }
         let message_within = (!route.asks_on()).then_some(self.message_within);
         let request = request.map(|body| TimelyBody::new(body, message_within));
-        let response = within(deadline, self.serve(&route, request)).await?;
+        let answered = self.answered(until, &connection.closing, self.serve(&route, request));
+        let response = answered.await?;
         if !streams || response.headers().contains_key("grpc-status") {
             return Ok(response);
         }
-        let closing = connection.closing.clone();
-        Ok(response.map(|body| Body::new(EndingBody::new(body, closing, deadline))))
+        let ends = Ends {
+            closing: connection.closing.clone(),
+            until,
+            unread_within: self.unread_within,
+            by_server: server_ends,
+        };
+        Ok(response.map(|body| Body::new(EndingBody::new(body, ends, tasks))))
     }
 
     /// Who calls; nobody where anybody may.
-    async fn caller(
+    async fn principal(
         &self,
         route: &Route,
         request: &Request<Incoming>,
-    ) -> Result<Option<Caller>, CallError> {
+    ) -> Result<Option<Principal>, CallError> {
         if !self.asks_who(route) {
             return Ok(None);
         }
-        let headers = request.headers();
-        let principal = authn::principal(&*self.authenticator, headers).await?;
-        Ok(Some(Caller {
-            principal,
-            trace_id: trace_id(headers),
-        }))
+        let principal = authn::principal(&*self.authenticator, request.headers()).await?;
+        Ok(Some(principal))
     }
 
     fn asks_who(&self, route: &Route) -> bool {
@@ -143,6 +175,33 @@ impl<F: Faces> Routes<F> {
             Route::Health => false,
             Route::Reflection | Route::ReflectionAlpha => !self.open_reflection,
             Route::Invoke | Route::Control | Route::Unknown => true,
+        }
+    }
+
+    /// Waits for a response, for as long as the call and its connection have.
+    async fn answered(
+        &self,
+        until: Option<Instant>,
+        closing: &CancellationToken,
+        response: impl Future<Output = Response<Body>>,
+    ) -> Result<Response<Body>, CallError> {
+        let closed = async {
+            closing.cancelled().await;
+            sleep(self.closes_within).await;
+        };
+        tokio::select! {
+            biased;
+            response = response => Ok(response),
+            () = reached(until) => Err(CallError::unknown(
+                Reason::DeadlineExceeded,
+                "the deadline of this call passed before its answer was there; repeat it with the \
+                 same request_id",
+            )),
+            () = closed => Err(CallError::unknown(
+                Reason::ServerDraining,
+                "this connection is closing and the answer of this call is not there yet; repeat \
+                 it over a new one with the same request_id",
+            )),
         }
     }
 
@@ -176,33 +235,6 @@ impl Route {
     fn asks_on(&self) -> bool {
         matches!(self, Self::Reflection | Self::ReflectionAlpha)
     }
-
-    /// Whether the response may go on for long.
-    fn streams(&self, path: &str) -> bool {
-        match self {
-            Self::Invoke => path.ends_with("/Invoke"),
-            Self::Control => path.ends_with("/Events"),
-            Self::Health => path.ends_with("/Watch"),
-            Self::Reflection | Self::ReflectionAlpha => true,
-            Self::Unknown => false,
-        }
-    }
-}
-
-async fn within(
-    deadline: Option<Duration>,
-    response: impl Future<Output = Response<Body>>,
-) -> Result<Response<Body>, CallError> {
-    let Some(deadline) = deadline else {
-        return Ok(response.await);
-    };
-    timeout(deadline, response).await.map_err(|_elapsed| {
-        CallError::unknown(
-            Reason::DeadlineExceeded,
-            "the deadline of this call passed before its answer was there; repeat it with the \
-             same request_id",
-        )
-    })
 }
 
 fn draining() -> CallError {

@@ -17,6 +17,7 @@ use super::connection::{self, Closing, KEEPALIVE, Shared};
 use super::events::Metrics;
 use super::health::Health;
 use super::listener::{Accepted, Listener};
+use super::methods::Streaming;
 use super::reflection::Reflection;
 use super::routes::Routes;
 use crate::app::face::Faces;
@@ -33,12 +34,18 @@ const RESERVED_DESCRIPTORS: u64 = 256;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     /// Most connections at a time. A further one takes the place of the oldest that never called,
-    /// or is closed at once.
+    /// then of the one that has rested longest, or is closed at once.
     pub max_connections: usize,
+    /// A connection without an open call for as long as this rests: it closes quickly when asked
+    /// to, and at the limit it makes room.
+    pub rest_after: Duration,
     /// A connection on which no request has arrived by then is closed.
     pub first_request_within: Duration,
     /// A request message that has not arrived whole by then is given up.
     pub message_within: Duration,
+    /// A stream of which the transport could hand on nothing for so long, though there was
+    /// something, is ended; at the latest after twice as long. Its caller resumes or rejoins.
+    pub unread_within: Duration,
     /// Most calls at a time on one connection.
     pub max_streams_per_connection: u32,
     /// How often a silent peer is asked whether it is there.
@@ -56,7 +63,8 @@ pub struct Config {
     pub lame_duck: Duration,
     /// On a stop, after that: how long streams may go on before they are ended.
     pub stream_grace: Duration,
-    /// On a stop, after that: how long connections may take to close before they are dropped.
+    /// On a stop, after that: how long connections may take to close before they are dropped. A
+    /// call that has no answer after half of it is told so.
     pub stop_within: Duration,
 }
 
@@ -64,8 +72,10 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             max_connections: 1024,
+            rest_after: Duration::from_secs(5),
             first_request_within: Duration::from_secs(10),
             message_within: Duration::from_secs(30),
+            unread_within: Duration::from_secs(300),
             max_streams_per_connection: 1024,
             keepalive_interval: KEEPALIVE.0,
             keepalive_timeout: KEEPALIVE.1,
@@ -96,6 +106,9 @@ pub enum ServeError {
     /// The descriptors that were compiled in cannot be read.
     #[error("reflection cannot be offered: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
+    /// The descriptors that were compiled in cannot be read.
+    #[error("the methods are not known: {0}")]
+    Methods(#[from] prost::DecodeError),
 }
 
 /// How a server stopped.
@@ -136,6 +149,7 @@ impl<F: Faces> Server<F> {
             self.metrics,
             &health,
             Reflection::new()?,
+            Streaming::read()?,
             &config,
         );
         let calls = TaskTracker::new();
@@ -145,7 +159,8 @@ impl<F: Faces> Server<F> {
             closing,
             calls,
         });
-        let mut connections = Connections::new(shared.config.max_connections);
+        let mut connections =
+            Connections::new(shared.config.max_connections, shared.config.rest_after);
 
         accept_until(&shared, &listener, &mut connections, shutdown).await;
         health.stopping().await;
@@ -188,7 +203,7 @@ async fn admit<F: Faces>(
     if !connections.make_room().await {
         return;
     }
-    let (shared, traffic) = (shared.clone(), Arc::new(Traffic::default()));
+    let (shared, traffic) = (shared.clone(), Arc::new(Traffic::new()));
     let known = traffic.clone();
     match accepted {
         Accepted::Tcp(stream) => {

@@ -56,21 +56,20 @@ impl<F: Faces> SessionControlService<F> {
         B::Error: Into<tonic::codegen::StdError> + Send,
     {
         let this = self.clone();
-        match request.uri().path() {
-            "/sessionplane.v1.SessionControl/Dispatch" => unary(this, request, Self::dispatch),
-            "/sessionplane.v1.SessionControl/GetCapabilities" => {
-                unary(this, request, Self::get_capabilities)
-            }
-            "/sessionplane.v1.SessionControl/ListCommands" => {
-                unary(this, request, Self::list_commands)
-            }
-            "/sessionplane.v1.SessionControl/GetState" => unary(this, request, Self::get_state),
-            "/sessionplane.v1.SessionControl/ListEntries" => {
-                unary(this, request, Self::list_entries)
-            }
-            "/sessionplane.v1.SessionControl/Events" => this.stream(request),
-            unknown => {
-                let refusal = refuse(unimplemented(unknown));
+        let path = request.uri().path();
+        let service = wire::session_control_server::SERVICE_NAME;
+        let path_in = path
+            .strip_prefix('/')
+            .and_then(|path| path.strip_prefix(service));
+        match path_in.unwrap_or_default() {
+            "/Dispatch" => unary(this, request, Self::dispatch),
+            "/GetCapabilities" => unary(this, request, Self::get_capabilities),
+            "/ListCommands" => unary(this, request, Self::list_commands),
+            "/GetState" => unary(this, request, Self::get_state),
+            "/ListEntries" => unary(this, request, Self::list_entries),
+            "/Events" => this.stream(request),
+            _unknown => {
+                let refusal = refuse(unimplemented(path));
                 Box::pin(async { refusal })
             }
         }
@@ -166,13 +165,12 @@ impl<F: Faces> SessionControlService<F> {
         let (call, message) = Call::open(request)?;
         let options = call.options(None);
         let request = observe::list_request(message)?;
-        let since = request.since.clone();
         let page = self
             .faces
             .as_caller(call.caller)
             .list_entries(request, options)
             .await?;
-        let page = observe::page(&page, since);
+        let page = observe::page(&page);
         if page.encoded_len() < COMPRESS_FROM_BYTES {
             return Ok(small(page));
         }

@@ -1,4 +1,5 @@
-//! THE mapping from the one error vocabulary to gRPC statuses. No other file makes a status.
+//! THE mapping from the one error vocabulary to gRPC statuses. Whatever makes a status elsewhere
+//! (the RPC library, a body that broke) is completed here before it is sent.
 //!
 //! Every status of ours carries `google.rpc.ErrorInfo` first: a stable reason, the domain
 //! `sessionplane`, and the outcome that a caller may rely on. What must never enter: a decision
@@ -25,8 +26,17 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 const STATUS_HEADER: &str = "grpc-status";
 const DETAILS_HEADER: &str = "grpc-status-details-bin";
 
-/// The status of an error.
+/// The status of an error. A fault of ours is logged here, once, in the span of its call.
 pub(crate) fn status(error: CallError) -> Status {
+    if matches!(error.reason, Reason::Internal | Reason::Transport) {
+        let (reason, outcome) = (error.reason.as_str(), error.outcome.as_str());
+        tracing::error!(
+            reason,
+            outcome,
+            "a call failed by a fault of the server: {}",
+            error.message
+        );
+    }
     let message = head(&error.message, MAX_TEXT_BYTES).to_owned();
     let mut details = vec![ErrorDetail::ErrorInfo(ErrorInfo::new(
         wire_reason(error.reason),
@@ -192,6 +202,67 @@ mod tests {
             R::Internal => Code::Internal,
             R::DeadlineExceeded => Code::DeadlineExceeded,
             R::Unimplemented => Code::Unimplemented,
+        }
+    }
+
+    /// The outcomes that the comments of `error.proto` promise.
+    fn documented_outcomes(reason: ErrorReason) -> &'static [Outcome] {
+        use ErrorReason as R;
+        use Outcome::{Refused, StreamEnded, Unknown};
+        match reason {
+            R::Unspecified => &[],
+            R::NoSuchSession
+            | R::NoSuchRun
+            | R::NoSuchAgent
+            | R::InvalidArgument
+            | R::TooLarge
+            | R::PermissionDenied
+            | R::RequestIdReused
+            | R::LimitReached
+            | R::PositionNotReached
+            | R::Overloaded
+            | R::Unimplemented => &[Refused],
+            R::Unauthenticated => &[Refused, StreamEnded],
+            R::ObserverTooSlow | R::ServingLost => &[Unknown, StreamEnded],
+            R::Internal => &[Refused, Unknown],
+            R::ServerDraining | R::StoreFailed | R::DeadlineExceeded => {
+                &[Refused, Unknown, StreamEnded]
+            }
+        }
+    }
+
+    /// The comment of each value in `error.proto`, by the value's name.
+    fn comments() -> HashMap<String, String> {
+        const PROTO: &str = include_str!("../../../proto/sessionplane/v1/error.proto");
+        let (mut comments, mut comment) = (HashMap::new(), String::new());
+        for line in PROTO.lines().map(str::trim) {
+            if let Some(text) = line.strip_prefix("//") {
+                comment.push_str(text);
+                continue;
+            }
+            let told = std::mem::take(&mut comment);
+            if let Some((name, _)) = line.split_once(" = ") {
+                comments.insert(name.to_owned(), told);
+            }
+        }
+        comments
+    }
+
+    #[test]
+    fn c02_the_comments_of_the_proto_tell_the_code_and_every_outcome_of_a_reason() {
+        let comments = comments();
+        for reason in proto_reasons() {
+            let comment = &comments[reason.as_str_name()].to_lowercase();
+            let code = format!("{:?}", documented(reason)).to_lowercase();
+            let told = comment.split('`').nth(1).unwrap().replace('_', "");
+            assert_eq!(told, code, "{reason:?}");
+            for outcome in [Outcome::Refused, Outcome::Unknown, Outcome::StreamEnded] {
+                assert_eq!(
+                    comment.contains(outcome.as_str()),
+                    documented_outcomes(reason).contains(&outcome),
+                    "{reason:?}: {outcome:?}"
+                );
+            }
         }
     }
 

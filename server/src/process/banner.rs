@@ -6,27 +6,68 @@ use std::path::{Path, PathBuf};
 use super::ProcessError;
 use crate::grpc::listener::Address;
 
-/// Writes the ready file in one step: whoever sees it sees all of it.
-pub(super) fn write_ready(
-    path: &Path,
-    address: &Address,
-    data_dir: &Path,
-) -> Result<(), ProcessError> {
-    let ready = serde_json::json!({
-        "address": endpoint(address),
-        "pid": std::process::id(),
-        "data_dir": data_dir,
-        "version": env!("CARGO_PKG_VERSION"),
-    });
-    let failed = |error| ProcessError::Directory {
-        path: path.to_owned(),
-        error,
-    };
-    let mut staged = path.as_os_str().to_owned();
-    staged.push(".new");
-    let staged = PathBuf::from(staged);
-    std::fs::write(&staged, format!("{ready}\n")).map_err(failed)?;
-    std::fs::rename(&staged, path).map_err(failed)
+/// The ready file: there only while its server takes calls.
+#[derive(Debug)]
+pub(super) struct Ready {
+    path: PathBuf,
+    /// What this server wrote.
+    written: Option<String>,
+}
+
+impl Ready {
+    /// A place for the file. One that an earlier server left there is removed.
+    pub(super) fn at(path: &Path) -> Result<Self, ProcessError> {
+        let path = super::absolute(path)?;
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(ProcessError::Directory { path, error })
+            }
+            _ => Ok(Self {
+                path,
+                written: None,
+            }),
+        }
+    }
+
+    /// Writes it in one step: whoever sees it sees all of it. It is removed when this is dropped.
+    pub(super) fn write(
+        mut self,
+        address: &Address,
+        data_dir: &Path,
+    ) -> Result<Self, ProcessError> {
+        let address = match address {
+            Address::Tcp(_) => address.clone(),
+            Address::Unix(path) => Address::Unix(super::absolute(path)?),
+        };
+        let ready = serde_json::json!({
+            "address": endpoint(&address),
+            "pid": std::process::id(),
+            "data_dir": data_dir,
+            "version": env!("CARGO_PKG_VERSION"),
+        });
+        let text = format!("{ready}\n");
+        let mut staged = self.path.as_os_str().to_owned();
+        staged.push(format!(".{}", std::process::id()));
+        let staged = PathBuf::from(staged);
+        let written =
+            std::fs::write(&staged, &text).and_then(|()| std::fs::rename(&staged, &self.path));
+        written.map_err(|error| ProcessError::Directory {
+            path: self.path.clone(),
+            error,
+        })?;
+        self.written = Some(text);
+        Ok(self)
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        // Another server may have taken its place.
+        let found = std::fs::read_to_string(&self.path).ok();
+        if self.written.is_some() && self.written == found {
+            let _gone = std::fs::remove_file(&self.path);
+        }
+    }
 }
 
 /// Prints the lines of a start to standard output. A closed one is no reason not to serve.
@@ -66,7 +107,7 @@ fn text(
     if cut > 0 {
         let _ = writeln!(
             out,
-            "  settled  {cut} run(s) that the last stop had cut, as interrupted"
+            "  settled  {cut} run(s) that a stop or a crash had cut, as interrupted"
         );
     }
     let place = flags(address, data_dir);
@@ -126,6 +167,30 @@ fn sessionctl() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ready_file_is_there_only_while_its_own_server_takes_calls() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ready.json");
+        std::fs::write(&path, "an earlier server is ready").unwrap();
+        let ready = Ready::at(&path).unwrap();
+        assert!(!path.exists(), "nobody is ready yet");
+        let address = Address::Unix("s.sock".into());
+        let ready = ready.write(&address, Path::new("/d")).unwrap();
+        let told: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let here = std::env::current_dir().unwrap().join("s.sock");
+        assert_eq!(told["address"], format!("unix:{}", here.display()));
+        drop(ready);
+        assert!(!path.exists(), "it stopped");
+
+        let ready = Ready::at(&path).unwrap();
+        let ready = ready.write(&address, Path::new("/d")).unwrap();
+        std::fs::write(&path, "another server is ready").unwrap();
+        drop(ready);
+        assert!(path.exists(), "it is the other server's");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn a_start_says_where_it_is_and_how_to_talk_to_it() {

@@ -26,14 +26,11 @@ pub(super) fn agents(
     data_dir: &Path,
     ports: &Ports,
 ) -> Result<(AgentCatalog, Vec<String>), ProcessError> {
-    let here = match &options.workspace {
-        Some(path) => path.clone(),
-        None => std::env::current_dir().map_err(|error| ProcessError::Directory {
-            path: PathBuf::from("."),
-            error,
-        })?,
-    };
-    let configured = config.agents(&here)?;
+    let here = std::env::current_dir().map_err(|error| ProcessError::Directory {
+        path: PathBuf::from("."),
+        error,
+    })?;
+    let configured = config.agents(options.workspace.as_deref(), &here)?;
     let names: Vec<AgentName> = configured.iter().map(|(name, ..)| name.clone()).collect();
     let default = config.default_agent(&names)?;
     let (mut catalog, mut lines) = (None, Vec::new());

@@ -8,7 +8,8 @@ use sessionplane_core::domain::command::{
     Command, CommandKind, DispatchAnswer, Rejection, RejectionCode,
 };
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
-use sessionplane_core::domain::ids::AgentName;
+use sessionplane_core::domain::event::{EventBody, QueueChange};
+use sessionplane_core::domain::ids::{AgentName, InputId};
 use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
 use sessionplane_core::domain::position::Position;
 use sessionplane_server::app::config::AppConfig;
@@ -130,22 +131,44 @@ pub(crate) async fn c17_rejected_means_that_nothing_was_queued(worlds: &dyn Worl
     let earlier = desk.invoke("say \"x\"").await;
     let earlier_run = earlier.id;
     earlier.finish().await;
-    let run = desk.invoke("hang").await;
-    let before = desk.reach(run.position).await.position;
-    let answer = desk
-        .try_dispatch(steer("x"), Some("r"), Some(earlier_run))
-        .await;
-    let Ok(DispatchAnswer::Rejected(Rejection {
-        code, retryable, ..
-    })) = answer
-    else {
-        panic!("{answer:?}");
-    };
-    assert_eq!((code, retryable), (RejectionCode::NoActiveRun, false));
-    let state = desk.state().await;
-    assert_eq!(state.view.pending.len(), 0);
-    assert!(before.seq <= state.position.seq);
-    assert_eq!(desk.entries().await.len(), 3, "prompt, answer, prompt");
+    let run = desk.invoke("wait-steer\nsay \"the end\"").await;
+    let mut watch = desk.watch_from(Some(run.position), None).await;
+    let mut events = std::mem::take(&mut watch.missed);
+    for command in [steer("say \"never\""), follow_up("say \"never\"")] {
+        let answer = desk
+            .try_dispatch(command, Some("r"), Some(earlier_run))
+            .await;
+        let Ok(DispatchAnswer::Rejected(Rejection {
+            code, retryable, ..
+        })) = answer
+        else {
+            panic!("{answer:?}");
+        };
+        assert_eq!((code, retryable), (RejectionCode::NoActiveRun, false));
+    }
+    // What is accepted after it, under the same id, is the only thing that ever waits.
+    let accepted = desk.dispatch(steer("say \"seen\""), Some("r")).await;
+    let input = accepted.input.expect("an input").id;
+    events.extend(watch.until_settled().await);
+    let queued: Vec<InputId> = events
+        .iter()
+        .filter_map(|event| match &event.event.body {
+            EventBody::QueueChanged {
+                change: QueueChange::Added(input),
+                ..
+            } => Some(input.id),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(queued, [input]);
+    assert_eq!(desk.record(run.id).await.undelivered, []);
+    let entries = desk.entries().await;
+    let texts = format!("{entries:?}");
+    assert!(
+        texts.contains("seen") && !texts.contains("never"),
+        "{texts}"
+    );
+    run.finish().await;
 }
 
 pub(crate) async fn c18_each_code_is_told_where_it_belongs(worlds: &dyn Worlds) {

@@ -253,14 +253,16 @@ impl Desk {
 
     /// Every durable entry, by pages of a size.
     pub(crate) async fn pages_of(&self, page_size: u32) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = Vec::new();
+        let (mut entries, mut since) = (Vec::<Entry>::new(), None);
         loop {
-            let since = entries.last().map(|entry| entry.id.to_string());
             let page = self.page(since, page_size).await;
             let page = page.unwrap_or_else(|error| panic!("entries: {error:?}"));
             assert!(!page.full_backfill, "the cursor was known");
             assert!(!page.has_more || !page.entries.is_empty(), "no progress");
             entries.extend(page.entries);
+            let last = entries.last().map(|entry| entry.id.to_string());
+            assert_eq!(page.next_since, last, "where the next page begins");
+            since = page.next_since;
             if !page.has_more {
                 let leaf = page.leaf;
                 let known = |id| entries.iter().any(|entry| Some(entry.id) == id);

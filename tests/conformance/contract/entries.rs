@@ -56,6 +56,7 @@ pub(crate) async fn c29_an_unknown_cursor_is_a_full_backfill(worlds: &dyn Worlds
         assert!(page.full_backfill, "{since}");
         assert_eq!(page.entries, entries[..2], "{since}");
         assert!(page.has_more);
+        assert_eq!(page.next_since, Some(entries[1].id.to_string()), "{since}");
     }
     for since in [None, Some(String::new())] {
         let page = desk.page(since, 2).await.expect("a page");
@@ -63,10 +64,14 @@ pub(crate) async fn c29_an_unknown_cursor_is_a_full_backfill(worlds: &dyn Worlds
         assert_eq!(page.entries, entries[..2]);
     }
     let last = entries.last().map(|entry| entry.id.to_string());
-    let page = desk.page(last, 2).await.expect("a page");
+    let page = desk.page(last.clone(), 2).await.expect("a page");
     assert_eq!(
         (page.entries.len(), page.has_more, page.full_backfill),
         (0, false, false)
+    );
+    assert_eq!(
+        page.next_since, last,
+        "a reader at the end keeps its cursor"
     );
 }
 

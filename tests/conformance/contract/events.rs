@@ -117,6 +117,12 @@ pub(crate) async fn c31_long_conversations_are_backfilled_in_pages(worlds: &dyn 
     let watch = desk.watch().await;
     assert_eq!(watch.backfill, desk.entries().await);
     assert_eq!(watch.backfill.len(), 701);
+    // `Watch::open` asserts that the first page alone is told to start from the beginning.
+    let anew = desk.watch_from(None, Some("nonsense".to_owned())).await;
+    assert_eq!(
+        (anew.backfill, anew.full_backfill),
+        (watch.backfill.clone(), true)
+    );
 }
 
 pub(crate) async fn c31_subscribe_then_invoke_misses_nothing(worlds: &dyn Worlds) {
@@ -229,6 +235,8 @@ pub(crate) async fn c33_a_heartbeat_carries_the_position_that_was_sent(worlds: &
     let desk = Desk::new(&world, "heartbeats");
     desk.run("say \"x\"").await;
     let mut watch = desk.watch().await;
+    let told = watch.heartbeat_interval;
+    assert_eq!(told, Some(Duration::from_micros(10)), "as configured");
     let mut sent = watch.position;
     let run = desk.invoke("say-words 3000 every 1us\nsay \"x\"").await;
     let mut heartbeats = 0;

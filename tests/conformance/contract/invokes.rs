@@ -251,6 +251,11 @@ pub(crate) async fn c11_after_accepted_the_prompt_is_durable(worlds: &dyn Worlds
             (run.session, entries[0].id)
         );
         assert_eq!(
+            stored.final_entry.is_some(),
+            stored.settled.is_some(),
+            "only a settled run has a last entry"
+        );
+        assert_eq!(
             stored.origin, *origin,
             "the same origin in entry and record"
         );

@@ -64,7 +64,7 @@ pub(crate) async fn c12_after_the_settlement_a_repeat_gets_the_recorded_terminal
             let of_run = entries.iter().filter(|entry| entry.run == id);
             let ids: Vec<_> = of_run.map(|entry| entry.id).collect();
             assert_eq!(ids.first(), Some(&run.first_entry));
-            assert_eq!(ids.last(), Some(&run.final_entry));
+            assert_eq!(ids.last().copied(), run.final_entry);
         }
     }
     assert_eq!(
@@ -142,7 +142,7 @@ pub(crate) async fn c12_a_joiner_is_told_how_much_it_missed(worlds: &dyn Worlds)
     let Some(Ok(InvokeEvent::Resumed { skipped })) = joiner.next().await else {
         panic!("a joiner of a run that is no longer retained is told so");
     };
-    // What is retained now stays the joiner's, however much comes before it reads.
+    // A joiner that reads in time is given all that was retained when it joined.
     let reached = desk.state().await.position.seq;
     assert_eq!(joiner.position.seq, run.position.seq + skipped);
     assert_eq!(reached - joiner.position.seq, 64, "what is retained");

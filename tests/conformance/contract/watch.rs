@@ -1,5 +1,7 @@
 //! An observer's stream, read with a deadline and judged by C30 and C31 as it is read.
 
+use std::time::Duration;
+
 use futures_util::StreamExt as _;
 use sessionplane_core::contract::{EventItem, ResultStream, SessionState};
 use sessionplane_core::domain::entry::Entry;
@@ -16,6 +18,7 @@ pub(crate) struct Watch {
     pub(crate) epoch: u64,
     pub(crate) resumed: bool,
     pub(crate) gap: bool,
+    pub(crate) heartbeat_interval: Option<Duration>,
     /// Durable entries that came before the snapshot.
     pub(crate) backfill: Vec<Entry>,
     pub(crate) full_backfill: bool,
@@ -35,6 +38,7 @@ impl Watch {
             epoch,
             resumed,
             gap,
+            heartbeat_interval,
             ..
         })) = first
         else {
@@ -48,6 +52,8 @@ impl Watch {
                     full_backfill: full,
                 })) => {
                     assert!(!resumed, "who resumes needs no entries");
+                    assert!(entries.len() <= 256, "an item is one page");
+                    assert!(!full || backfill.is_empty(), "only the first page says so");
                     full_backfill |= full;
                     backfill.extend(entries);
                 }
@@ -61,6 +67,7 @@ impl Watch {
                         epoch,
                         resumed,
                         gap,
+                        heartbeat_interval,
                         backfill,
                         full_backfill,
                         missed,

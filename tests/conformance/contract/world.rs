@@ -66,6 +66,8 @@ pub(crate) fn quick() -> AppConfig {
         },
         // So short that a session's task also comes and goes between two calls.
         idle_ttl: Duration::from_millis(5),
+        // A session that comes to rest so soon must not cut who is still reading its last events.
+        idle_ring_bytes: AppConfig::default().ring_bytes,
         position_wait: Duration::from_millis(200),
         ..AppConfig::default()
     }

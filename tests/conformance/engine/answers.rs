@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sessionplane_core::domain::event::OutputChannel;
-use sessionplane_core::ports::engine::{EngineEvent, Revalidation, StopReason};
+use sessionplane_core::ports::engine::{
+    EngineEvent, MAX_REPORT_TEXT_BYTES, Revalidation, StopReason,
+};
 
 use super::Subject;
 use super::bench::{Bench, Opened, conversation, session, stop_of};
@@ -43,6 +45,23 @@ pub(crate) async fn answers_and_rests(subject: Subject) {
             assert!(stopped || !bench.subject.promises.lives, "it did not stop");
         }
     }
+}
+
+/// Every read of the suite asserts that no event is larger than the port allows; here one would be.
+pub(crate) async fn cuts_what_is_too_long(subject: Subject) {
+    let Some(prompt) = subject.prompts.too_long else {
+        return;
+    };
+    let bench = Bench::new(subject);
+    let mut opened = bench.open().await;
+    opened.prompt(prompt).await;
+    let events = opened.read_to_stop().await;
+    let output = |event: &EngineEvent| match event {
+        EngineEvent::ToolFinished { output, .. } => Some(output.len()),
+        _ => None,
+    };
+    let kept = events.iter().find_map(output).expect("a tool's output");
+    assert!(kept > MAX_REPORT_TEXT_BYTES / 2, "its end is kept: {kept}");
 }
 
 pub(crate) async fn ids_are_unique_and_events_in_order(subject: Subject) {

@@ -12,8 +12,8 @@ use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::clock::{BoxFuture, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
-    Engine, EngineCommand, EngineCommands, EngineError, EngineEvent, EngineOutput, OpenSession,
-    Revalidation, StopReason, Transcript,
+    Engine, EngineCommand, EngineCommands, EngineError, EngineEvent, EngineOutput,
+    MAX_REPORT_TEXT_BYTES, OpenSession, Revalidation, StopReason, Transcript,
 };
 use sessionplane_server::adapters::clock::{TokioClock, TokioSpawner};
 
@@ -48,7 +48,7 @@ impl Bench {
             inner: TokioSpawner::current(),
             tasks: tasks.clone(),
         };
-        let engine = (subject.factory)(Arc::new(clock), Arc::new(spawner));
+        let engine = (subject.factory)(Arc::new(clock.clone()), Arc::new(spawner));
         Self {
             subject,
             engine,
@@ -152,7 +152,8 @@ impl Opened {
     }
 
     pub(crate) async fn next(&mut self) -> Option<EngineEvent> {
-        within(DEADLINE, "the next event", self.output.next()).await
+        let event = within(DEADLINE, "the next event", self.output.next()).await;
+        event.inspect(is_bounded)
     }
 
     /// Reads up to the first event of a kind, or to the stop or the end.
@@ -184,6 +185,7 @@ impl Opened {
     pub(crate) async fn read_at_rest(&mut self) -> Vec<EngineEvent> {
         let mut events = Vec::new();
         while let Ok(Some(event)) = tokio::time::timeout(REST, self.output.next()).await {
+            is_bounded(&event);
             events.push(event);
             assert!(
                 events.len() < MOST_EVENTS,
@@ -199,6 +201,12 @@ impl Opened {
             ordinal,
         }
     }
+}
+
+/// Nothing is longer than the port allows.
+fn is_bounded(event: &EngineEvent) {
+    let longest = event.texts().map(str::len).max();
+    assert!(longest <= Some(MAX_REPORT_TEXT_BYTES), "{longest:?} bytes");
 }
 
 pub(crate) fn stop_of(event: &EngineEvent) -> Option<&StopReason> {

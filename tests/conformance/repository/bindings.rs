@@ -132,6 +132,24 @@ pub(crate) async fn c3_a_sweep_keeps_what_an_active_run_needs(subject: &mut dyn 
         .expect("a forgotten id is free again");
 }
 
+/// However many active runs are older, a sweep finds what is behind them.
+pub(crate) async fn c3_a_sweep_gets_past_any_number_of_active_runs(subject: &mut dyn Subject) {
+    let store = subject.store();
+    for n in 0..600 {
+        bound(&*store, n, 100).await;
+    }
+    for n in 600..603 {
+        let mut settled = bound(&*store, n, 200).await;
+        let settle = settled.settle();
+        settled.write(&*store, settle).await.unwrap();
+    }
+    let far = Timestamp::from_millis(u64::MAX);
+    assert_eq!(store.sweep_bindings(far, 2).await, Ok(2));
+    assert_eq!(store.sweep_bindings(far, 2).await, Ok(1));
+    assert_eq!(store.sweep_bindings(far, 2).await, Ok(0));
+    assert!(kept(&*store, 0).await && !kept(&*store, 602).await);
+}
+
 /// A sweep is bounded, so that it never holds other commits up for long.
 pub(crate) async fn c3_a_sweep_takes_no_more_than_it_is_told_oldest_first(
     subject: &mut dyn Subject,

@@ -3,6 +3,7 @@
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::lease::{LeaseClause, LeaseToken};
+use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::CommitError;
 
 use super::script::{Script, binding_key, said};
@@ -41,6 +42,8 @@ pub(crate) async fn c41_a_writer_that_lost_its_lease_cannot_write(subject: &mut 
     unchanged(&*store, asleep.id(), &asleep).await;
 
     let mut newer = asleep.clone();
+    let settle = newer.recover(store.mint().await.unwrap());
+    newer.write(&*store, settle).await.unwrap();
     let token = store.mint().await.unwrap();
     let admit = newer.admit(token, "again");
     newer.write(&*store, admit).await.unwrap();
@@ -50,6 +53,42 @@ pub(crate) async fn c41_a_writer_that_lost_its_lease_cannot_write(subject: &mut 
     let say = newer.say(vec![said("mine")]);
     newer.write(&*store, say).await.unwrap();
     unchanged(&*store, newer.id(), &newer).await;
+}
+
+/// C20 C36 C44: a run that was cut is settled before the next one starts. Until then its lease record,
+/// which alone leads to it, gives way to no other run, not even to one that starts and settles in
+/// one commit.
+pub(crate) async fn c44_a_cut_run_is_not_forgotten_for_the_next_one(subject: &mut dyn Subject) {
+    for crash in [false, true] {
+        let mut cut = running(&*subject.store(), u64::from(crash)).await;
+        if crash {
+            subject.reopen().await;
+        } else {
+            subject.store().revoke(cut.id()).await.unwrap();
+        }
+        let store = subject.store();
+        let token = store.mint().await.unwrap();
+        let next = cut.admit(token, "next");
+        let mut at_once = next.clone();
+        at_once.lease = LeaseClause::Recover(token);
+        for commit in [next, at_once] {
+            assert_eq!(store.commit(commit).await, fenced(Some(cut.token)));
+        }
+        let lease = HeldLease {
+            session: cut.id(),
+            run: cut.run_id(),
+            token: cut.token,
+        };
+        assert_eq!(store.cut(cut.id()).await, Ok(Some(lease)));
+        unchanged(&*store, cut.id(), &cut).await;
+
+        let settle = cut.recover(token);
+        cut.write(&*store, settle).await.unwrap();
+        assert_eq!(store.cut(cut.id()).await, Ok(None));
+        let next = cut.admit(store.mint().await.unwrap(), "next");
+        cut.write(&*store, next).await.unwrap();
+        assert_eq!(store.cut(cut.id()).await, Ok(None), "it is held");
+    }
 }
 
 /// Whatever kind of record a commit holds, without the token it is refused.

@@ -114,6 +114,8 @@ impl Model {
             let expected = match (bound, live) {
                 (true, _) => Expected::AlreadyBound,
                 (false, true) => Expected::Fenced,
+                // A cut run is settled first.
+                (false, false) if script.run.is_some() => Expected::Fenced,
                 (false, false) => Expected::Ok,
             };
             return Some((n, commit, expected));

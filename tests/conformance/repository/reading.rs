@@ -2,7 +2,9 @@
 
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::ids::{EntryId, InputId};
-use sessionplane_core::domain::input::{DiscardCause, InputFate, InputKind, UndeliveredInput};
+use sessionplane_core::domain::input::{
+    DiscardCause, InputFate, InputKind, InputRecord, UndeliveredInput,
+};
 use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::run::{Failure, RunOutcome, RunSettings};
@@ -299,6 +301,24 @@ pub(crate) async fn inputs_come_in_order_of_acceptance(subject: &mut dyn Subject
             script.write(&*store, steer).await.unwrap();
         }
     }
+    for script in &mut scripts {
+        let mut decide = script.say(vec![said("as you say")]);
+        let shown = InputFate::Delivered(decide.entries[0].id);
+        let inputs = store.inputs(script.run_id()).await.unwrap();
+        let decided = inputs
+            .into_iter()
+            .filter(|input| input.id.ordinal % 100 != 7);
+        decide.inputs = decided
+            .map(|input| InputRecord {
+                fate: shown,
+                ..input
+            })
+            .collect();
+        script.write(&*store, decide).await.unwrap();
+        let pending = store.pending_inputs(script.run_id()).await.unwrap();
+        let pending: Vec<u32> = pending.iter().map(|input| input.id.ordinal).collect();
+        assert_eq!(pending, [7, 107, 207]);
+    }
     for script in &scripts {
         let inputs = store.inputs(script.run_id()).await.unwrap();
         let ids: Vec<InputId> = inputs.iter().map(|input| input.id).collect();
@@ -324,6 +344,7 @@ pub(crate) async fn what_is_not_there_is_nothing_and_not_an_error(subject: &mut 
     assert_eq!(store.run(run).await, Ok(None));
     assert_eq!(store.input(InputId { run, ordinal: 1 }).await, Ok(None));
     assert_eq!(store.inputs(run).await, Ok(Vec::new()));
+    assert_eq!(store.pending_inputs(run).await, Ok(Vec::new()));
     assert_eq!(store.binding(&binding_key("acme", "r")).await, Ok(None));
     assert_eq!(store.holder(session_id(1)).await, Ok(None));
     assert_eq!(store.revoke(session_id(1)).await, Ok(()));

@@ -216,7 +216,7 @@ impl Script {
             origin,
             started_at: Timestamp::from_millis(self.now),
             first_entry: first,
-            final_entry: first,
+            final_entry: None,
             usage: Usage::default(),
             undelivered: Vec::new(),
             settings: RunSettings::default(),
@@ -266,7 +266,7 @@ impl Script {
         };
         let mut commit = self.commit(lease, self.run_id(), vec![body]);
         let mut run = self.run.clone().expect("a run is active");
-        run.final_entry = commit.entries[0].id;
+        run.final_entry = Some(commit.entries[0].id);
         run.usage.input_tokens = Some(11);
         run.settled = Some(Settlement {
             at: Timestamp::from_millis(self.now),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::clock::LONGEST;
+
 /// Reads a count.
 pub(super) fn count(text: &str) -> Result<u32, String> {
     let count = text.parse().ok();
@@ -14,7 +16,7 @@ pub(super) fn count_from_one(text: &str) -> Result<u32, String> {
     count.ok_or_else(|| "must be a whole number, 1 or more".to_owned())
 }
 
-/// Reads a duration: a number and `ms`, `s`, `m` or `h`; a bare number is seconds.
+/// Reads a duration: a number and `ms`, `s`, `m` or `h`; a bare number is seconds. At most a year.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -30,10 +32,14 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     }
     // Only digits are left: what cannot be read as a number is too large for one.
     let number = number.parse::<u64>().ok();
-    match number.and_then(|number| number.checked_mul(factor)) {
-        Some(0) => Err("must be more than nothing".to_owned()),
-        Some(millis) => Ok(Duration::from_millis(millis)),
-        None => Err(format!("is too long; the longest is {}ms", u64::MAX)),
+    let millis = number.and_then(|number| number.checked_mul(factor));
+    match millis.map(Duration::from_millis) {
+        Some(Duration::ZERO) => Err("must be more than nothing".to_owned()),
+        Some(time) if time <= LONGEST => Ok(time),
+        _ => Err(format!(
+            "is too long; the longest is {}h",
+            LONGEST.as_secs() / 3600
+        )),
     }
 }
 
@@ -49,7 +55,8 @@ mod tests {
         for bad in ["", "s", "0s", "-1s", "1.5s", "5 s", "99999999999999999999h"] {
             assert!(duration(bad).is_err(), "{bad:?} was accepted");
         }
-        for long in ["99999999999999999999s", "18446744073709551615h"] {
+        assert_eq!(duration("8760h"), Ok(LONGEST));
+        for long in ["99999999999999999999s", "18446744073709551615h", "8761h"] {
             assert!(duration(long).unwrap_err().contains("too long"), "{long}");
         }
         assert_eq!(duration("0s").unwrap_err(), "must be more than nothing");

@@ -226,6 +226,7 @@ fn input(body: &EventBody) -> Value {
                 json!({ "added": state::pending(input), "depth": depth })
             }
             QueueChange::Handed(input) => json!({ "handed": text(input), "depth": depth }),
+            QueueChange::Returned(input) => json!({ "returned": text(input), "depth": depth }),
             QueueChange::Removed(input) => json!({ "removed": text(input), "depth": depth }),
         },
         EventBody::InputDelivered { input, entry } => {

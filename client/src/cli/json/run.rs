@@ -26,7 +26,7 @@ pub(crate) fn run(run: &RunRecord) -> Value {
         "details": failure.map(|failure| &failure.details),
         "retryable": failure.is_some_and(|failure| failure.retryable),
         "first_entry_id": text(run.first_entry),
-        "final_entry_id": settled.map(|_| text(run.final_entry)),
+        "final_entry_id": run.final_entry.map(text),
         "usage": usage(&run.usage),
         "undelivered": run.undelivered.iter().map(undelivered).collect::<Vec<_>>(),
         "model": run.settings.model,

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use sessionplane_core::contract::SessionState;
 use sessionplane_core::domain::event::PendingInput;
+use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::session::LastRun;
 
 use super::field::{maybe, origin, position, text, time, usage};
@@ -41,10 +42,16 @@ pub(super) fn pending(input: &PendingInput) -> Value {
 }
 
 fn last_run(last: &LastRun) -> Value {
+    let failure = match &last.outcome {
+        RunOutcome::Failed(failure) => Some(failure),
+        RunOutcome::Completed | RunOutcome::Aborted => None,
+    };
     json!({
         "run_id": text(last.run),
         "outcome": last.outcome.as_str(),
         "code": last.outcome.code(),
+        "details": failure.map(|failure| &failure.details),
+        "retryable": failure.is_some_and(|failure| failure.retryable),
         "settled_at": time(last.settled_at),
     })
 }

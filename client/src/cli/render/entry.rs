@@ -64,7 +64,7 @@ fn body_lines(body: &EntryBody) -> Vec<String> {
             failed,
             ..
         } => {
-            lines.push(format!("{name} {}", input_json.text));
+            lines.push(call_words(name, input_json));
             bounded(output, &mut lines);
             if *failed {
                 lines.push("(failed)".to_owned());
@@ -81,8 +81,19 @@ fn bounded(text: &BoundedText, lines: &mut Vec<String>) {
 }
 
 fn omitted(bytes: u64, lines: &mut Vec<String>) {
-    if bytes > 0 {
-        lines.push(format!("({bytes} bytes before this are not shown)"));
+    lines.extend(omission(bytes));
+}
+
+/// That the beginning of a text is missing, if it is.
+fn omission(bytes: u64) -> Option<String> {
+    (bytes > 0).then(|| format!("({bytes} bytes before this are not shown)"))
+}
+
+/// A tool and what it is called with.
+pub(super) fn call_words(name: &str, input_json: &BoundedText) -> String {
+    match omission(input_json.omitted_bytes) {
+        Some(omission) => format!("{name} {omission} {}", input_json.text),
+        None => format!("{name} {}", input_json.text),
     }
 }
 
@@ -90,7 +101,13 @@ fn omitted(bytes: u64, lines: &mut Vec<String>) {
 pub(crate) fn entry_block(entry: &Entry) -> Vec<Piece> {
     let mut pieces = vec![Piece::Break];
     match &entry.body {
-        EntryBody::User { text, origin, .. } => {
+        EntryBody::User {
+            text,
+            omitted_bytes,
+            origin,
+            ..
+        } => {
+            pieces.extend(cut_before(*omitted_bytes));
             let text = text.trim_end().replace('\n', "\n  ");
             pieces.push(Piece::Answer(format!("{}> {text}\n", origin.principal)));
         }
@@ -100,9 +117,11 @@ pub(crate) fn entry_block(entry: &Entry) -> Vec<Piece> {
             partial,
             ..
         } => {
+            pieces.extend(cut_before(thinking.omitted_bytes));
             if !thinking.text.trim().is_empty() {
                 pieces.push(Piece::Aside(format!("{}\n", thinking.text.trim_end())));
             }
+            pieces.extend(cut_before(text.omitted_bytes));
             if !text.text.is_empty() {
                 pieces.push(Piece::Answer(format!("{}\n", text.text.trim_end())));
             }
@@ -117,8 +136,8 @@ pub(crate) fn entry_block(entry: &Entry) -> Vec<Piece> {
             failed,
             ..
         } => {
-            pieces.push(tool_line(name, &input_json.text));
-            pieces.push(tool_output(&output.text, *failed));
+            pieces.push(tool_line(name, input_json));
+            pieces.push(tool_output(output, *failed));
         }
         EntryBody::Notice { code, text } => {
             pieces.push(Piece::Aside(format!("! {code}: {text}\n")));
@@ -132,17 +151,23 @@ pub(super) fn cut_off() -> Piece {
     Piece::Aside("(cut off)\n".to_owned())
 }
 
+/// The mark of a text whose beginning is missing.
+fn cut_before(bytes: u64) -> Option<Piece> {
+    omission(bytes).map(|line| Piece::Aside(format!("{line}\n")))
+}
+
 /// A tool that begins, on one line.
-pub(super) fn tool_line(name: &str, input_json: &str) -> Piece {
-    let line = format!("* {name} {input_json}");
+pub(super) fn tool_line(name: &str, input_json: &BoundedText) -> Piece {
+    let line = format!("* {}", call_words(name, input_json));
     Piece::Aside(format!("{}\n", visible::clipped(line.trim_end(), WIDTH)))
 }
 
 /// The end of what a tool returned, indented.
-pub(super) fn tool_output(output: &str, failed: bool) -> Piece {
-    let lines: Vec<_> = output.trim_end().lines().collect();
+pub(super) fn tool_output(output: &BoundedText, failed: bool) -> Piece {
+    let lines: Vec<_> = output.text.trim_end().lines().collect();
     let from = lines.len().saturating_sub(OUTPUT_LINES);
     let mut shown = Vec::new();
+    shown.extend(omission(output.omitted_bytes).map(|line| format!("  {line}\n")));
     if from > 0 {
         shown.push(format!("  ({from} lines before this are not shown)\n"));
     }

@@ -4,7 +4,7 @@ use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::{Event, EventBody, OutputChannel, QueueChange};
 
 use super::WIDTH;
-use super::entry::entry_lines;
+use super::entry::{call_words, entry_lines};
 use super::live::{Live, Telling, Told};
 use super::run::{settled_line, settled_lines, usage_words};
 use super::state::summary;
@@ -14,6 +14,10 @@ use crate::watch::WatchItem;
 
 /// What is said where a message is joined in the middle.
 pub(super) const JOINED_MESSAGE: &str = "… joined in the middle of a message";
+
+/// What is said where all entries are sent again.
+pub(crate) const STARTS_OVER: &str =
+    "! the server does not know the last entry; all entries from the first:";
 
 /// What is said where a tool call is joined in the middle: its name is not known yet.
 pub(super) fn joined_tool(call: &str, output: &str) -> String {
@@ -45,13 +49,20 @@ pub(crate) struct Log(Live);
 impl Log {
     /// A watch's item: a line, after it the contents of entries that were not told by events.
     pub(crate) fn lines(&mut self, item: &WatchItem) -> Vec<String> {
-        let mut contents = Vec::new();
+        let (mut before, mut contents) = (Vec::new(), Vec::new());
         let line = match item {
             WatchItem::Subscribed { session, .. } => format!("subscribed to {session}"),
             WatchItem::EpochChanged { .. } => {
                 "the server was started anew; events are numbered from 1 again".to_owned()
             }
-            WatchItem::Entries { entries, .. } => {
+            WatchItem::Entries {
+                entries,
+                full_backfill,
+            } => {
+                if *full_backfill {
+                    self.0 = Live::default();
+                    before.push(STARTS_OVER.to_owned());
+                }
                 for entry in entries {
                     self.0.entry(entry);
                     contents.extend(entry_lines(entry));
@@ -85,9 +96,9 @@ impl Log {
             }
             WatchItem::Heartbeat(_) => return Vec::new(),
         };
-        let mut lines = vec![visible::clipped(line.trim_end(), WIDTH)];
-        lines.append(&mut contents);
-        lines
+        before.push(visible::clipped(line.trim_end(), WIDTH));
+        before.append(&mut contents);
+        before
     }
 
     /// An event in words; none if its entry will tell it whole.
@@ -148,7 +159,7 @@ fn words(body: &EventBody) -> String {
         },
         EventBody::ToolStarted {
             name, input_json, ..
-        } => format!("{name} {}", input_json.text),
+        } => call_words(name, input_json),
         EventBody::ToolProgress { output, .. } => last_line(&output.text),
         EventBody::ToolFinished { failed, output, .. } => {
             let failed = if *failed { "failed: " } else { "" };
@@ -168,6 +179,7 @@ fn queue(change: &QueueChange, depth: u32) -> String {
     let what = match change {
         QueueChange::Added(input) => format!("added {} {}", input.kind.as_str(), input.id),
         QueueChange::Handed(input) => format!("handed {input}"),
+        QueueChange::Returned(input) => format!("given back {input}"),
         QueueChange::Removed(input) => format!("removed {input}"),
     };
     format!("{what}, {depth} waiting")

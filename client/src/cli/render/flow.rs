@@ -38,7 +38,7 @@ impl Flow {
                 call,
                 name,
                 input_json,
-            } => self.tool_started(None, call, (name, &input_json.text)),
+            } => self.tool_started(None, call, (name, input_json)),
             InvokeEvent::ToolEnded {
                 call,
                 failed,
@@ -87,7 +87,7 @@ impl Flow {
                 call,
                 name,
                 input_json,
-            } => self.tool_started(run, call, (name, &input_json.text)),
+            } => self.tool_started(run, call, (name, input_json)),
             EventBody::ToolProgress { call, output } => match self.live.piece(run, call) {
                 Telling::Joined => self.aside(&joined_tool(call, &output.text)),
                 Telling::Goes | Telling::Waits => Vec::new(),
@@ -130,6 +130,13 @@ impl Flow {
     /// Events were missed: what was shown may not be whole, so that its entry is worth showing.
     pub(crate) fn forget(&mut self) -> Vec<Piece> {
         self.live.forget();
+        self.pause()
+    }
+
+    /// All entries come again: nothing counts as shown.
+    pub(crate) fn start_over(&mut self) -> Vec<Piece> {
+        self.live = Live::default();
+        self.heading = None;
         self.pause()
     }
 
@@ -189,7 +196,7 @@ impl Flow {
         &mut self,
         run: Option<RunId>,
         call: &str,
-        (name, input_json): (&str, &str),
+        (name, input_json): (&str, &BoundedText),
     ) -> Vec<Piece> {
         self.live.begin(run, call, Some(name));
         let pieces = self.beside(tool_line(name, input_json));
@@ -212,7 +219,7 @@ impl Flow {
             };
             pieces.push(Piece::Aside(line));
         }
-        pieces.push(tool_output(&output.text, failed));
+        pieces.push(tool_output(output, failed));
         pieces
     }
 

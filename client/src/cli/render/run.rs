@@ -28,10 +28,11 @@ pub(crate) fn run_lines(run: &RunRecord) -> Vec<String> {
         }
         None => lines.push("outcome    still running".to_owned()),
     }
-    lines.push(format!(
-        "entries    {} to {}",
-        run.first_entry, run.final_entry.seq
-    ));
+    let first = run.first_entry;
+    lines.push(match run.final_entry {
+        Some(last) => format!("entries    {first} to {}", last.seq),
+        None => format!("entries    {first} and on"),
+    });
     if let Some(usage) = usage_words(&run.usage) {
         lines.push(format!("usage      {usage}"));
     }

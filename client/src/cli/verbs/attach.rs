@@ -12,10 +12,10 @@ use futures_util::StreamExt as _;
 use sessionplane_core::contract::{
     Agent as _, CallOptions, DispatchRequest, SessionControl as _, SessionState,
 };
-use sessionplane_core::domain::command::{Command, CommandKind, DispatchAnswer};
+use sessionplane_core::domain::command::{Command, DispatchAnswer};
 use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::event::EventBody;
-use sessionplane_core::domain::ids::{EntryId, RunId, SessionRef};
+use sessionplane_core::domain::ids::{EntryId, RequestId, RunId, SessionRef};
 use sessionplane_core::domain::run::RunRecord;
 use tokio::io::Stdin;
 use tokio_util::codec::FramedRead;
@@ -25,12 +25,11 @@ use crate::cli::args::AttachArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
-use crate::cli::interrupt::Interrupts;
 use crate::cli::json;
 use crate::cli::outage::Outage;
-use crate::cli::render::{Flow, connection_line, settled_lines, summary};
+use crate::cli::render::{Flow, STARTS_OVER, connection_line, settled_lines, summary};
 use crate::cli::screen::Screen;
-use crate::clock::instant;
+use crate::clock::{instant, mint_request_id};
 use crate::watch::{Watch, WatchItem, WatchOptions};
 use lines::{Line, Lines};
 use typing::{Typing, parse};
@@ -43,6 +42,11 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
+    if context.globals.request_id.is_some() {
+        return Err(Stop::usage(
+            "attach gives each line that is typed an id of its own; --request-id names one call",
+        ));
+    }
     let session = args.session.session;
     let call = context
         .client
@@ -51,10 +55,13 @@ pub(super) async fn run(
     let state = state.map_err(|error| context.stop(error, Some(&session), Effect::Reads))?;
     let options = WatchOptions {
         entries_since: before_the_last(&state, args.last),
-        open_deadline: context.patience,
+        open_deadline: context.opening(),
         ..WatchOptions::default()
     };
-    screen.merge();
+    if !context.globals.json {
+        // For a person all of it is one view; a program finds objects only on standard output.
+        screen.merge();
+    }
     let mut attached = Attached {
         context,
         screen,
@@ -85,6 +92,13 @@ type Asked<K, T> = (
 );
 type Typed = Option<io::Result<Line>>;
 
+/// A command that was typed, with the id that it can be repeated by.
+#[derive(Clone)]
+struct Given {
+    command: Command,
+    id: RequestId,
+}
+
 /// Somebody is there.
 struct Attached<'a> {
     context: &'a Context,
@@ -92,7 +106,7 @@ struct Attached<'a> {
     session: SessionRef,
     flow: Flow,
     /// The command that was typed last, while it is not answered; meanwhile no other is read.
-    answer: Option<Asked<CommandKind, DispatchAnswer>>,
+    answer: Option<Asked<Given, DispatchAnswer>>,
     /// The record of a run whose end was missed, while it is asked for.
     record: Option<Asked<RunId, RunRecord>>,
     running: Option<RunId>,
@@ -107,7 +121,7 @@ struct Attached<'a> {
 
 impl Attached<'_> {
     async fn stay(&mut self, mut watch: Watch) -> Result<Exit, Stop> {
-        let mut interrupts = Interrupts::new();
+        let context = self.context;
         let mut lines = FramedRead::new(tokio::io::stdin(), Lines::default());
         let mut ticks = tokio::time::interval(TICK);
         loop {
@@ -126,16 +140,16 @@ impl Attached<'_> {
                     None => return Ok(Exit::Done),
                 },
                 typed = typed(&mut lines), if listens => self.typed(typed)?,
-                (kind, answer) = arrived(self.answer.as_mut()) => {
+                (given, answer) = arrived(self.answer.as_mut()) => {
                     self.answer = None;
-                    self.answered(kind, answer)?;
+                    self.answered(&given, answer)?;
                 }
                 (run, record) = arrived(self.record.as_mut()) => {
                     self.record = None;
                     self.recorded(run, record)?;
                 }
                 _ = ticks.tick() => self.still_waiting()?,
-                () = interrupts.pressed() => {
+                () = context.interrupts.pressed() => {
                     self.screen.aside(&self.farewell())?;
                     return Ok(Exit::Interrupted);
                 }
@@ -225,7 +239,15 @@ impl Attached<'_> {
             return Ok(self.screen.json(&json::watched(item))?);
         }
         match item {
-            WatchItem::Entries { entries, .. } => {
+            WatchItem::Entries {
+                entries,
+                full_backfill,
+            } => {
+                if *full_backfill {
+                    let pieces = self.flow.start_over();
+                    self.screen.put_all(pieces)?;
+                    self.screen.aside(STARTS_OVER)?;
+                }
                 for entry in entries {
                     let pieces = self.flow.appended(entry);
                     self.screen.put_all(pieces)?;
@@ -303,19 +325,23 @@ impl Attached<'_> {
 
     fn dispatch(&mut self, command: Command) {
         let client = self.context.client.clone();
-        let kind = command.kind();
+        let id = mint_request_id();
         let request = DispatchRequest {
             session: self.session.clone(),
-            command,
+            command: command.clone(),
             expected_run: None,
         };
-        let answer = async move { client.dispatch(request, CallOptions::default()).await };
-        self.answer = Some((kind, Box::pin(answer)));
+        let options = CallOptions {
+            request_id: Some(id.clone()),
+            deadline: None,
+        };
+        let answer = async move { client.dispatch(request, options).await };
+        self.answer = Some((Given { command, id }, Box::pin(answer)));
     }
 
     fn answered(
         &mut self,
-        kind: CommandKind,
+        given: &Given,
         answer: Result<DispatchAnswer, CallError>,
     ) -> Result<(), Stop> {
         let json = self.context.globals.json;
@@ -326,16 +352,23 @@ impl Attached<'_> {
                 self.screen.aside(&accepted_line(&accepted))?;
             }
             Ok(DispatchAnswer::Rejected(rejection)) => {
+                let kind = given.command.kind();
                 self.screen
                     .error(&hint::rejected(&self.session, kind, &rejection))?;
             }
             Err(error) => {
                 let words = match error.outcome {
                     Outcome::Refused => format!("not done: {error}"),
-                    _ => format!("whether it was done is unknown: {error}"),
+                    _ => format!(
+                        "whether it was done is unknown: {error}\n  \
+                         find out, harmlessly: {}",
+                        hint::repeat(&self.session, &given.command, &given.id)
+                    ),
                 };
                 if json {
-                    self.screen.json(&json::error(&words, Some(&error)))?;
+                    let mut told = json::error(&words, Some(&error));
+                    told["error"]["request_id"] = given.id.as_str().into();
+                    self.screen.json(&told)?;
                 }
                 self.screen.error(&words)?;
             }
@@ -349,9 +382,12 @@ async fn typed(lines: &mut FramedRead<Stdin, Lines>) -> Typed {
 }
 
 /// What was asked for and the answer, once there is one.
-async fn arrived<K: Copy, T>(asked: Option<&mut Asked<K, T>>) -> (K, Result<T, CallError>) {
+async fn arrived<K: Clone, T>(asked: Option<&mut Asked<K, T>>) -> (K, Result<T, CallError>) {
     match asked {
-        Some((what, answer)) => (*what, answer.await),
+        Some((what, answer)) => {
+            let answer = answer.await;
+            (what.clone(), answer)
+        }
         None => std::future::pending().await,
     }
 }

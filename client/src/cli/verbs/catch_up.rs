@@ -2,7 +2,6 @@
 
 use std::io;
 
-use sessionplane_core::contract::{CallOptions, ListEntriesRequest, SessionControl as _};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::ids::{EntryId, SessionRef};
 use sessionplane_core::domain::run::RunRecord;
@@ -10,8 +9,8 @@ use sessionplane_core::domain::text::BoundedText;
 
 use crate::cli::context::Context;
 use crate::cli::exit::Stop;
-use crate::cli::hint::Effect;
 use crate::cli::json;
+use crate::cli::pages::Pages;
 use crate::cli::screen::{Piece, Screen};
 use crate::rejoin::RunStream;
 
@@ -25,29 +24,21 @@ pub(super) async fn missed_text(
 ) -> Result<u64, Stop> {
     let mut missing = 0;
     let session = SessionRef::Id(run.session);
-    let mut since = run.first_entry.to_string();
-    loop {
-        let request = ListEntriesRequest {
-            session: session.clone(),
-            since: Some(since),
-            page_size: 0,
-        };
-        let call = context.client.list_entries(request, CallOptions::default());
-        let page = context.patiently(screen, Effect::Reads, call).await?;
-        let page = page.map_err(|error| context.stop(error, Some(&session), Effect::Reads))?;
+    let mut pages = Pages::new(context, &session, Some(run.first_entry.to_string()));
+    while let Some(page) = pages.next(0, screen).await? {
         for entry in page.entries.iter().filter(|entry| entry.run == run.id) {
             if let Some(missed) = Missed::of(entry, |message| stream.seen_text(message)) {
                 missing += missed.missing;
                 missed.show(context.globals.json, screen)?;
             }
         }
-        match page.entries.last() {
-            Some(last) if page.has_more && last.id.seq < run.final_entry.seq => {
-                since = last.id.to_string();
-            }
-            _ => return Ok(missing),
+        let read_to = page.next_since.and_then(|since| since.parse().ok());
+        let over = |last: EntryId| run.final_entry.is_some_and(|end| last.seq >= end.seq);
+        if read_to.is_some_and(over) {
+            break;
         }
     }
+    Ok(missing)
 }
 
 /// The end of a message's text that its stream did not yield.

@@ -8,7 +8,6 @@ use crate::cli::args::EventsArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
-use crate::cli::interrupt::Interrupts;
 use crate::cli::json;
 use crate::cli::render::Log;
 use crate::cli::screen::Screen;
@@ -32,16 +31,15 @@ pub(super) async fn run(
     };
     let options = WatchOptions {
         entries_since,
-        open_deadline: context.patience,
+        open_deadline: context.opening(),
         ..WatchOptions::default()
     };
     let mut log = Log::default();
-    let mut interrupts = Interrupts::new();
     let mut watch = context.client.watch(session.clone(), options);
     loop {
         let item = tokio::select! {
             item = watch.next() => item,
-            () = interrupts.pressed() => return Err(hint::interrupted(Effect::Reads, context)),
+            () = context.interrupts.pressed() => return Err(hint::interrupted(Effect::Reads, context)),
         };
         match item {
             Some(Ok(item)) => show(&item, &mut log, context, screen)?,

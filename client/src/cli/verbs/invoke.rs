@@ -3,7 +3,6 @@
 mod leaving;
 
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -20,11 +19,10 @@ use crate::cli::args::InvokeArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint;
-use crate::cli::interrupt::Interrupts;
+use crate::cli::json;
 use crate::cli::outage::Outage;
 use crate::cli::render::{Flow, settled_lines};
 use crate::cli::screen::Screen;
-use crate::cli::{json, prompt};
 use crate::clock::instant;
 use crate::rejoin::{REJOIN_LIMIT, RunItem, RunStream};
 
@@ -39,7 +37,7 @@ pub(super) async fn run(
     let session = args.session.session;
     let request = InvokeRequest {
         session: session.clone(),
-        prompt: prompt::read(args.text, io::stdin())?,
+        prompt: context.text(args.text).await?,
         agent: args.agent,
         must_exist: !args.new,
         on_disconnect: if args.cancel_on_disconnect {
@@ -88,7 +86,7 @@ struct Following<'a> {
 
 impl Following<'_> {
     async fn follow(&mut self, mut stream: RunStream) -> Result<Exit, Stop> {
-        let mut interrupts = Interrupts::new();
+        let context = self.context;
         let mut ticks = tokio::time::interval(TICK);
         loop {
             let abort = self.abort.as_mut();
@@ -109,7 +107,7 @@ impl Following<'_> {
                     self.abort = None;
                     self.abort_answered(answer)?;
                 }
-                () = interrupts.pressed() => self.interrupted()?,
+                () = context.interrupts.pressed() => self.interrupted()?,
                 _ = ticks.tick() => self.still_waiting()?,
             }
         }

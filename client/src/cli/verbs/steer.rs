@@ -1,7 +1,5 @@
 //! `sessionctl steer`.
 
-use std::io;
-
 use sessionplane_core::contract::DispatchRequest;
 use sessionplane_core::domain::command::Command;
 
@@ -9,7 +7,6 @@ use super::dispatch;
 use crate::cli::args::TextArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
-use crate::cli::prompt;
 use crate::cli::screen::Screen;
 
 pub(super) async fn run(
@@ -17,7 +14,7 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let text = prompt::read(args.text, io::stdin())?.into();
+    let text = context.text(args.text).await?.into();
     let request = DispatchRequest {
         session: args.session.session,
         command: Command::Steer { text },

@@ -94,7 +94,7 @@ impl Reason {
             Self::Transport => "TRANSPORT",
         }
     }
-    /// Every reason that this server can send.
+    /// Every reason: those that this server can send, and [`Self::Transport`], which a client gives.
     pub const ALL: [Self; 19] = [
         Self::NoSuchSession,
         Self::NoSuchRun,

@@ -92,6 +92,8 @@ pub enum QueueChange {
     Added(Box<PendingInput>),
     /// An input was handed to the engine.
     Handed(InputId),
+    /// The engine gave an input back unshown: it waits again, in its place.
+    Returned(InputId),
     /// An input left the queue: delivered or discarded, told by an event of its own.
     Removed(InputId),
 }
@@ -112,7 +114,8 @@ pub enum EventBody {
     },
     /// A run settled, exactly once.
     RunSettled {
-        /// The run's record, as it is durable from now on.
+        /// The run's record, as it is durable from now on; of the undelivered inputs at most
+        /// [`super::limits::MAX_TOLD_UNDELIVERED`].
         run: Box<RunRecord>,
     },
     /// The model is called.

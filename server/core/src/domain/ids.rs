@@ -63,7 +63,7 @@ macro_rules! ulid_id {
             fn from_str(text: &str) -> Result<Self, IdError> {
                 parse_ulid(text)
                     .map(Self)
-                    .ok_or(IdError { what: $what, problem: "is not a ULID (26 characters of 0-9 A-Z)" })
+                    .ok_or(IdError { what: $what, problem: "is not a ULID (26 characters of 0-9 and A-Z without I, L, O and U)" })
             }
         }
     };
@@ -86,10 +86,11 @@ ulid_id!(
 );
 
 fn parse_ulid(text: &str) -> Option<Ulid> {
-    // The crate accepts the overflowing first characters 8-Z; an id that is not what it prints is
-    // a second name for the same thing, so only the canonical text is taken.
+    // The crate accepts small letters, letters that look like digits, and the overflowing first
+    // characters 8-Z. An id that is not what it prints is a second name for the same thing, so only
+    // the canonical text is taken.
     let ulid = Ulid::from_string(text).ok()?;
-    (ulid.to_string().eq_ignore_ascii_case(text)).then_some(ulid)
+    (ulid.to_string() == text).then_some(ulid)
 }
 
 /// Whether a text has the shape of a ULID. Names may not, so that a bare word on a command line
@@ -343,7 +344,21 @@ mod tests {
         assert!(format!("{session}-07").parse::<EntryId>().is_err());
         assert!(format!("{session}-0").parse::<EntryId>().is_err());
         assert!(format!("{session}-+7").parse::<EntryId>().is_err());
-        assert!("8ZZZZZZZZZZZZZZZZZZZZZZZZZ".parse::<SessionId>().is_err());
+        let text = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+        assert_eq!(
+            text.parse::<SessionId>().map(|id| id.to_string()),
+            Ok(text.to_owned())
+        );
+        for second in [
+            "8ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+            "01arz3ndektsv4rrffq69g5fav",
+            "01ARZ3NDEKTSV4RRFFQ69G5FAv",
+            "O1ARZ3NDEKTSV4RRFFQ69G5FAV",
+            "0IARZ3NDEKTSV4RRFFQ69G5FAV",
+        ] {
+            assert!(second.parse::<SessionId>().is_err(), "{second}");
+            assert!(format!("{second}-7").parse::<EntryId>().is_err());
+        }
     }
 
     #[test]

@@ -9,6 +9,21 @@ use super::ids::RunId;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LeaseToken(pub u64);
 
+/// Bits that number the tokens of one start. 2^40 last for three years at 10,000 a second; every run,
+/// and every session that is read cold, takes one. The 24 bits above count the starts.
+const NUMBER_BITS: u32 = 40;
+
+impl LeaseToken {
+    /// Token `number` (from 1) of start `start` (from 1); none where either is spent. Those of one
+    /// start are above all of the starts before it, also above those that an earlier server minted
+    /// with 32 bits for each.
+    #[must_use]
+    pub fn minted(start: u32, number: u64) -> Option<Self> {
+        let fits = number >> NUMBER_BITS == 0 && u64::from(start) >> (u64::BITS - NUMBER_BITS) == 0;
+        fits.then_some(Self(u64::from(start) << NUMBER_BITS | number))
+    }
+}
+
 impl fmt::Display for LeaseToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -59,14 +74,15 @@ impl fmt::Display for Holder {
 /// How a commit proves its right to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeaseClause {
-    /// Takes the lease with this commit. Refused while another token holds it, and when a newer
-    /// token was ever used on the session.
+    /// Takes the lease with this commit. Refused while another token holds it, while a run that was
+    /// cut is not settled, and when a newer token was ever used on the session.
     Acquire(LeaseToken),
     /// Writes under a lease that must still be held.
     Hold(LeaseToken),
     /// Writes under a lease that must still be held, and gives it up with the same commit.
     Release(LeaseToken),
     /// Recovery: takes over a lease that no live writer holds, writes once, and leaves it free.
+    /// Refused where the records name another run than the commit's as the one that was cut.
     Recover(LeaseToken),
 }
 
@@ -80,5 +96,24 @@ impl LeaseClause {
             | Self::Release(token)
             | Self::Recover(token) => token,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c41_the_tokens_of_a_start_are_above_all_former_ones_and_do_not_run_out() {
+        let minted = |start, number| LeaseToken::minted(start, number);
+        let last = minted(1, (1 << 40) - 1);
+        assert!(minted(1, 1) < minted(1, 1 << 32) && minted(1, 1 << 32) < last);
+        assert!(last < minted(2, 1) && last.is_some());
+        assert_eq!(minted(1, 1 << 40), None);
+        assert!(minted((1 << 24) - 1, 1).is_some());
+        assert_eq!(minted(1 << 24, 1), None);
+        // As they were minted before.
+        let former = LeaseToken(7 << 32 | 0xffff_ffff);
+        assert!(minted(8, 1) > Some(former));
     }
 }

@@ -3,8 +3,9 @@
 //! [`step`] takes the state of one session, one input and the time, changes the state and says what
 //! must be done: `live` effects at once, a `commit` to make durable, and `after_commit` effects once
 //! it is. A shell owns the state, executes what the machine says, and feeds back what comes of it
-//! as further inputs. At most one commit is in flight; while it is, only [`Input::is_live`] inputs
-//! are stepped and the others wait in order.
+//! as further inputs. At most one commit is in flight; while it is, inputs that
+//! [must wait](Session::must_wait) do so in order and the others are stepped. With each input the shell says how many reports of the
+//! engine it holds already, so that nothing is decided that one of them makes wrong.
 //!
 //! One file per kind of input. Nothing here performs I/O, reads a clock or draws a random number:
 //! facts arrive inside inputs.
@@ -19,14 +20,17 @@ mod conflate;
 mod dispatch;
 mod effect;
 mod engine_output;
+mod handed;
 mod input;
 mod interaction;
+mod open;
 mod pump;
 mod recover;
 mod round;
 mod settle;
 mod state;
 mod turn;
+mod waiting;
 
 pub use effect::{Answer, Effect, Step};
 pub use input::{
@@ -36,6 +40,7 @@ pub use input::{
 pub use recover::{CutRun, give_up_boundary, interrupt};
 pub use round::Round;
 pub use state::{ActiveCompaction, ActiveRun, EngineStatus, Phase, QueuedInput, Session};
+pub use waiting::Waiting;
 
 use super::time::Timestamp;
 use turn::Turn;
@@ -44,9 +49,15 @@ use turn::Turn;
 ///
 /// The state is changed in memory at once; `commit` describes the same change for the store. If
 /// that commit fails, the caller must drop the state: it is ahead of what is durable.
-pub fn step(session: &mut Session, input: Input, now: Timestamp) -> Step {
-    if input.is_engine() {
-        session.unread = session.unread.saturating_sub(1);
+///
+/// `unread` counts the engine inputs ([`Input::is_engine`]) that came after this one and that the
+/// shell will step, wherever they wait: behind a commit, in the rest of a burst, in a channel.
+/// Nothing is handed over before they are judged, since one of them may say that the engine has
+/// stopped.
+pub fn step(session: &mut Session, input: Input, unread: usize, now: Timestamp) -> Step {
+    session.unread = unread;
+    if let Some(run) = session.active.run_mut().filter(|_| input.is_engine()) {
+        run.judge_first = run.judge_first.map(|left| left.saturating_sub(1));
     }
     let mut turn = Turn::new(session, now);
     match input {
@@ -71,8 +82,9 @@ pub fn step(session: &mut Session, input: Input, now: Timestamp) -> Step {
             artifact,
         } => engine_output::event(&mut turn, tag, event, artifact),
         Input::Timer { tag, timer } => attach::timer(&mut turn, tag, timer),
-        Input::Committed { round, unread } => committed::committed(&mut turn, round, unread),
+        Input::Committed { round } => committed::committed(&mut turn, round),
     }
+    abort::end_if_all_is_judged(&mut turn);
     pump::pump(&mut turn);
     turn.finish()
 }

@@ -34,6 +34,13 @@ pub const MAX_ANSWER_BYTES: usize = 16 * 1024;
 pub const MAX_INSTRUCTIONS_BYTES: usize = 16 * 1024;
 /// Most messages, and most tools, that an engine may have open at once in one run.
 pub const MAX_OPEN_PER_RUN: usize = 64;
+/// Ids of finished messages, and of finished tool calls, that are remembered in one run.
+pub const MAX_FINISHED_KEPT: usize = 64;
+/// Most text, in bytes, that is kept of all messages and tool calls that an engine has open in one
+/// run; beyond it the longest keep shorter tails.
+pub const MAX_OPEN_BYTES_PER_RUN: usize = 16 * 1024 * 1024;
+/// How often an engine may give one input back; then the input is lost.
+pub const MAX_RETURNS: u32 = 8;
 /// Undelivered inputs that `run_settled` names at most, so that it stays an event; each was told by
 /// an `input_discarded` of its own, and the run's record lists them all.
 pub const MAX_TOLD_UNDELIVERED: usize = 256;

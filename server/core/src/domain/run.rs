@@ -110,8 +110,8 @@ pub struct RunRecord {
     pub started_at: Timestamp,
     /// The prompt's entry.
     pub first_entry: EntryId,
-    /// The newest entry of the run.
-    pub final_entry: EntryId,
+    /// The newest entry of the run; absent while it is active.
+    pub final_entry: Option<EntryId>,
     /// What the run used, by the engine's word.
     pub usage: Usage,
     /// Inputs that joined and were never shown.

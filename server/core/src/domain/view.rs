@@ -213,6 +213,11 @@ impl SessionView {
                     input.handed = true;
                 }
             }
+            QueueChange::Returned(id) => {
+                if let Some(input) = self.pending.get_mut(id) {
+                    input.handed = false;
+                }
+            }
             QueueChange::Removed(id) => {
                 self.pending.remove(id);
             }

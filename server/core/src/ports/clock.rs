@@ -11,7 +11,8 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
 
 /// Reads the time and waits.
 pub trait Clock: Send + Sync {
-    /// The time now. Wall time, for records; never used to measure how long something took.
+    /// The time now. Wall time, for records. It may jump: nothing that must happen may depend on how
+    /// much of it has passed, only how often ephemeral progress is shown.
     fn now(&self) -> Timestamp;
     /// Completes after `delay` of monotonic time.
     fn sleep(&self, delay: Duration) -> BoxFuture<()>;

@@ -25,6 +25,8 @@ pub trait CommitFacts {
     fn head(&self, session: SessionId) -> Result<Option<SessionHead>, ReadError>;
     /// The token of the session's live writer.
     fn live(&self, session: SessionId) -> Option<LeaseToken>;
+    /// The session's lease record, whether a live writer holds the lease or not.
+    fn leased(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError>;
     /// Whether a session of that name exists.
     fn named(&self, tenant: &TenantId, name: &SessionName) -> Result<bool, ReadError>;
     /// Whether a session of that external key exists.
@@ -78,7 +80,7 @@ pub fn judge(commit: &Commit, facts: &impl CommitFacts) -> Result<(), CommitErro
         (None, None) => return Err(CommitError::NoSuchSession),
         _ => {}
     }
-    fence(commit.lease, facts.live(commit.session), head.as_ref())?;
+    fence(commit, facts, head.as_ref())?;
     let (entries, audits) = head
         .as_ref()
         .map_or((0, 0), |head| (head.entries, head.audits));
@@ -95,17 +97,23 @@ fn read<T>(fact: Result<T, ReadError>) -> Result<T, CommitError> {
     fact.map_err(|error| CommitError::Store(error.to_string()))
 }
 
-/// The lease clause against the live writer and the newest token ever used.
+/// The lease clause against the live writer, the newest token ever used and the run that a lease
+/// without a live writer names. That record is all that leads to a run that was cut: nothing but
+/// the settlement of that run takes its place.
 fn fence(
-    clause: LeaseClause,
-    live: Option<LeaseToken>,
+    commit: &Commit,
+    facts: &impl CommitFacts,
     head: Option<&SessionHead>,
 ) -> Result<(), CommitError> {
-    let token = clause.token();
+    let live = facts.live(commit.session);
+    let token = commit.lease.token();
     let used = head.map(|head| head.token);
-    let holds = match clause {
-        LeaseClause::Acquire(_) | LeaseClause::Recover(_) => {
-            live.is_none() && used.is_none_or(|used| used < token)
+    let fresh = live.is_none() && used.is_none_or(|used| used < token);
+    let holds = match commit.lease {
+        LeaseClause::Acquire(_) => fresh && read(facts.leased(commit.session))?.is_none(),
+        LeaseClause::Recover(_) => {
+            let cut = read(facts.leased(commit.session))?;
+            fresh && cut.is_none_or(|cut| cut.holder == commit.holder)
         }
         LeaseClause::Hold(_) | LeaseClause::Release(_) => {
             live == Some(token) && used == Some(token)

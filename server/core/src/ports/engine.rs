@@ -6,7 +6,9 @@
 //! accepts; the engine *shows* an input when it reaches the model; the engine *stops* when it has
 //! come to its own end.
 //!
-//! An engine connection is one session's. It may be dropped at any time: residency is a cache.
+//! An engine connection is one run's: it is opened and revalidated for the run, takes the run's
+//! prompt and what continues it, and is dropped when the run is settled (decision 0006). It may be
+//! dropped at any time before; what an engine keeps between runs is a cache.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +50,7 @@ pub struct EngineSlashCommand {
     pub description: String,
 }
 
-/// How to open a session's engine.
+/// How to open a session's engine for one run.
 #[derive(Clone)]
 pub struct OpenSession {
     /// The session.
@@ -171,7 +173,11 @@ pub enum StopReason {
     Aborted,
 }
 
-/// What an engine reports. Late, repeated or unknown reports are tolerated and told by a log line.
+/// The largest text of one report, in bytes: 4 MiB. An adapter cuts a longer one to its end and
+/// says in its first line how much it left out. Ids, names and codes are far shorter.
+pub const MAX_REPORT_TEXT_BYTES: usize = 4 * 1024 * 1024;
+
+/// What an engine reports. No text in it is longer than [`MAX_REPORT_TEXT_BYTES`]. Late, repeated or unknown reports are tolerated and told by a log line.
 #[derive(Clone, PartialEq, Debug)]
 pub enum EngineEvent {
     /// The model is called.
@@ -275,11 +281,52 @@ pub enum EngineEvent {
     },
 }
 
+impl EngineEvent {
+    /// Its texts: ids, names, words, output. There are at most three; the others are empty.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let texts: [&str; 3] = match self {
+            Self::TurnStarted
+            | Self::TurnFinished
+            | Self::InputShown { .. }
+            | Self::InputTakenBack { .. }
+            | Self::CompactionStarted
+            | Self::Stopped {
+                reason: StopReason::Completed | StopReason::Aborted,
+                ..
+            } => [""; 3],
+            Self::MessageStarted { message } => [message, "", ""],
+            Self::MessageDelta { message, text, .. } => [message, text, ""],
+            Self::MessageFinished { message, text, .. } => {
+                [message, text.as_deref().unwrap_or_default(), ""]
+            }
+            Self::ToolStarted {
+                call,
+                name,
+                input_json,
+            } => [call, name, input_json],
+            Self::ToolProgress { call, output } | Self::ToolFinished { call, output, .. } => {
+                [call, output, ""]
+            }
+            Self::RetryScheduled { reason, .. } => [reason, "", ""],
+            // The question's own texts have a bound of their own: what exceeds it is not asked.
+            Self::Asked { ask, question, .. } => [ask, &question.title, &question.details],
+            Self::AskWithdrawn { ask } => [ask, "", ""],
+            Self::CompactionFinished(Ok(compacted)) => [&compacted.summary, "", ""],
+            Self::CompactionFinished(Err(Failure { code, details, .. })) => [code, details, ""],
+            Self::Stopped {
+                reason: StopReason::Failed(Failure { code, details, .. }),
+                ..
+            } => [code, details, ""],
+        };
+        texts.into_iter()
+    }
+}
+
 /// An engine: opens connections.
 #[async_trait]
 pub trait Engine: Send + Sync {
     /// What it is and what it can do.
     fn describe(&self) -> &EngineDescription;
-    /// Opens a session's connection and revalidates it against the durable leaf.
+    /// Opens a connection for one run of a session and revalidates it against the durable leaf.
     async fn open(&self, open: OpenSession) -> Result<EngineConnection, EngineError>;
 }

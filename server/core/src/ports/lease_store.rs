@@ -23,11 +23,17 @@ pub struct HeldLease {
 pub trait LeaseStore: Send + Sync {
     /// A token greater than every one minted before, in this process or an earlier one.
     async fn mint(&self) -> Result<LeaseToken, ReadError>;
-    /// The token that a live writer of this process holds a session under.
+    /// The token that a live writer of this process holds a session under, as far as that is
+    /// durable. For tests and for looking into a server: nothing is decided by it, because it may
+    /// change before the answer is read. A commit's lease clause is judged with the write.
     async fn holder(&self, session: SessionId) -> Result<Option<LeaseToken>, ReadError>;
     /// Voids a live lease: every later commit under its token is refused.
     async fn revoke(&self, session: SessionId) -> Result<(), ReadError>;
     /// Leases that the records name and no live writer holds: runs that a crash cut. Reads the
-    /// index of running sessions only, never all sessions.
+    /// index of running sessions only, never all sessions. A damaged record is left out (and
+    /// logged): it concerns one session, and [`LeaseStore::cut`] tells of it.
     async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError>;
+    /// The same for one session: the lease of a run that nobody drives any more and that is not
+    /// settled yet. Cheap where there is none.
+    async fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError>;
 }

@@ -120,8 +120,9 @@ pub trait Repository: Send + Sync {
     async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError>;
     /// One dispatched input.
     async fn input(&self, id: InputId) -> Result<Option<InputRecord>, ReadError>;
-    /// Every input that joined a run, in order of acceptance.
-    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError>;
+    /// The inputs of a run that are still [`Pending`](crate::domain::input::InputFate::Pending), in
+    /// order of acceptance. No run has many of those at a time, whatever became of how many others.
+    async fn pending_inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError>;
     /// A request binding.
     async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError>;
     /// Forgets bindings older than `before` whose run settled before that, oldest first, at most

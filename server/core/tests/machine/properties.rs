@@ -37,6 +37,8 @@ enum Op {
     Opened(Of, Revalidation),
     Gone(Of),
     Engine(Of, Said),
+    /// Of the current run, in one go; at last, perhaps, it is gone.
+    Burst(Vec<Said>, bool),
     Timer(Of, Timer),
     Land,
     Crash(bool),
@@ -180,6 +182,7 @@ fn op() -> impl Strategy<Value = Op> {
     let timer = prop_oneof![
         Just(Timer::AbortGrace),
         Just(Timer::DisconnectGrace),
+        Just(Timer::RejoinGrace),
         Just(Timer::Conflation),
     ];
     prop_oneof![
@@ -190,6 +193,8 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (of(), revalidation).prop_map(|(of, how)| Op::Opened(of, how)),
         1 => of().prop_map(Op::Gone),
         16 => (of(), said()).prop_map(|(of, said)| Op::Engine(of, said)),
+        4 => (prop::collection::vec(said(), 2..8), prop::bool::weighted(0.1))
+            .prop_map(|(said, gone)| Op::Burst(said, gone)),
         1 => (of(), timer).prop_map(|(of, timer)| Op::Timer(of, timer)),
         10 => Just(Op::Land),
         1 => any::<bool>().prop_map(Op::Crash),
@@ -202,18 +207,22 @@ struct Bench {
     shell: Shell,
     calls: u64,
     tag: EngineTag,
+    /// Of the run before.
+    former: EngineTag,
 }
 
 impl Bench {
     fn new() -> Self {
+        let tag = EngineTag {
+            run: facts::run_id(0),
+            token: LeaseToken(0),
+            generation: 1,
+        };
         Self {
             shell: Shell::new(facts::limits()),
             calls: 0,
-            tag: EngineTag {
-                run: facts::run_id(0),
-                token: LeaseToken(0),
-                generation: 1,
-            },
+            tag,
+            former: tag,
         }
     }
 
@@ -221,10 +230,7 @@ impl Bench {
         let tag = self.tag;
         match of {
             Of::Current => tag,
-            Of::Former => EngineTag {
-                run: facts::run_id(0),
-                ..tag
-            },
+            Of::Former => self.former,
             Of::OtherToken => EngineTag {
                 token: LeaseToken(tag.token.0 + 1),
                 ..tag
@@ -243,11 +249,11 @@ impl Bench {
             Op::Invoke(keyed, on) => {
                 let facts = facts::invoke(self.calls, self.shell.mint(), keyed, on);
                 if self.shell.session().run().is_none() && !self.shell.in_flight() {
-                    self.tag = EngineTag {
+                    self.begins(EngineTag {
                         run: facts.run,
                         token: facts.token,
                         generation: 1,
-                    };
+                    });
                 }
                 let facts = Box::new(facts);
                 Input::Invoke { reply, facts }
@@ -281,6 +287,7 @@ impl Bench {
                 let event = said.event(tag);
                 Input::Engine { tag, event }
             }
+            Op::Burst(said, gone) => return self.burst(said, gone),
             Op::Timer(of, timer) => Input::Timer {
                 tag: self.tag(of),
                 timer,
@@ -294,11 +301,33 @@ impl Bench {
         self.learn();
     }
 
+    fn begins(&mut self, tag: EngineTag) {
+        if tag.run != self.tag.run {
+            self.former = self.tag;
+            self.tag = tag;
+        }
+    }
+
+    fn burst(&mut self, said: Vec<Said>, gone: bool) {
+        let tag = self.tag;
+        let reports = said.into_iter().map(|said| {
+            let event = said.event(tag);
+            Input::Engine { tag, event }
+        });
+        let mut burst: Vec<_> = reports.collect();
+        burst.extend(gone.then(|| Input::EngineGone {
+            tag,
+            reason: "exit status 0".to_owned(),
+        }));
+        self.shell.send_burst(burst);
+        self.learn();
+    }
+
     /// An invoke that had to wait may have been admitted since.
     fn learn(&mut self) {
         for effect in std::mem::take(&mut self.shell.done) {
             if let Effect::OpenEngine(tag) = effect {
-                self.tag = tag;
+                self.begins(tag);
             }
         }
     }
@@ -311,6 +340,19 @@ impl Bench {
         self.shell.settle_disk();
         self.shell.check_quiet();
     }
+}
+
+#[test]
+fn a_former_run_is_one_that_was() {
+    let mut bench = Bench::new();
+    for _ in 0..2 {
+        bench.run(Op::Invoke(true, OnDisconnect::Detach));
+        bench.come_to_rest();
+    }
+    let [former, newest] = [Of::Former, Of::Current].map(|of| bench.tag(of).run);
+    let runs = &bench.shell.store.runs;
+    assert!(runs.contains_key(&former) && runs.contains_key(&newest));
+    assert_ne!(former, newest);
 }
 
 proptest! {

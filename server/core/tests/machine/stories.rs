@@ -5,6 +5,7 @@ mod admission;
 mod conflation;
 mod disconnect;
 mod dispatch;
+mod output;
 mod queue;
 mod recovery;
 mod settle;

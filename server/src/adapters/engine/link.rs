@@ -17,18 +17,23 @@ use sessionplane_core::domain::ids::{InputId, RunId};
 use sessionplane_core::domain::interaction::InteractionAnswer;
 use sessionplane_core::domain::limits::MAX_OPEN_INTERACTIONS;
 use sessionplane_core::domain::run::Failure;
+use sessionplane_core::domain::text::tail;
 use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
     EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent, EngineOutput,
-    Revalidation, StopReason,
+    MAX_REPORT_TEXT_BYTES, Revalidation, StopReason,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// Commands that wait to be taken. The control plane has at most a prompt, a steer and an abort
 /// outstanding; the rest is room for repeats.
 const COMMANDS: usize = 16;
-/// Events that wait to be read. When it is full the engine waits.
+/// Events that wait to be read. When there are so many the engine waits.
 const EVENTS: usize = 64;
+/// Bytes of text in them, likewise.
+const UNREAD_BYTES: usize = 2 * MAX_REPORT_TEXT_BYTES;
+/// What the line takes that says how much of a text was left out, at most.
+const NOTE_BYTES: usize = 64;
 /// Steers that were taken and not shown. The control plane hands over one at a time.
 const HANDED: usize = 16;
 
@@ -43,11 +48,23 @@ pub(super) fn connect<F>(
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let (commands, taken) = mpsc::channel(COMMANDS);
-    let (events, output) = mpsc::channel(EVENTS);
+    let (link, queue, output) = line(clock);
+    let task = spawner.spawn("engine", Box::pin(engine(link)));
+    EngineConnection {
+        commands: Box::new(Commands { queue, _task: task }),
+        output: Box::new(output),
+        revalidation,
+    }
+}
+
+/// Both ends of a line.
+fn line(clock: Arc<dyn Clock>) -> (Link, mpsc::Sender<EngineCommand>, Output) {
+    let (queue, commands) = mpsc::channel(COMMANDS);
+    let (output, unread) = mpsc::channel(EVENTS);
     let link = Link {
-        commands: taken,
-        output: events,
+        commands,
+        output,
+        unread: Arc::new(Semaphore::new(UNREAD_BYTES)),
         clock,
         handed: VecDeque::new(),
         number: 0,
@@ -56,15 +73,7 @@ where
         answers: VecDeque::new(),
         running: false,
     };
-    let task = spawner.spawn("engine", Box::pin(engine(link)));
-    EngineConnection {
-        commands: Box::new(Commands {
-            queue: commands,
-            _task: task,
-        }),
-        output: Box::new(Output(output)),
-        revalidation,
-    }
+    (link, queue, Output(unread))
 }
 
 /// The command half.
@@ -88,12 +97,20 @@ impl EngineCommands for Commands {
 }
 
 /// The output half.
-struct Output(mpsc::Receiver<EngineEvent>);
+struct Output(mpsc::Receiver<Unread>);
+
+/// An event that waits to be read, and its share of the bytes that may wait.
+struct Unread {
+    event: EngineEvent,
+    share: OwnedSemaphorePermit,
+}
 
 #[async_trait]
 impl EngineOutput for Output {
     async fn next(&mut self) -> Option<EngineEvent> {
-        self.0.recv().await
+        let Unread { event, share } = self.0.recv().await?;
+        drop(share);
+        Some(event)
     }
 }
 
@@ -128,12 +145,58 @@ pub(super) struct Steer {
 }
 
 /// Room for one event in the output.
-type Room = mpsc::OwnedPermit<EngineEvent>;
+struct Room {
+    place: mpsc::OwnedPermit<Unread>,
+    share: OwnedSemaphorePermit,
+}
+
+/// Cuts what is too long to its end. The whole text of a message goes altogether: its deltas are
+/// it.
+fn cut(event: &mut EngineEvent) {
+    if event
+        .texts()
+        .all(|text| text.len() <= MAX_REPORT_TEXT_BYTES)
+    {
+        return;
+    }
+    match event {
+        EngineEvent::MessageFinished { text, .. } => *text = None,
+        EngineEvent::MessageDelta { text, .. }
+        | EngineEvent::ToolStarted {
+            input_json: text, ..
+        }
+        | EngineEvent::ToolProgress { output: text, .. }
+        | EngineEvent::ToolFinished { output: text, .. }
+        | EngineEvent::RetryScheduled { reason: text, .. }
+        | EngineEvent::CompactionFinished(
+            Ok(Compacted { summary: text, .. }) | Err(Failure { details: text, .. }),
+        )
+        | EngineEvent::Stopped {
+            reason: StopReason::Failed(Failure { details: text, .. }),
+            ..
+        } => {
+            let (end, left_out) = tail(text, MAX_REPORT_TEXT_BYTES - NOTE_BYTES);
+            *text = format!("[{left_out} bytes before this are left out]\n{end}");
+        }
+        EngineEvent::TurnStarted
+        | EngineEvent::TurnFinished
+        | EngineEvent::MessageStarted { .. }
+        | EngineEvent::InputShown { .. }
+        | EngineEvent::InputTakenBack { .. }
+        // A question that is too long is not asked: the control plane says so.
+        | EngineEvent::Asked { .. }
+        | EngineEvent::AskWithdrawn { .. }
+        | EngineEvent::CompactionStarted
+        | EngineEvent::Stopped { .. } => {}
+    }
+}
 
 /// The engine's end of the line.
 pub(super) struct Link {
     commands: mpsc::Receiver<EngineCommand>,
-    output: mpsc::Sender<EngineEvent>,
+    output: mpsc::Sender<Unread>,
+    /// Bytes that may still be told before one is read.
+    unread: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
     /// Steers that were neither shown nor given back, oldest first. One leaves only in the step
     /// that tells what became of it, so that an abort at any moment finds it here.
@@ -163,7 +226,7 @@ pub(super) enum Work {
 pub(super) type Answered = (String, Option<InteractionAnswer>);
 
 /// What an aborted compaction ends with.
-fn cut() -> Failure {
+fn cut_short() -> Failure {
     Failure {
         code: "aborted".to_owned(),
         details: "the compaction was aborted".to_owned(),
@@ -221,7 +284,7 @@ impl Link {
                 }
                 match work {
                     Work::Prompt(_) => self.stop(StopReason::Aborted).await.ok()?,
-                    Work::Compact { .. } => self.compacted(Err(cut())).await.ok()?,
+                    Work::Compact { .. } => self.compacted(Err(cut_short())).await.ok()?,
                 }
             }
             let command = self.commands.recv().await?;
@@ -234,19 +297,15 @@ impl Link {
         &mut self,
         result: Result<Compacted, Failure>,
     ) -> Result<(), Halt> {
-        let room = match self.room().await {
-            Ok(room) => room,
-            Err(Halt::Gone) => return Err(Halt::Gone),
-            Err(Halt::Aborted) => {
-                self.running = false;
-                let room = self.room().await?;
-                self.tell(room, EngineEvent::CompactionFinished(Err(cut())));
-                return Ok(());
-            }
-        };
+        let told = self.emit(EngineEvent::CompactionFinished(result)).await;
         self.running = false;
-        self.tell(room, EngineEvent::CompactionFinished(result));
-        Ok(())
+        match told {
+            Err(Halt::Aborted) => {
+                let ended = EngineEvent::CompactionFinished(Err(cut_short()));
+                self.emit(ended).await
+            }
+            told => told,
+        }
     }
 
     /// Waits for an answer to any open question: which one, and the answer, if somebody gave one.
@@ -260,24 +319,31 @@ impl Link {
         }
     }
 
-    /// Reports an event, waiting for room.
-    pub(super) async fn emit(&mut self, event: EngineEvent) -> Result<(), Halt> {
-        let room = self.room().await?;
+    /// Reports an event, waiting for room. What is too long in it is cut.
+    pub(super) async fn emit(&mut self, mut event: EngineEvent) -> Result<(), Halt> {
+        cut(&mut event);
+        let room = self.room(&event).await?;
         self.tell(room, event);
         Ok(())
     }
 
     /// Waits for room for an event, and takes commands before and meanwhile.
-    async fn room(&mut self) -> Result<Room, Halt> {
+    async fn room(&mut self, event: &EngineEvent) -> Result<Room, Halt> {
+        // The waits below may go without a look at the commands where there is room at once.
         self.hear()?;
-        match self.output.clone().try_reserve_owned() {
-            Ok(room) => Ok(room),
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(Halt::Gone),
+        let bytes: usize = event.texts().map(str::len).sum();
+        let bytes = u32::try_from(bytes.min(UNREAD_BYTES)).unwrap_or(u32::MAX);
+        let share = self.unread.clone().acquire_many_owned(bytes);
+        let share = self.until(share).await?.map_err(|_| Halt::Gone)?;
+        let place = match self.output.clone().try_reserve_owned() {
+            Ok(place) => place,
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(Halt::Gone),
             Err(mpsc::error::TrySendError::Full(output)) => {
-                let room = self.until(output.reserve_owned()).await?;
-                room.map_err(|_| Halt::Gone)
+                let place = self.until(output.reserve_owned()).await?;
+                place.map_err(|_| Halt::Gone)?
             }
-        }
+        };
+        Ok(Room { place, share })
     }
 
     /// Reports an event; from here on an input that it tells of is no longer ours.
@@ -286,7 +352,8 @@ impl Link {
             self.handed.retain(|steer| steer.input != input);
             self.begun.take_if(|begun| *begun == input);
         }
-        room.send(event);
+        let Room { place, share } = room;
+        place.send(Unread { event, share });
     }
 
     /// Waits for some time of the engine's clock. Zero does not wait.
@@ -344,12 +411,14 @@ impl Link {
             // What is handed while this waits for room comes too late for the run. It is not lost
             // with it, but given back at rest.
             let lost = self.handed.len();
-            match self.room().await {
+            let mut stopped = self.stopped(reason);
+            cut(&mut stopped);
+            match self.room(&stopped).await {
                 Ok(room) => {
                     self.running = false;
                     self.handed.drain(..lost);
                     self.begun = None;
-                    self.tell_stop(room, reason);
+                    self.tell(room, stopped);
                     return Ok(());
                 }
                 Err(Halt::Aborted) => {}
@@ -358,19 +427,20 @@ impl Link {
         }
         self.running = false;
         loop {
-            let room = self.room().await?;
+            let stopped = self.stopped(StopReason::Aborted);
+            let room = self.room(&stopped).await?;
             let handed = self.handed.front().map(|steer| steer.input);
             let Some(input) = self.begun.or(handed) else {
-                self.tell_stop(room, StopReason::Aborted);
+                self.tell(room, stopped);
                 return Ok(());
             };
             self.tell(room, EngineEvent::InputTakenBack { input });
         }
     }
 
-    fn tell_stop(&mut self, room: Room, reason: StopReason) {
+    fn stopped(&self, reason: StopReason) -> EngineEvent {
         let prompt = self.number;
-        self.tell(room, EngineEvent::Stopped { prompt, reason });
+        EngineEvent::Stopped { prompt, reason }
     }
 
     /// Forgets the input that the prompt is: nothing will be told of it. For an engine that loses

@@ -8,7 +8,7 @@ use sessionplane_core::domain::binding::{Binding, BindingKey};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId, SessionRef, TenantId};
-use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::input::{InputFate, InputRecord};
 use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::run::RunRecord;
@@ -36,7 +36,7 @@ pub struct MemoryStore {
 /// What all openings share. The newest opening owns it; calls through an older one fail.
 struct Disk {
     boot: u32,
-    minted: u32,
+    minted: u64,
     tables: Tables,
 }
 
@@ -102,6 +102,11 @@ impl MemoryStore {
         self.read(|tables| tables.runs_of(session))
     }
 
+    /// Every input that joined a run, in order of acceptance.
+    pub fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        self.read(|tables| tables.inputs(run))
+    }
+
     fn open(&self) -> Result<MutexGuard<'_, Disk>, String> {
         let disk = lock(&self.disk);
         if disk.boot == self.boot {
@@ -116,6 +121,21 @@ impl MemoryStore {
         Ok(read(&mut disk.tables))
     }
 
+    /// What only the writer of a store may do or tell: refused once it has failed.
+    fn changeable<T>(&self, act: impl FnOnce(&mut Tables) -> T) -> Result<T, ReadError> {
+        let mut disk = self.open().map_err(ReadError::Store)?;
+        self.whole().map_err(ReadError::Store)?;
+        Ok(act(&mut disk.tables))
+    }
+
+    /// Whether no commit has failed.
+    fn whole(&self) -> Result<(), String> {
+        match &*self.fatal.borrow() {
+            Some(reason) => Err(reason.to_string()),
+            None => Ok(()),
+        }
+    }
+
     async fn pass(&self, step: CommitStep, commit: &Commit) -> Result<(), CommitError> {
         let passed = self.gate.pass(step, commit).await;
         passed.map_err(|reason| {
@@ -127,9 +147,7 @@ impl MemoryStore {
     /// Judges and keeps in one step.
     fn keep(&self, commit: Commit) -> Result<(), CommitError> {
         let mut disk = self.open().map_err(CommitError::Store)?;
-        if let Some(reason) = &*self.fatal.borrow() {
-            return Err(CommitError::Store(reason.to_string()));
-        }
+        self.whole().map_err(CommitError::Store)?;
         judge(&commit, &disk.tables)?;
         disk.tables.apply(commit);
         Ok(())
@@ -191,8 +209,10 @@ impl Repository for MemoryStore {
         self.read(|tables| tables.input(id))
     }
 
-    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
-        self.read(|tables| tables.inputs(run))
+    async fn pending_inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        let mut inputs = self.inputs(run)?;
+        inputs.retain(|input| input.fate == InputFate::Pending);
+        Ok(inputs)
     }
 
     async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError> {
@@ -200,7 +220,7 @@ impl Repository for MemoryStore {
     }
 
     async fn sweep_bindings(&self, before: Timestamp, max: usize) -> Result<usize, ReadError> {
-        self.read(|tables| tables.sweep(before, max))
+        self.changeable(|tables| tables.sweep(before, max))
     }
 }
 
@@ -208,13 +228,9 @@ impl Repository for MemoryStore {
 impl LeaseStore for MemoryStore {
     async fn mint(&self) -> Result<LeaseToken, ReadError> {
         let mut disk = self.open().map_err(ReadError::Store)?;
-        disk.minted = disk
-            .minted
-            .checked_add(1)
-            .ok_or_else(|| ReadError::Store("no tokens are left; start anew".into()))?;
-        Ok(LeaseToken(
-            (u64::from(disk.boot) << 32) | u64::from(disk.minted),
-        ))
+        disk.minted += 1;
+        LeaseToken::minted(disk.boot, disk.minted)
+            .ok_or_else(|| ReadError::Store("no tokens are left; start anew".into()))
     }
 
     async fn holder(&self, session: SessionId) -> Result<Option<LeaseToken>, ReadError> {
@@ -222,10 +238,19 @@ impl LeaseStore for MemoryStore {
     }
 
     async fn revoke(&self, session: SessionId) -> Result<(), ReadError> {
-        self.read(|tables| tables.revoke(session))
+        self.changeable(|tables| tables.revoke(session))
     }
 
     async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError> {
-        self.read(|tables| tables.orphaned())
+        self.changeable(|tables| tables.orphaned())
+    }
+
+    async fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
+        // Where there is no record, nobody has to be asked.
+        if self.read(|tables| tables.is_leased(session))? {
+            self.changeable(|tables| tables.cut(session))
+        } else {
+            Ok(None)
+        }
     }
 }

@@ -235,6 +235,15 @@ impl Tables {
             .copied()
             .collect()
     }
+
+    pub(super) fn is_leased(&self, session: SessionId) -> bool {
+        self.leases.contains_key(&session)
+    }
+
+    pub(super) fn cut(&self, session: SessionId) -> Option<HeldLease> {
+        let lease = self.leases.get(&session).copied();
+        lease.filter(|lease| !self.live.contains_key(&lease.session))
+    }
 }
 
 impl CommitFacts for Tables {
@@ -247,6 +256,10 @@ impl CommitFacts for Tables {
 
     fn live(&self, session: SessionId) -> Option<LeaseToken> {
         self.holder(session)
+    }
+
+    fn leased(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
+        Ok(self.leases.get(&session).copied())
     }
 
     fn named(&self, tenant: &TenantId, name: &SessionName) -> Result<bool, ReadError> {

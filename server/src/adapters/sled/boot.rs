@@ -1,20 +1,19 @@
-//! What must be in order before anything is served, and the counting of the boot. Reads only what
-//! was running, never all sessions.
+//! What must be in order before anything is served, and the counting of the boot. Only what
+//! concerns the store as a whole: damage in one session's records is told where they are read.
 
 use std::path::Path;
 
 use ::sled::{Batch, Db};
 use prost::Message as _;
-use sessionplane_core::ports::lease_store::HeldLease;
+use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::ports::repository::ReadError;
 
 use super::committer::Direct;
 use super::convert::{Meta, RoundNumber, Stored as _};
 use super::device::Device;
 use super::open::{OpenError, damaged};
-use super::reader::Reader;
-use super::round::{decode, failed, fetch};
-use super::witness::Acknowledged;
+use super::round::fetch;
+use super::witness::{Acknowledged, note_loss};
 use super::{frame, keys};
 
 /// The version of the stored forms that this server writes, and the highest that it reads.
@@ -45,6 +44,7 @@ pub(super) fn next_boot(path: &Path, db: &Db, store_id: u128) -> Result<Meta, Op
         });
     }
     let boots = meta.boots.checked_add(1);
+    let boots = boots.filter(|boots| LeaseToken::minted(*boots, 1).is_some());
     let boots = boots.ok_or_else(|| damaged(path, "its boot counter is at its end".into()))?;
     Ok(Meta { boots, ..meta })
 }
@@ -63,11 +63,16 @@ pub(super) fn durable(
         round: newest.map_or(0, |RoundNumber(number)| number),
     };
     match said {
-        Some(said) if said.round > found.round => Err(OpenError::Lost {
-            path: path.to_owned(),
-            found: found.round,
-            acknowledged: said.round,
-        }),
+        Some(said) if said.round > found.round => {
+            if let Err(error) = note_loss(path, found.round, said.round) {
+                tracing::warn!(%error, "the loss could not be noted; a next start will look again");
+            }
+            Err(OpenError::Lost {
+                path: path.to_owned(),
+                found: found.round,
+                acknowledged: said.round,
+            })
+        }
         Some(said) if said.store_id != found.store_id => {
             let problem = "its file `acknowledged` belongs to another store";
             Err(damaged(path, problem.to_owned()))
@@ -87,17 +92,4 @@ pub(super) fn count_boot(path: &Path, device: &mut Device, meta: Meta) -> Result
         path: path.to_owned(),
         problem,
     })
-}
-
-/// Reads the leases of runs that were cut, and the ends of their conversations: those are written
-/// next.
-pub(super) fn check_running(db: &Db, reader: &Reader) -> Result<(), ReadError> {
-    for record in db.scan_prefix(keys::leases()) {
-        let (key, value) = record.map_err(|error| failed(b"l", &error))?;
-        if let Some(payload) = frame::open(&Direct(db), &key, value)? {
-            let lease: HeldLease = decode(&key, &payload)?;
-            reader.check_last_entry(lease.session)?;
-        }
-    }
-    Ok(())
 }

@@ -23,32 +23,42 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::convert::HeadRow;
 use super::device::{Device, RoundStep};
 use super::frame::Source;
-use super::keys;
+use super::keys::{self, Key};
 use super::round::{PieceSets, Round, decode, failed, fetch, fetch_binding};
-use super::{frame, sweep, write};
+use super::sweep::{self, Swept};
+use super::{frame, write};
 
 /// Most requests of one round.
 const MAX_REQUESTS: usize = 512;
 /// Most bytes of one round, in values; one commit may exceed it.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// Leases that live writers hold, as far as they are durable.
+/// Leases that live writers hold, as far as they are durable: what [`LeaseStore::holder`] shows to
+/// tests. Commits are judged by the committer's own map.
+///
+/// [`LeaseStore::holder`]: sessionplane_core::ports::lease_store::LeaseStore::holder
 pub(super) type Holders = Arc<Mutex<HashMap<SessionId, LeaseToken>>>;
 
 /// Something that only the committer may do. Every answer comes after the round is durable.
 pub(super) enum Request {
     /// Judge and apply.
     Commit(Box<Commit>, oneshot::Sender<Result<(), CommitError>>),
-    /// Forget bindings.
+    /// Forget bindings: one slice, from a mark on.
     Sweep {
         before: Timestamp,
         max: usize,
-        done: oneshot::Sender<Result<usize, ReadError>>,
+        from: Option<Key>,
+        done: oneshot::Sender<Result<Swept, ReadError>>,
     },
     /// Void a live lease.
     Revoke(SessionId, oneshot::Sender<Result<(), ReadError>>),
     /// Read the leases that nobody holds.
     Orphaned(oneshot::Sender<Result<Vec<HeldLease>, ReadError>>),
+    /// Read one session's lease, if nobody holds it.
+    Cut(
+        SessionId,
+        oneshot::Sender<Result<Option<HeldLease>, ReadError>>,
+    ),
     /// Take no more, finish what waits, end.
     Close,
 }
@@ -60,11 +70,15 @@ enum Waiting {
         Result<(), CommitError>,
     ),
     Sweep(
-        oneshot::Sender<Result<usize, ReadError>>,
-        Result<usize, ReadError>,
+        oneshot::Sender<Result<Swept, ReadError>>,
+        Result<Swept, ReadError>,
     ),
     Revoke(oneshot::Sender<Result<(), ReadError>>),
     Orphaned(oneshot::Sender<Result<Vec<HeldLease>, ReadError>>),
+    Cut(
+        SessionId,
+        oneshot::Sender<Result<Option<HeldLease>, ReadError>>,
+    ),
 }
 
 /// What was counted since the store was opened.
@@ -214,6 +228,12 @@ impl Committer {
             (Waiting::Orphaned(done), Err(reason)) => {
                 let _ = done.send(Err(ReadError::Store(reason.clone())));
             }
+            (Waiting::Cut(session, done), Ok(())) => {
+                let _ = done.send(self.cut(session));
+            }
+            (Waiting::Cut(_, done), Err(reason)) => {
+                let _ = done.send(Err(ReadError::Store(reason.clone())));
+            }
         }
     }
 
@@ -222,9 +242,16 @@ impl Committer {
         let broken = Err(reason.to_owned());
         match request {
             Request::Commit(_, done) => self.answer(Waiting::Commit(done, Ok(())), &broken),
-            Request::Sweep { done, .. } => self.answer(Waiting::Sweep(done, Ok(0)), &broken),
+            Request::Sweep { done, .. } => {
+                let nothing = Swept {
+                    gone: 0,
+                    next: None,
+                };
+                self.answer(Waiting::Sweep(done, Ok(nothing)), &broken);
+            }
             Request::Revoke(_, done) => self.answer(Waiting::Revoke(done), &broken),
             Request::Orphaned(done) => self.answer(Waiting::Orphaned(done), &broken),
+            Request::Cut(session, done) => self.answer(Waiting::Cut(session, done), &broken),
             Request::Close => self.queue.close(),
         }
     }
@@ -236,15 +263,27 @@ impl Committer {
         let mut orphaned = Vec::new();
         for record in db.scan_prefix(keys::leases()) {
             let (key, value) = record.map_err(|error| failed(b"l", &error))?;
-            let Some(payload) = frame::open(&Direct(db), &key, value)? else {
-                continue;
-            };
-            let lease: HeldLease = decode(&key, &payload)?;
-            if !self.live.contains_key(&lease.session) {
-                orphaned.push(lease);
+            let lease = frame::open(&Direct(db), &key, value)
+                .and_then(|payload| payload.map(|payload| decode(&key, &payload)).transpose());
+            match lease {
+                Ok(lease) => orphaned.extend(lease.filter(|lease| self.is_cut(lease))),
+                Err(error @ ReadError::Damaged { .. }) => {
+                    tracing::error!(%error, "a running session cannot be told from its record");
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(orphaned)
+    }
+
+    /// As [`Self::orphaned`], for one session.
+    fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
+        let lease: Option<HeldLease> = fetch(&Direct(self.device.db()), &keys::lease(session))?;
+        Ok(lease.filter(|lease| self.is_cut(lease)))
+    }
+
+    fn is_cut(&self, lease: &HeldLease) -> bool {
+        !self.live.contains_key(&lease.session)
     }
 }
 
@@ -271,8 +310,14 @@ impl Gathering<'_, '_> {
                 let judged = self.commit(&commit);
                 Some(Waiting::Commit(done, judged))
             }
-            Request::Sweep { before, max, done } => {
-                let swept = self.round.attempt(|round| sweep::sweep(round, before, max));
+            Request::Sweep {
+                before,
+                max,
+                from,
+                done,
+            } => {
+                let slice = |round: &mut Round<'_>| sweep::sweep(round, before, max, from);
+                let swept = self.round.attempt(slice);
                 Some(Waiting::Sweep(done, swept))
             }
             Request::Revoke(session, done) => {
@@ -280,6 +325,7 @@ impl Gathering<'_, '_> {
                 Some(Waiting::Revoke(done))
             }
             Request::Orphaned(done) => Some(Waiting::Orphaned(done)),
+            Request::Cut(session, done) => Some(Waiting::Cut(session, done)),
             Request::Close => None,
         }
     }
@@ -327,6 +373,10 @@ impl CommitFacts for Facts<'_, '_> {
 
     fn live(&self, session: SessionId) -> Option<LeaseToken> {
         self.live.get(&session).copied()
+    }
+
+    fn leased(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
+        fetch(self.round, &keys::lease(session))
     }
 
     fn named(&self, tenant: &TenantId, name: &SessionName) -> Result<bool, ReadError> {

@@ -25,14 +25,42 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// The lock on a directory, for as long as the value lives.
 pub(super) struct Lock(#[expect(dead_code, reason = "held, never read")] File);
 
+/// Creates a directory that nobody but its owner can enter, with those above it, where there is none,
+/// and makes each new name durable: it lies in the directory above. Without that, a power loss can
+/// take everything that is synced below.
+///
+/// # Errors
+/// What the operating system says.
+pub fn create_private(path: &Path) -> io::Result<()> {
+    create_levels(path, &mut |parent| File::open(parent)?.sync_all())
+}
+
+fn create_levels(path: &Path, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        // The root is there.
+        None => return Ok(()),
+    };
+    let create = || DirBuilder::new().mode(0o700).create(path);
+    let created = match create() {
+        Err(error) if error.kind() == ErrorKind::NotFound && !parent.is_dir() => {
+            create_levels(parent, sync)?;
+            create()
+        }
+        created => created,
+    };
+    match created {
+        Ok(()) => sync(parent),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Creates the directory if there is none, and takes it. sled's own lock comes too late: another
 /// process that is starting may have files in the making.
 pub(super) fn lock(path: &Path) -> Result<Lock, OpenError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| failed_io(path, &error))?;
+    create_private(path).map_err(|error| failed_io(path, &error))?;
     let file = File::options()
         .write(true)
         .create(true)
@@ -169,5 +197,44 @@ impl Place {
                 self.database.display()
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c39_every_level_that_is_created_is_made_durable_in_the_one_above() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let deep = directory.path().join("a/b/c");
+        let mut synced = Vec::new();
+        let mut create = |path: &Path| {
+            let mut sync = |parent: &Path| {
+                synced.push(parent.to_owned());
+                Ok(())
+            };
+            create_levels(path, &mut sync).unwrap();
+            std::mem::take(&mut synced)
+        };
+        let levels = [
+            directory.path().to_owned(),
+            deep.join("../.."),
+            deep.join(".."),
+        ];
+        let found = create(&deep);
+        let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
+            let real = paths.iter().map(|path| path.canonicalize().unwrap());
+            real.collect()
+        };
+        assert_eq!(real(&found), real(&levels));
+        assert_eq!(create(&deep), Vec::<PathBuf>::new(), "nothing is new");
+
+        let file = directory.path().join("file");
+        fs::write(&file, "x").unwrap();
+        for wrong in [file.clone(), file.join("below")] {
+            assert!(create_levels(&wrong, &mut |_| Ok(())).is_err());
+        }
+        assert!(create_levels(Path::new("/"), &mut |_| Ok(())).is_ok());
     }
 }

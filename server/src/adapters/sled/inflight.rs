@@ -59,17 +59,21 @@ impl InFlight {
     }
 }
 
-/// What a scan of `prefix` may show, given what the store held and what the round in flight
-/// replaces: new keys vanish, changed ones show their old value, deleted ones reappear.
+/// What a scan of `prefix`, from `first` on and before `end`, may show, given what the store held
+/// there and what the round in flight replaces: new keys vanish, changed ones show their old value,
+/// deleted ones reappear.
 pub(super) fn settled_scan(
     prefix: &[u8],
+    first: &[u8],
+    end: Option<&[u8]>,
     seen: BTreeMap<IVec, IVec>,
     replaced: &Replaced,
 ) -> BTreeMap<IVec, IVec> {
     let mut settled = seen;
     let touched = replaced
-        .range(IVec::from(prefix)..)
-        .take_while(|(key, _)| key.starts_with(prefix));
+        .range(IVec::from(first)..)
+        .take_while(|(key, _)| key.starts_with(prefix))
+        .take_while(|(key, _)| end.is_none_or(|end| key.as_ref() < end));
     for (key, old) in touched {
         match old {
             Some(value) => settled.insert(key.clone(), value.clone()),
@@ -99,9 +103,14 @@ mod tests {
             (value("a2"), Some(value("old"))),
             (value("a3"), None),
         ]);
-        assert_eq!(settled_scan(b"", map(&after), &replaced), map(&before));
-        let only_a = settled_scan(b"a", map(&after[..2]), &replaced);
+        let whole = settled_scan(b"", b"", None, map(&after), &replaced);
+        assert_eq!(whole, map(&before));
+        let only_a = settled_scan(b"a", b"a", None, map(&after[..2]), &replaced);
         assert_eq!(only_a, map(&before[..2]));
+        let first_page = settled_scan(b"a", b"a", Some(b"a2"), map(&after[..1]), &replaced);
+        assert_eq!(first_page, map(&before[..1]));
+        let second_page = settled_scan(b"a", b"a2", None, map(&after[1..2]), &replaced);
+        assert_eq!(second_page, map(&before[1..2]));
     }
 
     #[test]

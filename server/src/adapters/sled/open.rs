@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use ::sled::{Config, Db};
 
-use super::boot::{check_running, count_boot, durable, next_boot};
+use super::boot::{count_boot, durable, next_boot};
 use super::committer::Counters;
 use super::convert::Meta;
 use super::device::{Device, RoundProbe};
 use super::directory::{DATABASE, Place, lock, tidy};
 use super::inflight::InFlight;
 use super::reader::Reader;
-use super::witness::Witness;
+use super::witness::{Witness, noted_loss};
 
 /// How to open a store.
 #[derive(Clone)]
@@ -46,8 +46,10 @@ impl StoreOptions {
     }
 }
 
-/// Why a store could not be opened. Nothing was changed, except that a fresh one may have been
-/// begun.
+/// Why a store could not be opened. This server changed nothing, except that a fresh one may have been
+/// begun. The storage engine may have: it reads its log before anything of it can be judged, and
+/// takes what follows a damage for free room. So a damaged directory is to be copied before it is
+/// tried again; one that was found to have lost something is not opened again by itself.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has it open.
@@ -75,8 +77,9 @@ pub enum OpenError {
     /// The database is whole, but ends before what was acknowledged: sled gave up a part of it.
     #[error(
         "the data directory {path} has lost acknowledged commits: its database ends with round \
-         {found}, round {acknowledged} was acknowledged; restore a copy, or remove the file \
-         `acknowledged` in it to go on without what is lost"
+         {found}, round {acknowledged} was acknowledged; put it away as it is before anything \
+         else, then restore a copy without the file `lost`, or remove the file `acknowledged` to go \
+         on without what is lost"
     )]
     Lost {
         /// The data directory.
@@ -87,7 +90,10 @@ pub enum OpenError {
         acknowledged: u64,
     },
     /// It is no store, or a damaged one.
-    #[error("the data directory {path} is damaged: {problem}; restore a copy of it")]
+    #[error(
+        "the data directory {path} is damaged: {problem}; put it away as it is before \
+         the next start, which may change it, and restore a copy"
+    )]
     Damaged {
         /// The data directory.
         path: PathBuf,
@@ -116,6 +122,13 @@ pub(super) struct Opened {
 pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenError> {
     let io = |error: std::io::Error| failed_io(path, &error);
     let lock = patiently(|| lock(path))?;
+    if let Some((found, acknowledged)) = noted_loss(path).map_err(io)? {
+        return Err(OpenError::Lost {
+            path: path.to_owned(),
+            found,
+            acknowledged,
+        });
+    }
     tidy(path, &lock).map_err(io)?;
     let db = patiently(|| {
         guarded(path, || {
@@ -135,7 +148,6 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
     let (device, meta) = guarded(path, || {
         let meta = next_boot(path, &db, options.store_id)?;
         let durable = durable(path, &db, meta, said)?;
-        check_running(&db, &reader).map_err(|error| damaged(path, error.to_string()))?;
         let mut device = Device {
             db,
             file,
@@ -219,9 +231,9 @@ fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
         // tried unasked.
         ::sled::Error::Corruption { .. } => {
             let problem = format!(
-                "{error}; if there is no copy, move its `snap.*` files away and start: that reads \
-                 the log alone, up to the damage, and may lack what is damaged; keep the files \
-                 until then"
+                "{error}; if there is no copy, make one of what is there, move its `snap.*` files \
+                 away and start: that reads the log alone and passes over what is damaged in it \
+                 without a word"
             );
             damaged(path, problem)
         }
@@ -249,11 +261,12 @@ mod tests {
     use prost::Message as _;
     use sessionplane_core::domain::ids::{RunId, SessionId};
     use sessionplane_core::domain::lease::LeaseToken;
-    use sessionplane_core::ports::lease_store::HeldLease;
+    use sessionplane_core::ports::lease_store::{HeldLease, LeaseStore as _};
+    use sessionplane_core::ports::repository::ReadError;
 
     use super::*;
     use crate::adapters::sled::convert::Stored as _;
-    use crate::adapters::sled::{frame, keys};
+    use crate::adapters::sled::{SledStore, frame, keys};
 
     type Change = Box<dyn Fn(&Db)>;
 
@@ -309,51 +322,57 @@ mod tests {
         };
         assert_eq!(newer, Err(refused));
         let spent = write(Meta {
-            boots: u32::MAX,
+            boots: (1 << 24) - 1,
             ..meta
         });
         assert!(matches!(spent, Err(OpenError::Damaged { .. })), "{spent:?}");
     }
 
     #[test]
-    fn damage_where_a_run_was_cut_is_told_at_open() {
-        let session = SessionId::from_bytes([1; 16]);
-        let changes: Vec<(&str, Change)> = vec![
-            (
-                "without a record of its own",
-                Box::new(|db| {
-                    db.remove(keys::meta()).unwrap();
-                }),
-            ),
-            (
-                "a record that is cut short",
-                Box::new(|db| {
-                    db.insert(keys::meta(), &[1, 2]).unwrap();
-                }),
-            ),
-            (
-                "a lease without a session",
-                Box::new(move |db| {
-                    let lease = HeldLease {
-                        session,
-                        run: RunId::from_bytes([2; 16]),
-                        token: LeaseToken(1),
-                    };
-                    put(db, keys::lease(session), &lease.form().encode_to_vec());
-                }),
-            ),
-            (
-                "a lease that does not parse",
-                Box::new(move |db| put(db, keys::lease(session), b"?")),
-            ),
-        ];
-        for (what, change) in changes {
+    fn a_damaged_record_of_the_store_itself_is_told_at_open() {
+        let cut_short: Change = Box::new(|db| {
+            db.insert(keys::meta(), &[1, 2]).unwrap();
+        });
+        let gone: Change = Box::new(|db| {
+            db.remove(keys::meta()).unwrap();
+        });
+        for change in [cut_short, gone] {
             let directory = tempfile::TempDir::new().unwrap();
             opened(directory.path()).unwrap();
             overwrite(directory.path(), change);
             let refused = opened(directory.path());
-            let damaged = matches!(refused, Err(OpenError::Damaged { .. }));
-            assert!(damaged, "{what}: {refused:?}");
+            assert!(
+                matches!(refused, Err(OpenError::Damaged { .. })),
+                "{refused:?}"
+            );
         }
+    }
+
+    /// One session's damage is that session's: the others are listed, it is told by name.
+    #[tokio::test]
+    async fn b54_a_damaged_lease_is_told_of_its_session_and_of_no_other() {
+        let (whole, broken) = (
+            SessionId::from_bytes([1; 16]),
+            SessionId::from_bytes([2; 16]),
+        );
+        let lease = HeldLease {
+            session: whole,
+            run: RunId::from_bytes([2; 16]),
+            token: LeaseToken(1),
+        };
+        let directory = tempfile::TempDir::new().unwrap();
+        opened(directory.path()).unwrap();
+        overwrite(directory.path(), |db| {
+            put(db, keys::lease(whole), &lease.form().encode_to_vec());
+            put(db, keys::lease(broken), b"?");
+        });
+        let store = patiently(|| SledStore::open(directory.path(), &StoreOptions::new(7))).unwrap();
+        assert_eq!(store.orphaned().await, Ok(vec![lease]));
+        assert_eq!(store.cut(whole).await, Ok(Some(lease)));
+        let Err(ReadError::Damaged { key, .. }) = store.cut(broken).await else {
+            panic!("the damage was not told");
+        };
+        assert_eq!(key, format!("lease {broken}"));
+        assert_eq!(store.cut(SessionId::from_bytes([3; 16])).await, Ok(None));
     }
 }

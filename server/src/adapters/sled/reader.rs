@@ -8,9 +8,7 @@ use ::sled::{Db, IVec};
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
 use sessionplane_core::domain::entry::Entry;
-use sessionplane_core::domain::ids::{
-    EntryId, EntrySeq, InputId, RunId, SessionId, SessionRef, TenantId,
-};
+use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::input::InputRecord;
 use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::run::RunRecord;
@@ -22,6 +20,11 @@ use super::frame::{self, Source, damaged};
 use super::inflight::{InFlight, settled_scan};
 use super::keys::{self, Key};
 use super::round::{decode, failed, fetch, fetch_binding};
+
+/// Records that a scan reads while it holds the committer up.
+const PAGE: usize = 256;
+
+type Page = BTreeMap<IVec, IVec>;
 
 /// Reads what is synced.
 pub(super) struct Reader {
@@ -75,25 +78,44 @@ impl Reader {
         Ok(address.map(|Address(id)| id))
     }
 
-    /// Entries up to the durable head: those never change and are never in flight.
+    /// Entries up to the durable head: those never change and are never in flight. Each is checked
+    /// against the one before it, on whatever page that was, and the last against the head.
     pub(super) fn entries(
         &self,
         session: SessionId,
         range: EntryRange,
     ) -> Result<Vec<Entry>, ReadError> {
-        let durable = self.head(session)?.map_or(0, |row| row.head.entries);
+        let Some(row) = self.head(session)? else {
+            return Ok(Vec::new());
+        };
+        let durable = row.head.entries;
         let last = range.up_to.min(durable);
         let mut page = Vec::new();
+        if range.after >= last {
+            return Ok(page);
+        }
+        let mut previous = match range.after {
+            0 => 0,
+            seq => self.entry(EntryId { session, seq }, None)?.1,
+        };
         let mut bytes = 0;
-        let mut previous = None;
-        for seq in range.after.saturating_add(1)..=last {
-            let (entry, checksum) = self.entry(EntryId { session, seq }, previous)?;
+        for seq in range.after + 1..=last {
+            // Asked before it is read: an entry is up to a few MiB.
+            if !range.admits(page.len(), bytes, 0) {
+                break;
+            }
+            let id = EntryId { session, seq };
+            let (entry, checksum) = self.entry(id, Some(previous))?;
+            if seq == durable && checksum != row.entries_checksum {
+                let problem = "it is not the one that the head names";
+                return Err(damaged(&keys::entry(id), problem));
+            }
             if !range.admits(page.len(), bytes, entry.weight()) {
                 break;
             }
             bytes += entry.weight();
             page.push(entry);
-            previous = Some(checksum);
+            previous = checksum;
         }
         Ok(page)
     }
@@ -115,24 +137,9 @@ impl Reader {
         Ok((entry, crc32fast::hash(&payload)))
     }
 
-    /// Whether a session's last entry is there and is the one that its head names.
-    pub(super) fn check_last_entry(&self, session: SessionId) -> Result<(), ReadError> {
-        let row = self.head(session)?;
-        let row = row.ok_or_else(|| damaged(&keys::head(session), "it is missing"))?;
-        let seq: EntrySeq = row.head.entries;
-        if seq == 0 {
-            return Ok(());
-        }
-        let id = EntryId { session, seq };
-        let (_, checksum) = self.entry(id, None)?;
-        if checksum == row.entries_checksum {
-            Ok(())
-        } else {
-            Err(damaged(
-                &keys::entry(id),
-                "it is not the one that the head names",
-            ))
-        }
+    /// Whether a session has a lease record, held or not.
+    pub(super) fn is_leased(&self, session: SessionId) -> Result<bool, ReadError> {
+        Ok(self.raw(&keys::lease(session))?.is_some())
     }
 
     pub(super) fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError> {
@@ -140,9 +147,13 @@ impl Reader {
     }
 
     pub(super) fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError> {
-        let marks = self.scan(&keys::runs_of_session(session))?;
-        let run = |key: Key| keys::marked_run(&key).ok_or_else(|| damaged(&key, "it names no run"));
-        marks.into_iter().map(|(key, _)| run(key)).collect()
+        let mut runs = Vec::new();
+        self.scan(&keys::runs_of_session(session), |key, _| {
+            let run = keys::marked_run(key).ok_or_else(|| damaged(key, "it names no run"))?;
+            runs.push(run);
+            Ok(())
+        })?;
+        Ok(runs)
     }
 
     /// One entry, if the session has it.
@@ -184,11 +195,12 @@ impl Reader {
 
     pub(super) fn interactions(&self, run: RunId) -> Result<Vec<Interaction>, ReadError> {
         let mut interactions = Vec::new();
-        for (key, value) in self.scan(&keys::interactions_of_run(run))? {
-            if let Some(payload) = frame::open(self, &key, value)? {
-                interactions.push(decode(&key, &payload)?);
+        self.scan(&keys::interactions_of_run(run), |key, value| {
+            if let Some(payload) = frame::open(self, key, value)? {
+                interactions.push(decode(key, &payload)?);
             }
-        }
+            Ok(())
+        })?;
         Ok(interactions)
     }
 
@@ -196,13 +208,19 @@ impl Reader {
         fetch(self, &keys::input(id))
     }
 
-    pub(super) fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+    /// The inputs of a run that `wanted` picks.
+    pub(super) fn inputs(
+        &self,
+        run: RunId,
+        wanted: impl Fn(&InputRecord) -> bool,
+    ) -> Result<Vec<InputRecord>, ReadError> {
         let mut inputs = Vec::new();
-        for (key, value) in self.scan(&keys::inputs_of_run(run))? {
-            if let Some(payload) = frame::open(self, &key, value)? {
-                inputs.push(decode(&key, &payload)?);
+        self.scan(&keys::inputs_of_run(run), |key, value| {
+            if let Some(payload) = frame::open(self, key, value)? {
+                inputs.extend(Some(decode(key, &payload)?).filter(&wanted));
             }
-        }
+            Ok(())
+        })?;
         Ok(inputs)
     }
 
@@ -221,17 +239,202 @@ impl Reader {
         Ok(audits)
     }
 
-    /// A short range, as of one moment.
-    fn scan(&self, prefix: &[u8]) -> Result<Vec<(Key, IVec)>, ReadError> {
+    /// Shows every record under a prefix, page by page. Each page is of one moment, a later one of a
+    /// later moment: the committer waits for one page at most.
+    fn scan(
+        &self,
+        prefix: &[u8],
+        mut show: impl FnMut(&[u8], IVec) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        let mut from = Some(prefix.to_vec());
+        while let Some(first) = from {
+            let (page, next) = self.page(prefix, &first)?;
+            for (key, value) in page {
+                show(&key, value)?;
+            }
+            from = next;
+        }
+        Ok(())
+    }
+
+    /// The records from `first` on, and where the next page begins.
+    fn page(&self, prefix: &[u8], first: &[u8]) -> Result<(Page, Option<Key>), ReadError> {
         let replaced = self.inflight.hold();
-        let seen: BTreeMap<IVec, IVec> = self
-            .db
-            .scan_prefix(prefix)
-            .collect::<Result<_, _>>()
-            .map_err(|error| failed(prefix, &error))?;
-        Ok(settled_scan(prefix, seen, &replaced)
-            .into_iter()
-            .map(|(key, value)| (key.to_vec(), value))
-            .collect())
+        let mut seen = BTreeMap::new();
+        let mut next = None;
+        for record in self.db.range(first..) {
+            let (key, value) = record.map_err(|error| failed(prefix, &error))?;
+            if !key.starts_with(prefix) {
+                break;
+            }
+            if seen.len() == PAGE {
+                next = Some(key.to_vec());
+                break;
+            }
+            seen.insert(key, value);
+        }
+        let settled = settled_scan(prefix, first, next.as_deref(), seen, &replaced);
+        Ok((settled, next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+    use sessionplane_core::domain::entry::EntryBody;
+    use sessionplane_core::domain::lease::LeaseToken;
+    use sessionplane_core::domain::session::SessionHead;
+    use sessionplane_core::domain::time::Timestamp;
+    use sessionplane_core::domain::usage::Usage;
+
+    use super::*;
+    use crate::adapters::sled::convert::Stored as _;
+    use crate::adapters::sled::inflight::Replaced;
+
+    fn session() -> SessionId {
+        SessionId::from_bytes([1; 16])
+    }
+
+    /// A reader of three chained entries; `texts` names what the second and third say.
+    fn talk(directory: &tempfile::TempDir) -> (Reader, Db) {
+        let db = ::sled::Config::new()
+            .path(directory.path())
+            .flush_every_ms(None)
+            .open()
+            .unwrap();
+        let mut entries_checksum = 0;
+        for seq in 1..=3 {
+            entries_checksum = put_entry(&db, seq, "as it was", entries_checksum);
+        }
+        let head = SessionHead {
+            token: LeaseToken(1),
+            entries: 3,
+            leaf: None,
+            audits: 0,
+            last_run: None,
+            usage: Usage::default(),
+        };
+        let row = HeadRow {
+            head,
+            entries_checksum,
+        };
+        put(&db, keys::head(session()), &row.form().encode_to_vec());
+        (Reader::new(db.clone(), Arc::default()), db)
+    }
+
+    fn put(db: &Db, key: Key, payload: &[u8]) {
+        for (key, value) in frame::values(key, payload, || 1) {
+            db.insert(key, value).unwrap();
+        }
+    }
+
+    fn put_entry(db: &Db, seq: u64, text: &str, previous_checksum: u32) -> u32 {
+        let id = EntryId {
+            session: session(),
+            seq,
+        };
+        let entry = Entry {
+            id,
+            parent: None,
+            run: RunId::from_bytes([2; 16]),
+            at: Timestamp::from_millis(1),
+            body: EntryBody::Notice {
+                code: "x".to_owned(),
+                text: text.to_owned(),
+            },
+        };
+        let record = ChainedEntry {
+            entry,
+            previous_checksum,
+        };
+        let payload = record.form().encode_to_vec();
+        put(db, keys::entry(id), &payload);
+        crc32fast::hash(&payload)
+    }
+
+    fn page(reader: &Reader, after: u64, max_entries: usize) -> Result<usize, ReadError> {
+        let range = EntryRange {
+            after,
+            up_to: u64::MAX,
+            max_entries,
+            max_bytes: usize::MAX,
+        };
+        reader
+            .entries(session(), range)
+            .map(|entries| entries.len())
+    }
+
+    #[test]
+    fn b52_an_entry_that_does_not_follow_the_one_before_it_is_told_on_every_page() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let (reader, db) = talk(&directory);
+        assert_eq!(page(&reader, 0, 9), Ok(3));
+        assert_eq!(page(&reader, 1, 1), Ok(1));
+        // A whole record under its own key, but of another conversation.
+        put_entry(&db, 2, "as it never was", 5);
+        for (after, max_entries) in [(0, 9), (1, 1), (2, 1)] {
+            let told = page(&reader, after, max_entries);
+            assert!(matches!(told, Err(ReadError::Damaged { .. })), "{told:?}");
+        }
+        assert_eq!(page(&reader, 0, 1), Ok(1), "what is whole is read");
+    }
+
+    #[test]
+    fn b52_a_last_entry_that_the_head_does_not_name_is_told() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let (reader, db) = talk(&directory);
+        let id = EntryId {
+            session: session(),
+            seq: 2,
+        };
+        let second = reader.entry(id, None).unwrap().1;
+        put_entry(&db, 3, "as it never was", second);
+        let told = page(&reader, 2, 1);
+        assert!(matches!(told, Err(ReadError::Damaged { .. })), "{told:?}");
+    }
+
+    /// A scan that held the in-flight map to its end would not see what comes in meanwhile.
+    #[test]
+    fn a_long_scan_goes_on_from_page_to_page_and_holds_nobody_up_in_between() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let (reader, db) = talk(&directory);
+        let run = |number: u128| RunId::from_bytes(number.to_be_bytes());
+        let mark = |number| keys::run_of_session(session(), run(number));
+        let count = 2 * PAGE as u128 + 1;
+        for number in 0..count {
+            db.insert(mark(number), b"x").unwrap();
+        }
+        let hidden = Replaced::from([(IVec::from(mark(3)), None)]);
+        let mut seen = Vec::new();
+        let prefix = keys::runs_of_session(session());
+        reader
+            .scan(&prefix, |key, _| {
+                if seen.is_empty() {
+                    reader.inflight.begin(hidden.clone());
+                    db.insert(mark(count), b"x").unwrap();
+                }
+                seen.push(keys::marked_run(key).unwrap());
+                Ok(())
+            })
+            .unwrap();
+        let all: Vec<RunId> = (0..=count).map(run).collect();
+        assert_eq!(seen, all, "in order, and what came in is there");
+        let visible = all.into_iter().filter(|seen| *seen != run(3));
+        assert_eq!(reader.runs_of(session()), Ok(visible.collect()));
+    }
+
+    #[test]
+    fn a_page_that_is_full_reads_no_further() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let (reader, db) = talk(&directory);
+        db.insert(
+            keys::entry(EntryId {
+                session: session(),
+                seq: 3,
+            }),
+            b"?".as_slice(),
+        )
+        .unwrap();
+        assert_eq!(page(&reader, 0, 2), Ok(2));
     }
 }

@@ -2,7 +2,7 @@
 //! the caller only awaits.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
@@ -12,7 +12,7 @@ use sessionplane_core::domain::binding::{Binding, BindingKey};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId, SessionRef, TenantId};
-use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::input::{InputFate, InputRecord};
 use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::run::RunRecord;
@@ -58,7 +58,7 @@ pub struct SledStore {
     lookups: Lookups,
     store_id: u128,
     boot: u32,
-    minted: AtomicU32,
+    minted: AtomicU64,
     holders: Holders,
     counters: Arc<Counters>,
     fatal: watch::Receiver<Option<Arc<str>>>,
@@ -102,7 +102,7 @@ impl SledStore {
             lookups: lookups.map_err(no_thread)?,
             store_id: opened.meta.store_id,
             boot: opened.meta.boots,
-            minted: AtomicU32::new(0),
+            minted: AtomicU64::new(0),
             holders,
             counters: opened.counters,
             fatal,
@@ -156,7 +156,7 @@ impl SledStore {
     /// What was counted since it was opened.
     #[must_use]
     pub fn counters(&self) -> StoreCounters {
-        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         StoreCounters {
             rounds: read(&self.counters.rounds),
             commits: read(&self.counters.commits),
@@ -173,6 +173,12 @@ impl SledStore {
     /// The runs of a session, oldest first.
     pub async fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError> {
         self.read(move |reader| reader.runs_of(session)).await
+    }
+
+    /// Every input that joined a run, in order of acceptance. For tests and tools: a run may have had
+    /// any number of them.
+    pub async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        self.read(move |reader| reader.inputs(run, |_| true)).await
     }
 
     /// Reads on a blocking thread. The number at a time is bounded here, the number of waiting
@@ -278,8 +284,9 @@ impl Repository for SledStore {
         self.read(move |reader| reader.input(id)).await
     }
 
-    async fn inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
-        self.read(move |reader| reader.inputs(run)).await
+    async fn pending_inputs(&self, run: RunId) -> Result<Vec<InputRecord>, ReadError> {
+        let pending = |input: &InputRecord| input.fate == InputFate::Pending;
+        self.read(move |reader| reader.inputs(run, pending)).await
     }
 
     async fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError> {
@@ -287,9 +294,21 @@ impl Repository for SledStore {
     }
 
     async fn sweep_bindings(&self, before: Timestamp, max: usize) -> Result<usize, ReadError> {
-        self.ask(|done| Request::Sweep { before, max, done })
-            .await
-            .unwrap_or_else(|reason| Err(ReadError::Store(reason)))
+        let (mut gone, mut from) = (0, None);
+        loop {
+            let slice = |done| Request::Sweep {
+                before,
+                max: max - gone,
+                from: from.take(),
+                done,
+            };
+            let swept = self.ask(slice).await.map_err(ReadError::Store)??;
+            gone += swept.gone;
+            if gone == max || swept.next.is_none() {
+                return Ok(gone);
+            }
+            from = swept.next;
+        }
     }
 }
 
@@ -297,14 +316,9 @@ impl Repository for SledStore {
 impl LeaseStore for SledStore {
     /// From memory: the boot counter, synced at open, sets tokens of this opening above all former.
     async fn mint(&self) -> Result<LeaseToken, ReadError> {
-        let next = |minted: u32| minted.checked_add(1);
-        let former = self
-            .minted
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
-            .map_err(|_| ReadError::Store("no tokens are left; start anew".to_owned()))?;
-        Ok(LeaseToken(
-            (u64::from(self.boot) << 32) | (u64::from(former) + 1),
-        ))
+        let number = self.minted.fetch_add(1, Ordering::Relaxed) + 1;
+        LeaseToken::minted(self.boot, number)
+            .ok_or_else(|| ReadError::Store("no tokens are left; start anew".to_owned()))
     }
 
     async fn holder(&self, session: SessionId) -> Result<Option<LeaseToken>, ReadError> {
@@ -320,6 +334,17 @@ impl LeaseStore for SledStore {
 
     async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError> {
         self.ask(Request::Orphaned)
+            .await
+            .unwrap_or_else(|reason| Err(ReadError::Store(reason)))
+    }
+
+    /// Only the committer knows who holds a lease, and it answers between rounds. It is asked only
+    /// where there is a record: few sessions that nobody drives have one.
+    async fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
+        if !self.read(move |reader| reader.is_leased(session)).await? {
+            return Ok(None);
+        }
+        self.ask(|done| Request::Cut(session, done))
             .await
             .unwrap_or_else(|reason| Err(ReadError::Store(reason)))
     }

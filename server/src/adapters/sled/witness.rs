@@ -2,10 +2,15 @@
 //! synced round.
 //!
 //! sled takes the first record of its log that does not check for the end of a torn write, and goes
-//! on from before it. After a damage in the middle that is a silent step back behind acknowledged
-//! rounds. The file is written after each sync and before the answers, and never synced itself:
-//! after a power loss it may be older than the database, never newer. So a database behind it has
-//! lost something. What a round holds must never enter.
+//! on from before it: a silent step back behind acknowledged rounds. The file is written after each
+//! sync and before the answers, and never synced itself: after a power loss it may be older than the
+//! database, never newer. So a database behind it has lost its end. It is no witness of a loss in the
+//! middle, after which the newest round is there: that is told where records that belong together
+//! are read (entries by their chain and the head, a lease by its run), or not at all.
+//!
+//! A loss that was found is noted, and the database is not opened again before somebody has decided:
+//! each opening lets sled write over what it takes for free room. What a round holds must never
+//! enter.
 
 use std::fs::File;
 use std::io;
@@ -14,6 +19,8 @@ use std::path::Path;
 
 /// The file's name in the data directory.
 pub(super) const FILE: &str = "acknowledged";
+/// The name of the file that notes a loss.
+const LOST: &str = "lost";
 const LENGTH: usize = 28;
 
 /// What the file says.
@@ -45,6 +52,32 @@ impl Acknowledged {
         };
         (found.to_bytes() == bytes).then_some(found)
     }
+}
+
+/// Notes that the database ends with round `found` although `acknowledged` was synced.
+pub(super) fn note_loss(path: &Path, found: u64, acknowledged: u64) -> io::Result<()> {
+    std::fs::write(path.join(LOST), format!("{found} {acknowledged}\n"))
+}
+
+/// The loss that was noted, as rounds found and acknowledged, if it still stands: the witness says the
+/// same as then. Where that was removed or another copy restored, the note goes.
+pub(super) fn noted_loss(path: &Path) -> io::Result<Option<(u64, u64)>> {
+    let note = path.join(LOST);
+    let text = match std::fs::read_to_string(&note) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text?,
+    };
+    let said = match std::fs::read(path.join(FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        found => Acknowledged::from_bytes(&found?),
+    };
+    let rounds = text.trim_end().split_once(' ');
+    let rounds = rounds.and_then(|(found, said)| Some((found.parse().ok()?, said.parse().ok()?)));
+    let stands = rounds.filter(|(_, noted)| said.is_some_and(|said| said.round == *noted));
+    if stands.is_none() {
+        std::fs::remove_file(&note)?;
+    }
+    Ok(stands)
 }
 
 /// The opened file.

@@ -291,6 +291,7 @@ fn queue_changed(change: &QueueChange, depth: u32) -> wire::QueueChanged {
     let change = match change {
         QueueChange::Added(input) => Change::Added(input::pending(input)),
         QueueChange::Handed(id) => Change::Handed(id.to_string()),
+        QueueChange::Returned(id) => Change::Returned(id.to_string()),
         QueueChange::Removed(id) => Change::Removed(id.to_string()),
     };
     wire::QueueChanged {
@@ -310,5 +311,29 @@ fn input_discarded(input: InputId, cause: DiscardCause) -> wire::InputDiscarded 
     wire::InputDiscarded {
         input_id: input.to_string(),
         cause: input::cause(cause).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::ids::{InputId, RunId};
+
+    use super::*;
+
+    #[test]
+    fn c19_each_change_of_the_queue_is_a_case_of_its_own() {
+        let run = RunId::from_bytes([1; 16]);
+        let id = InputId { run, ordinal: 7 };
+        let case = |change| queue_changed(&change, 3).change;
+        let text = id.to_string();
+        assert_eq!(
+            case(QueueChange::Handed(id)),
+            Some(Change::Handed(text.clone()))
+        );
+        assert_eq!(
+            case(QueueChange::Returned(id)),
+            Some(Change::Returned(text.clone()))
+        );
+        assert_eq!(case(QueueChange::Removed(id)), Some(Change::Removed(text)));
     }
 }

@@ -30,8 +30,9 @@ pub(crate) fn record(run: &RunRecord) -> wire::RunRecord {
             .unwrap_or_default(),
         retryable: failure.is_some_and(|failure| failure.retryable),
         first_entry_id: run.first_entry.to_string(),
-        final_entry_id: settled
-            .map(|_| run.final_entry.to_string())
+        final_entry_id: run
+            .final_entry
+            .map(|entry| entry.to_string())
             .unwrap_or_default(),
         usage: Some(usage::to_wire(run.usage)),
         undelivered: run.undelivered.iter().map(input::undelivered).collect(),

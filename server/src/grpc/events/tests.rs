@@ -1,10 +1,12 @@
 //! The largest events, what is encoded how often, and how bursts leave.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Buf;
 use futures_util::{StreamExt, stream};
 use http_body_util::BodyExt;
+use prost_types::FileDescriptorSet;
 use sessionplane_core::contract::EventItem;
 use sessionplane_core::domain::access::PrincipalKind;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
@@ -105,7 +107,7 @@ fn largest_run() -> RunRecord {
         origin: origin(),
         started_at: AT,
         first_entry: entry_id(),
-        final_entry: entry_id(),
+        final_entry: Some(entry_id()),
         usage: usage(),
         undelivered: vec![undelivered; Limits::default().max_pending_inputs],
         settings: settings(),
@@ -179,6 +181,18 @@ fn largest_bodies() -> Vec<EventBody> {
         EventBody::RunSettled {
             run: Box::new(largest_run()),
         },
+        EventBody::TurnStarted { turn: u32::MAX },
+        EventBody::TurnFinished { turn: u32::MAX },
+        EventBody::MessageStarted { message: label() },
+        EventBody::MessageFinished { message: label() },
+        EventBody::InputDelivered {
+            input: input_id(),
+            entry: entry_id(),
+        },
+        EventBody::InputDiscarded {
+            input: input_id(),
+            cause: DiscardCause::Interrupted,
+        },
         EventBody::MessageDelta {
             message: label(),
             channel: OutputChannel::Thinking,
@@ -241,6 +255,27 @@ fn observed(seq: u64) -> Observed {
         text: "a piece of text".into(),
     };
     Observed::Event(Arc::new(Published::new(numbered(seq, body))))
+}
+
+/// The names of the payloads that an event can have, by its descriptor.
+fn payloads() -> BTreeSet<String> {
+    let set = FileDescriptorSet::decode(sessionplane::FILE_DESCRIPTOR_SET).unwrap();
+    let mut messages = set.file.iter().flat_map(|file| &file.message_type);
+    let event = messages
+        .find(|message| message.name() == "SessionEvent")
+        .unwrap();
+    let payloads = event
+        .field
+        .iter()
+        .filter(|field| field.oneof_index.is_some());
+    payloads.map(|field| field.name().to_owned()).collect()
+}
+
+#[test]
+fn c34_every_type_of_event_is_among_the_largest() {
+    let bodies = largest_bodies();
+    let types = bodies.iter().map(|body| body.event_type().to_owned());
+    assert_eq!(types.collect::<BTreeSet<_>>(), payloads());
 }
 
 #[test]

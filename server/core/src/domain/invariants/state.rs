@@ -6,7 +6,9 @@ use super::{Held, Violation, ensure};
 use crate::domain::command::CommandKind;
 use crate::domain::input::{InputFate, InputKind};
 use crate::domain::lifecycle::{ActiveCompaction, ActiveRun, EngineStatus, Phase, Session};
-use crate::domain::limits::{MAX_OPEN_INTERACTIONS, MAX_OPEN_PER_RUN};
+use crate::domain::limits::{
+    MAX_FINISHED_KEPT, MAX_OPEN_BYTES_PER_RUN, MAX_OPEN_INTERACTIONS, MAX_OPEN_PER_RUN,
+};
 use crate::domain::run::RunOutcome;
 use crate::domain::session::LastRun;
 
@@ -135,8 +137,12 @@ fn phase(session: &Session, run: &ActiveRun) -> Held {
             run.phase()
         )
     })?;
-    let drained = run.queue().all(|input| input.handed)
-        && matches!(run.engine(), EngineStatus::Opening | EngineStatus::Working);
+    let waits = match run.engine() {
+        EngineStatus::Opening | EngineStatus::Working => true,
+        EngineStatus::Dropped => session.unread > 0,
+        EngineStatus::Unopened | EngineStatus::Resting | EngineStatus::Gone => false,
+    };
+    let drained = run.queue().all(|input| input.handed) && waits;
     ensure(drained || run.phase() != Phase::Aborting, "I12", || {
         format!(
             "an aborting run waits for {:?}, or for a queue",
@@ -161,7 +167,9 @@ fn engine(session: &Session, run: &ActiveRun) -> Held {
         run.queue()
             .find(|input| input.record.kind == kind && !input.handed)
     };
-    let ready = |kind| first(kind).is_some_and(|input| input.accepted_in <= session.durable_round);
+    let ready = |kind| {
+        first(kind).is_some_and(|input| !input.held && input.accepted_in <= session.durable_round)
+    };
     let steerable = run.capabilities.steering.is_some();
     let handing = run.queue().any(|input| input.handed);
     let unread = session.unread > 0;
@@ -184,9 +192,11 @@ fn record(session: &Session, run: &ActiveRun) -> Held {
     let record = run.record();
     let (first, last) = (record.first_entry, record.final_entry);
     let ours = record.session == session.id() && first.session == session.id();
-    let ordered = first.seq <= last.seq && last.seq <= session.head().entries;
-    ensure(ours && ordered, "I17", || {
-        format!("the run spans {first} to {last}")
+    let ordered = first.seq <= last.map_or(first.seq, |last| last.seq)
+        && last.map_or(first.seq, |last| last.seq) <= session.head().entries;
+    let ended = last.is_some() == record.settled.is_some();
+    ensure(ours && ordered && ended, "I17", || {
+        format!("the run spans {first} to {last:?}")
     })?;
     let queued: BTreeSet<_> = run.queue().map(|input| input.record.id).collect();
     let mut listed = BTreeSet::new();
@@ -210,8 +220,13 @@ fn bounds(session: &Session, run: &ActiveRun) -> Held {
         && messages <= MAX_OPEN_PER_RUN
         && tools <= MAX_OPEN_PER_RUN
         && run.open_asks() <= MAX_OPEN_INTERACTIONS
+        && run.open_bytes() <= MAX_OPEN_BYTES_PER_RUN
+        && run.remembered() <= 2 * MAX_FINISHED_KEPT
         && lanes <= tools + 1;
     ensure(bounded, "I19", || {
-        format!("{queued} inputs, {messages} messages, {tools} tools, {lanes} lanes are open")
+        let bytes = run.open_bytes();
+        format!(
+            "{queued} inputs, {messages} messages, {tools} tools, {lanes} lanes are open, {bytes} bytes"
+        )
     })
 }

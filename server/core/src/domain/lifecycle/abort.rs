@@ -3,6 +3,7 @@
 
 use super::dispatch::bind;
 use super::effect::{Answer, Effect};
+use super::engine_output;
 use super::input::{DispatchFacts, ReplyId, Timer};
 use super::interaction;
 use super::settle;
@@ -75,19 +76,37 @@ fn begin(turn: &mut Turn<'_>) {
     run.phase = Phase::Aborting;
     run.record.abort_requested = true;
     let tag = run.tag();
+    let graces = std::mem::take(&mut run.graces);
     let working = run.engine == EngineStatus::Working;
     settle::discard(turn, DiscardCause::Aborted, |input| !input.handed);
     interaction::close_all(turn, ResolutionCause::Aborted);
     if working {
         turn.live(Effect::Tell(tag, EngineCommand::Abort));
     }
-    turn.live(Effect::CancelTimer(Timer::DisconnectGrace));
+    for timer in graces {
+        turn.live(Effect::CancelTimer(timer));
+    }
     turn.live(Effect::StartTimer {
         tag,
         timer: Timer::AbortGrace,
         after: grace,
     });
     turn.write_run();
+}
+
+/// An engine that was given up at the deadline ends its run with the last of what it had said: a
+/// deadline does not undo what was shown or finished before it.
+pub(super) fn end_if_all_is_judged(turn: &mut Turn<'_>) {
+    let judged = turn.session.unread == 0;
+    let Some(run) = turn.session.active.run_mut() else {
+        return;
+    };
+    if run.phase == Phase::Aborting && run.engine == EngineStatus::Dropped && judged {
+        run.engine = EngineStatus::Gone;
+        let tag = run.tag();
+        engine_output::keep_partial(turn, tag);
+        settle::settle(turn, RunOutcome::Aborted);
+    }
 }
 
 /// With no engine at work there is nothing to wait for.

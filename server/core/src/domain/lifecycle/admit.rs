@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::conflate::Conflation;
 use super::effect::Answer;
 use super::input::{InvokeFacts, ReplyId};
+use super::open::Finished;
 use super::state::{Active, ActiveRun, EngineStatus, Phase};
 use super::turn::Turn;
 use crate::domain::access::Action;
@@ -100,7 +101,7 @@ fn record(turn: &Turn<'_>, facts: &InvokeFacts, settings: RunSettings) -> RunRec
         origin: facts.origin.clone(),
         started_at: turn.now,
         first_entry: first,
-        final_entry: first,
+        final_entry: None,
         usage: Usage::default(),
         undelivered: Vec::new(),
         settings,
@@ -127,6 +128,7 @@ fn active(
         capabilities: facts.agent.capabilities.clone(),
         queue: VecDeque::new(),
         next_ordinal: 1,
+        judge_first: None,
         sealed_depth: 0,
         told_depth: 0,
         admitted_in: turn.session.next_round,
@@ -136,8 +138,12 @@ fn active(
         asks: BTreeMap::new(),
         next_question: 1,
         compacting: false,
+        finished_messages: Finished::default(),
+        finished_tools: Finished::default(),
+        told_refusal: false,
         conflation: Conflation::default(),
         on_disconnect: facts.on_disconnect,
         streams: BTreeSet::from([facts.stream]),
+        graces: BTreeSet::new(),
     }
 }

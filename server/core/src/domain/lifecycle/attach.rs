@@ -4,15 +4,12 @@ use super::abort;
 use super::compaction;
 use super::conflate;
 use super::effect::{Answer, Effect};
-use super::engine_output;
 use super::input::{DetachCause, EngineTag, ReplyId, StreamId, Timer};
 use super::interaction;
-use super::settle;
 use super::state::{EngineStatus, Phase};
 use super::turn::Turn;
 use crate::contract::OnDisconnect;
 use crate::domain::ids::RunId;
-use crate::domain::run::RunOutcome;
 
 pub(super) fn attach(
     turn: &mut Turn<'_>,
@@ -32,13 +29,17 @@ pub(super) fn attach(
         if on_disconnect == OnDisconnect::Detach {
             active.on_disconnect = OnDisconnect::Detach;
         }
-        turn.live(Effect::CancelTimer(Timer::DisconnectGrace));
+        // Somebody rejoined: that is all that any grace waits for.
+        for timer in std::mem::take(&mut active.graces) {
+            turn.live(Effect::CancelTimer(timer));
+        }
     }
     turn.answer(reply, Answer::Attached { active: joined });
 }
 
 /// C13: a CANCEL run is aborted when its last stream is gone: at once without a request id, after
-/// a grace with one. A stream that the server ended is never a cancellation.
+/// a grace with one. A stream that the server ended is never a cancellation. Each stream that leaves
+/// starts its grace, also while others listen, so that the longest of them counts in the end.
 pub(super) fn detach(turn: &mut Turn<'_>, run: RunId, stream: StreamId, cause: DetachCause) {
     let limits = turn.session.limits;
     let Some(active) = turn
@@ -50,22 +51,36 @@ pub(super) fn detach(turn: &mut Turn<'_>, run: RunId, stream: StreamId, cause: D
         return;
     };
     let was_attached = active.streams.remove(&stream);
-    let deserted = was_attached && active.streams.is_empty();
-    if !deserted || active.on_disconnect == OnDisconnect::Detach || active.phase != Phase::Active {
+    if !was_attached || active.on_disconnect == OnDisconnect::Detach {
+        return;
+    }
+    if active.phase != Phase::Active {
         return;
     }
     let rejoinable = active.record.request_id.is_some();
-    let tag = active.tag();
     let grace = match cause {
-        DetachCause::ServerEnded => limits.rejoin_grace,
-        DetachCause::CallerGone if rejoinable => limits.cancel_grace,
-        DetachCause::CallerGone => return abort::disconnected(turn),
+        DetachCause::ServerEnded => Some((Timer::RejoinGrace, limits.rejoin_grace)),
+        DetachCause::CallerGone if rejoinable => {
+            Some((Timer::DisconnectGrace, limits.cancel_grace))
+        }
+        DetachCause::CallerGone => None,
     };
-    turn.live(Effect::StartTimer {
-        tag,
-        timer: Timer::DisconnectGrace,
-        after: grace,
+    if let Some((timer, after)) = grace {
+        active.graces.insert(timer);
+        let tag = active.tag();
+        turn.live(Effect::StartTimer { tag, timer, after });
+    }
+    abort_if_deserted(turn);
+}
+
+/// Nobody listens, and nobody who may come back has time left to do so.
+fn abort_if_deserted(turn: &mut Turn<'_>) {
+    let deserted = turn.session.active.run().is_some_and(|run| {
+        run.streams.is_empty() && run.graces.is_empty() && run.on_disconnect == OnDisconnect::Cancel
     });
+    if deserted {
+        abort::disconnected(turn);
+    }
 }
 
 pub(super) fn timer(turn: &mut Turn<'_>, tag: EngineTag, timer: Timer) {
@@ -76,18 +91,14 @@ pub(super) fn timer(turn: &mut Turn<'_>, tag: EngineTag, timer: Timer) {
         return;
     };
     match timer {
-        Timer::DisconnectGrace => {
-            let deserted = run.streams.is_empty() && run.on_disconnect == OnDisconnect::Cancel;
-            if deserted {
-                abort::disconnected(turn);
-            }
+        Timer::DisconnectGrace | Timer::RejoinGrace => {
+            run.graces.remove(&timer);
+            abort_if_deserted(turn);
         }
         Timer::AbortGrace => {
             if run.phase == Phase::Aborting {
-                run.engine = EngineStatus::Gone;
+                run.engine = EngineStatus::Dropped;
                 turn.live(Effect::DropEngine(tag));
-                engine_output::keep_partial(turn, tag);
-                settle::settle(turn, RunOutcome::Aborted);
             }
         }
         Timer::Conflation => conflate::flush(turn, tag),

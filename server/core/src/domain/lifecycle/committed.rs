@@ -3,9 +3,8 @@
 use super::state::{Active, Phase};
 use super::turn::Turn;
 
-pub(super) fn committed(turn: &mut Turn<'_>, round: u64, unread: usize) {
+pub(super) fn committed(turn: &mut Turn<'_>, round: u64) {
     let session = &mut *turn.session;
-    session.unread = unread;
     session.durable_round = session.durable_round.max(round);
     let phase = match &session.active {
         Active::Nothing => None,

@@ -119,7 +119,9 @@ pub(super) fn abort(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts) {
             turn.live(Effect::DropEngine(tag));
             finish(turn, CompactionOutcome::Aborted);
         }
-        EngineStatus::Resting | EngineStatus::Gone => finish(turn, CompactionOutcome::Aborted),
+        EngineStatus::Resting | EngineStatus::Dropped | EngineStatus::Gone => {
+            finish(turn, CompactionOutcome::Aborted);
+        }
     }
 }
 
@@ -167,6 +169,7 @@ pub(super) fn gone(turn: &mut Turn<'_>, tag: EngineTag, reason: &str) {
         EngineStatus::Unopened
         | EngineStatus::Working
         | EngineStatus::Resting
+        | EngineStatus::Dropped
         | EngineStatus::Gone => code::ENGINE_GONE,
     };
     compaction.engine = EngineStatus::Gone;

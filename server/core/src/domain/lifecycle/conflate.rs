@@ -75,7 +75,8 @@ pub(super) fn offer(turn: &mut Turn<'_>, tag: EngineTag, lane: Lane, body: Event
     }
 }
 
-/// How long the lane must still be quiet. A clock that went back holds nothing up.
+/// How long the lane must still be quiet, by wall time: a clock that jumps shows one piece too early,
+/// and one that went back holds nothing up.
 fn wait(slot: &Slot, now: Timestamp) -> Option<Duration> {
     let left = CONFLATION_INTERVAL.checked_sub(now.since(slot.last))?;
     (now >= slot.last && !left.is_zero()).then_some(left)

@@ -152,6 +152,8 @@ fn enqueue(
         record: record.clone(),
         accepted_in: round,
         handed: false,
+        held: false,
+        returns: 0,
     });
     let depth = depth(run);
     turn.publish_durable(

@@ -46,7 +46,7 @@ pub enum Effect {
     Publish(Event),
     /// Answer a caller, after every other effect of the same batch.
     Answer(ReplyId, Answer),
-    /// Open the session's engine, or revalidate the resident one.
+    /// Open the session's engine for the run, or for the compaction.
     OpenEngine(EngineTag),
     /// Hand the engine a command.
     Tell(EngineTag, EngineCommand),

@@ -6,17 +6,18 @@
 use super::compaction;
 use super::conflate::{self, Lane};
 use super::effect::Effect;
+use super::handed;
 use super::input::EngineTag;
 use super::interaction;
+use super::open::{self, Returned};
 use super::settle;
-use super::state::{ActiveRun, EngineStatus, OpenMessage, OpenTool, Phase};
+use super::state::{EngineStatus, OpenMessage, OpenTool, Phase};
 use super::turn::Turn;
 use crate::domain::artifact::ArtifactRef;
 use crate::domain::audit::AuditAction;
 use crate::domain::entry::EntryBody;
-use crate::domain::event::{EventBody, OutputChannel, QueueChange};
-use crate::domain::ids::InputId;
-use crate::domain::input::{DiscardCause, InputFate};
+use crate::domain::event::{EventBody, OutputChannel};
+use crate::domain::input::DiscardCause;
 use crate::domain::limits::{
     MAX_DETAIL_BYTES, MAX_ENTRY_TEXT_BYTES, MAX_EVENT_TEXT_BYTES, MAX_LABEL_BYTES, MAX_OPEN_PER_RUN,
 };
@@ -24,6 +25,9 @@ use crate::domain::run::{Failure, RunOutcome, code};
 use crate::domain::text::{BoundedText, head};
 use crate::domain::usage::Usage;
 use crate::ports::engine::{EngineCommand, EngineEvent, Revalidation, StopReason};
+
+/// The name of a tool whose start was not told, or not kept.
+const UNKNOWN_TOOL: &str = "unknown";
 
 /// The engine is there: give it the prompt, unless the run was aborted meanwhile.
 pub(super) fn opened(turn: &mut Turn<'_>, tag: EngineTag, revalidation: Revalidation) {
@@ -115,17 +119,20 @@ pub(super) fn event(
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    if run.engine != EngineStatus::Working {
+    if !matches!(run.engine, EngineStatus::Working | EngineStatus::Dropped) {
         return ignore(turn, tag, "the engine reported while at rest");
     }
     match event {
         EngineEvent::TurnStarted => {
             run.turn += 1;
+            run.release();
             let number = run.turn;
             turn.publish(tag.run, EventBody::TurnStarted { turn: number });
         }
         EngineEvent::TurnFinished => {
+            run.release();
             let number = run.turn;
+            open::cut_tools(turn, tag);
             turn.publish(tag.run, EventBody::TurnFinished { turn: number });
         }
         EngineEvent::MessageStarted { message } => message_started(turn, tag, &message),
@@ -151,7 +158,14 @@ pub(super) fn event(
             call,
             output,
             failed,
-        } => tool_finished(turn, tag, &call, &output, failed, artifact),
+        } => {
+            let returned = Returned {
+                output: &output,
+                failed,
+                artifact,
+            };
+            tool_finished(turn, tag, &call, returned);
+        }
         EngineEvent::Asked {
             ask,
             question,
@@ -162,8 +176,8 @@ pub(super) fn event(
         EngineEvent::CompactionFinished(result) => {
             compaction::finished_within_run(turn, tag, result);
         }
-        EngineEvent::InputShown { input } => shown(turn, tag, input),
-        EngineEvent::InputTakenBack { input } => taken_back(turn, tag, input),
+        EngineEvent::InputShown { input } => handed::shown(turn, tag, input),
+        EngineEvent::InputTakenBack { input } => handed::taken_back(turn, tag, input),
         EngineEvent::RetryScheduled {
             attempt,
             max_attempts,
@@ -198,29 +212,31 @@ fn message_started(turn: &mut Turn<'_>, tag: EngineTag, message: &str) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    if run.messages.len() >= MAX_OPEN_PER_RUN || run.messages.contains_key(&message) {
-        return ignore(
-            turn,
-            tag,
-            "a message was started twice, or too many are open",
-        );
+    let finished = run.finished_messages.knows_in(&message, run.turn);
+    if finished || run.messages.contains_key(&message) {
+        return ignore(turn, tag, "a message was started twice");
     }
+    if run.messages.len() >= MAX_OPEN_PER_RUN {
+        return open::refuse(turn, tag);
+    }
+    run.finished_messages.forget(&message);
     run.messages.insert(message.clone(), OpenMessage::default());
     turn.publish(tag.run, EventBody::MessageStarted { message });
 }
 
 fn delta(turn: &mut Turn<'_>, tag: EngineTag, message: &str, channel: OutputChannel, text: &str) {
     let message = label(message);
-    let Some(open) = turn
-        .live_run(tag)
-        .and_then(|run| run.messages.get_mut(&message))
-    else {
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    let Some(open) = run.messages.get_mut(&message) else {
         return ignore(turn, tag, "a piece of a message that is not open");
     };
     match channel {
         OutputChannel::Text => open.text.push(text, MAX_ENTRY_TEXT_BYTES),
         OutputChannel::Thinking => open.thinking.push(text, MAX_ENTRY_TEXT_BYTES),
     }
+    open::fit(run);
     let mut rest = text;
     while !rest.is_empty() {
         let piece = head(rest, MAX_EVENT_TEXT_BYTES);
@@ -246,9 +262,14 @@ fn message_finished(
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    let Some(mut open) = run.messages.remove(&message) else {
-        return ignore(turn, tag, "a message that is not open was finished");
+    let is_whole = text.is_some_and(|whole| !whole.is_empty());
+    let mut open = match run.messages.remove(&message) {
+        Some(open) => open,
+        // It was never started, or one too many: its text is here all the same.
+        None if is_whole && !run.finished_messages.knows(&message) => OpenMessage::default(),
+        None => return ignore(turn, tag, "a message that is not open was finished"),
     };
+    run.finished_messages.remember(message.clone(), run.turn);
     if let Some(whole) = text {
         open.text = BoundedText::new(whole, MAX_ENTRY_TEXT_BYTES);
     }
@@ -314,6 +335,9 @@ pub(super) fn keep_partial(turn: &mut Turn<'_>, tag: EngineTag) {
         return;
     };
     let open = std::mem::take(&mut run.messages);
+    for message in open.keys() {
+        run.finished_messages.remember(message.clone(), run.turn);
+    }
     for (message, text) in open {
         append_message(turn, tag, message, &text, Usage::default(), true);
     }
@@ -324,13 +348,14 @@ fn tool_started(turn: &mut Turn<'_>, tag: EngineTag, call: &str, name: &str, inp
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    if run.tools.len() >= MAX_OPEN_PER_RUN || run.tools.contains_key(&call) {
-        return ignore(
-            turn,
-            tag,
-            "a tool call was started twice, or too many are open",
-        );
+    let finished = run.finished_tools.knows_in(&call, run.turn);
+    if finished || run.tools.contains_key(&call) {
+        return ignore(turn, tag, "a tool call was started twice");
     }
+    if run.tools.len() >= MAX_OPEN_PER_RUN {
+        return open::refuse(turn, tag);
+    }
+    run.finished_tools.forget(&call);
     let input_json = BoundedText::new(input_json, MAX_ENTRY_TEXT_BYTES);
     let shown = input_json.narrowed(MAX_EVENT_TEXT_BYTES);
     run.tools.insert(
@@ -340,6 +365,7 @@ fn tool_started(turn: &mut Turn<'_>, tag: EngineTag, call: &str, name: &str, inp
             input_json,
         },
     );
+    open::fit(run);
     turn.publish(
         tag.run,
         EventBody::ToolStarted {
@@ -366,97 +392,30 @@ fn tool_progress(turn: &mut Turn<'_>, tag: EngineTag, call: &str, output: &str) 
     conflate::offer(turn, tag, Lane::Tool(call), body);
 }
 
-fn tool_finished(
-    turn: &mut Turn<'_>,
-    tag: EngineTag,
-    call: &str,
-    output: &str,
-    failed: bool,
-    artifact: Option<ArtifactRef>,
-) {
+fn tool_finished(turn: &mut Turn<'_>, tag: EngineTag, call: &str, returned: Returned<'_>) {
     let call = label(call);
     let Some(run) = turn.live_run(tag) else {
         return;
     };
-    let Some(tool) = run.tools.remove(&call) else {
-        return ignore(turn, tag, "a tool call that is not open came back");
-    };
-    run.conflation.forget(&Lane::Tool(call.clone()));
-    let token = run.token;
-    let shown = BoundedText::new(output, MAX_EVENT_TEXT_BYTES);
-    turn.publish(
-        tag.run,
-        EventBody::ToolFinished {
-            call: call.clone(),
-            failed,
-            output: shown,
-            artifact: artifact.clone(),
+    let tool = match run.tools.remove(&call) {
+        Some(tool) => tool,
+        None if run.finished_tools.knows(&call) => {
+            return ignore(turn, tag, "a tool call came back twice");
+        }
+        // It was never started, or one too many: what it gave back is here all the same.
+        None => OpenTool {
+            name: UNKNOWN_TOOL.to_owned(),
+            input_json: BoundedText::default(),
         },
-    );
-    let body = EntryBody::Tool {
-        call_id: call,
-        name: tool.name,
-        input_json: tool.input_json,
-        output: BoundedText::new(output, MAX_ENTRY_TEXT_BYTES),
-        failed,
-        artifact,
     };
-    turn.append(tag.run, token, body);
-    turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
-}
-
-/// The model saw a handed input: entry and fate are one commit.
-fn shown(turn: &mut Turn<'_>, tag: EngineTag, id: InputId) {
-    let Some((run, at)) = handed(turn, tag, id) else {
-        return ignore(turn, tag, "an input was shown that is not handed");
-    };
-    let Some(mut input) = run.queue.remove(at) else {
-        return;
-    };
-    let (depth, token) = (super::dispatch::depth(run), run.token);
-    let body = EntryBody::User {
-        text: input.record.text.clone(),
-        omitted_bytes: 0,
-        origin: input.record.origin.clone(),
-        input: Some(id),
-    };
-    let entry = turn.append(tag.run, token, body);
-    input.record.fate = InputFate::Delivered(entry);
-    turn.commit(tag.run, token).inputs.push(input.record);
-    turn.publish_durable(tag.run, EventBody::InputDelivered { input: id, entry });
-    turn.publish_durable(
+    open::finish_tool(turn, tag, call, tool, returned);
+    turn.audit(
         tag.run,
-        EventBody::QueueChanged {
-            change: QueueChange::Removed(id),
-            depth,
-        },
+        tag.token,
+        AuditAction::EngineOutput,
+        None,
+        "accepted",
     );
-    turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
-}
-
-/// The engine gave a handed input back: on an abort it ends there, else it waits again, first of
-/// its kind.
-fn taken_back(turn: &mut Turn<'_>, tag: EngineTag, id: InputId) {
-    let Some((run, at)) = handed(turn, tag, id) else {
-        return ignore(turn, tag, "an input was taken back that is not handed");
-    };
-    if run.phase == Phase::Aborting {
-        let token = run.token;
-        settle::discard(turn, DiscardCause::Aborted, |input| input.record.id == id);
-        turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
-    } else {
-        run.queue[at].handed = false;
-    }
-}
-
-fn handed<'t>(
-    turn: &'t mut Turn<'_>,
-    tag: EngineTag,
-    id: InputId,
-) -> Option<(&'t mut ActiveRun, usize)> {
-    let run = turn.live_run(tag)?;
-    let at = run.position_of(id)?;
-    run.queue[at].handed.then_some((run, at))
 }
 
 /// The engine came to its own end with a prompt.
@@ -469,7 +428,10 @@ fn stopped(turn: &mut Turn<'_>, tag: EngineTag, prompt: u32, reason: StopReason)
         return ignore(turn, tag, "a stop of another prompt");
     }
     run.engine = EngineStatus::Resting;
-    run.tools.clear();
+    run.release();
+    for call in std::mem::take(&mut run.tools).into_keys() {
+        run.finished_tools.remember(call, run.turn);
+    }
     let aborting = run.phase == Phase::Aborting;
     conflate::close_tools(turn, tag);
     keep_partial(turn, tag);

@@ -31,7 +31,7 @@ pub struct EngineTag {
     pub run: Option<RunId>,
     /// The lease that it works under.
     pub token: LeaseToken,
-    /// Counts the engine's openings within the run.
+    /// The opening of the engine within the run. A run opens its engine once: always 1.
     pub generation: u32,
 }
 
@@ -40,12 +40,24 @@ pub struct EngineTag {
 pub enum Timer {
     /// The engine had long enough to stop after an abort.
     AbortGrace,
-    /// The callers of a CANCEL run had long enough to come back.
+    /// The callers that left a CANCEL run had long enough to come back.
     DisconnectGrace,
+    /// Those whose streams the server ended had, too.
+    RejoinGrace,
     /// Held-back progress and usage are due.
     Conflation,
     /// The question of this number in the run was open for long enough.
     Interaction(u32),
+}
+
+impl Timer {
+    /// Every delay that a run may have asked for.
+    pub const ALL: [Self; 4] = [
+        Self::AbortGrace,
+        Self::DisconnectGrace,
+        Self::RejoinGrace,
+        Self::Conflation,
+    ];
 }
 
 /// Why an invoke stream is gone.
@@ -201,18 +213,12 @@ pub enum Input {
     Committed {
         /// Its number.
         round: u64,
-        /// How many engine inputs ([`Self::is_engine`]) wait with the shell and are stepped next:
-        /// nothing is handed over before they are judged, since one of them may say that the
-        /// engine has stopped.
-        unread: usize,
     },
 }
 
 impl Input {
-    /// Whether it may be stepped while a commit is in flight. The shell must keep the order of
-    /// one engine's reports: a live one waits behind one that is not.
-    #[must_use]
-    pub fn is_live(&self) -> bool {
+    /// Whether it may be stepped while a commit is in flight, by what it is alone.
+    pub(super) fn is_live(&self) -> bool {
         match self {
             Self::Invoke { .. } | Self::EngineGone { .. } => false,
             Self::Dispatch { facts, .. } => facts.command == Command::Abort,

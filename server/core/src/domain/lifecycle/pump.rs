@@ -1,18 +1,18 @@
 //! After every input: is there something that the engine may be given now?
 //!
-//! Nothing is handed over before its acceptance is durable, nor while reports of the engine wait to
-//! be judged, and at most one input is outstanding.
+//! Nothing is handed over before its acceptance is durable, nor before the reports are judged that
+//! the engine had made by then, and at most one input is outstanding.
 
 use super::compaction;
 use super::effect::Effect;
-use super::state::{EngineStatus, Phase};
+use super::state::{ActiveRun, EngineStatus, Phase};
 use super::turn::Turn;
 use crate::domain::event::{EventBody, QueueChange};
 use crate::domain::input::InputKind;
 use crate::ports::engine::EngineCommand;
 
 pub(super) fn pump(turn: &mut Turn<'_>) {
-    let durable = turn.session.durable_round;
+    let (durable, unread) = (turn.session.durable_round, turn.session.unread);
     if turn.session.active.compaction().is_some() {
         return compaction::pump(turn);
     }
@@ -22,37 +22,46 @@ pub(super) fn pump(turn: &mut Turn<'_>) {
     if run.phase != Phase::Active || run.admitted_in > durable {
         return;
     }
-    let tag = run.tag();
-    let unread = turn.session.unread > 0;
+    if run.engine == EngineStatus::Unopened {
+        run.engine = EngineStatus::Opening;
+        let tag = run.tag();
+        turn.live(Effect::OpenEngine(tag));
+        return;
+    }
+    let Some(at) = next(run, durable) else {
+        run.judge_first = None;
+        return;
+    };
+    // What the engine has said by now may change what it is to be given: it may have stopped. What
+    // it says from now on is not waited for, or an engine that never pauses would get nothing.
+    let left = *run.judge_first.get_or_insert(unread);
+    if left.min(unread) == 0 {
+        hand_over(turn, at);
+    }
+}
+
+/// The input that the engine, as it is now, may be given next.
+fn next(run: &ActiveRun, durable: u64) -> Option<usize> {
     match run.engine {
-        EngineStatus::Unopened => {
-            run.engine = EngineStatus::Opening;
-            turn.live(Effect::OpenEngine(tag));
-        }
-        // What the engine said before may change what it is to be given.
-        EngineStatus::Working | EngineStatus::Resting if unread => {}
         EngineStatus::Working if run.capabilities.steering.is_some() && !run.is_handing() => {
-            if let Some(at) = run.next_of(InputKind::Steer, durable) {
-                hand_over(turn, at);
-            }
+            run.next_of(InputKind::Steer, durable)
         }
         EngineStatus::Resting => {
             // Steers that the engine did not take before its end go first: they were meant to be
             // seen before any follow-up.
-            let kind = if run
-                .queue
-                .iter()
-                .any(|input| input.record.kind == InputKind::Steer)
-            {
+            let is_steer = |kind| kind == InputKind::Steer;
+            let kind = if run.queue.iter().any(|input| is_steer(input.record.kind)) {
                 InputKind::Steer
             } else {
                 InputKind::FollowUp
             };
-            if let Some(at) = run.next_of(kind, durable) {
-                hand_over(turn, at);
-            }
+            run.next_of(kind, durable)
         }
-        EngineStatus::Opening | EngineStatus::Working | EngineStatus::Gone => {}
+        EngineStatus::Unopened
+        | EngineStatus::Opening
+        | EngineStatus::Working
+        | EngineStatus::Dropped
+        | EngineStatus::Gone => None,
     }
 }
 
@@ -63,6 +72,7 @@ fn hand_over(turn: &mut Turn<'_>, at: usize) {
     let (tag, id_of_run) = (run.tag(), run.record.id);
     // Told at once: it must not count what is not durable yet.
     let depth = run.told_depth;
+    run.judge_first = None;
     let input = &mut run.queue[at];
     input.handed = true;
     let (id, text) = (input.record.id, input.record.text.clone());

@@ -18,7 +18,7 @@ pub struct CutRun {
     pub session: StoredSession,
     /// The run's record, unsettled.
     pub run: RunRecord,
-    /// Every input that joined it.
+    /// The inputs that joined it and are undecided; decided ones are left as they are.
     pub inputs: Vec<InputRecord>,
     /// Everything that it asked.
     pub interactions: Vec<Interaction>,
@@ -72,7 +72,7 @@ pub fn interrupt(cut: CutRun, token: LeaseToken, now: Timestamp) -> Commit {
     head.entries = id.seq;
     head.leaf = Some(id);
     head.audits += 1;
-    run.final_entry = id;
+    run.final_entry = Some(id);
     let word = outcome.as_str();
     run.settled = Some(Settlement { at: now, outcome });
     head.last_run = LastRun::of(&run);

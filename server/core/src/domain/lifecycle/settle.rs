@@ -93,7 +93,7 @@ pub(super) fn settle(turn: &mut Turn<'_>, outcome: RunOutcome) {
     for body in run.conflation.drain() {
         turn.publish(id, body);
     }
-    for timer in [Timer::AbortGrace, Timer::DisconnectGrace, Timer::Conflation] {
+    for timer in Timer::ALL {
         turn.live(Effect::CancelTimer(timer));
     }
     turn.write_run();

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::conflate::Conflation;
-use super::input::{EngineTag, StreamId};
+use super::input::{EngineTag, StreamId, Timer};
+use super::open::Finished;
 use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
 use crate::domain::ids::{EntryId, InputId, SessionId};
@@ -30,7 +31,7 @@ pub struct Session {
     pub(in crate::domain) next_round: u64,
     /// The last round that is durable.
     pub(in crate::domain) durable_round: u64,
-    /// Engine inputs that wait with the shell.
+    /// Engine inputs that the shell held when it gave the last input.
     pub(in crate::domain) unread: usize,
 }
 
@@ -233,6 +234,8 @@ pub enum EngineStatus {
     Working,
     /// It came to an end of its own, and inputs wait that will continue the run.
     Resting,
+    /// It was given up, and what it had said by then is still to be judged.
+    Dropped,
     /// It is gone, or was given up.
     Gone,
 }
@@ -246,6 +249,10 @@ pub struct QueuedInput {
     pub accepted_in: u64,
     /// The engine was handed it and has not shown it yet.
     pub handed: bool,
+    /// The engine gave it back; it is not handed over again before the turn is over.
+    pub held: bool,
+    /// How often the engine gave it back.
+    pub returns: u32,
 }
 
 /// A message that the engine is writing.
@@ -288,6 +295,9 @@ pub struct ActiveRun {
     /// In order of acceptance.
     pub(super) queue: VecDeque<QueuedInput>,
     pub(in crate::domain) next_ordinal: u32,
+    /// So many reports of the engine are judged before anything is handed over: those that were
+    /// already there when it could have been.
+    pub(super) judge_first: Option<usize>,
     /// The queue's length when the round in flight was sealed: observers count so many once that
     /// round is durable.
     pub(super) sealed_depth: u32,
@@ -303,9 +313,15 @@ pub struct ActiveRun {
     pub(in crate::domain) next_question: u32,
     /// The engine compacts its transcript within the run.
     pub(super) compacting: bool,
+    pub(super) finished_messages: Finished,
+    pub(super) finished_tools: Finished,
+    /// The conversation says that some output is not kept.
+    pub(super) told_refusal: bool,
     pub(super) conflation: Conflation,
     pub(super) on_disconnect: OnDisconnect,
     pub(super) streams: BTreeSet<StreamId>,
+    /// Within these, somebody who left may still come back. They run also while others listen.
+    pub(super) graces: BTreeSet<Timer>,
 }
 
 impl ActiveRun {
@@ -365,6 +381,19 @@ impl ActiveRun {
         self.asks.len()
     }
 
+    /// How much text is kept of both, in bytes.
+    pub(in crate::domain) fn open_bytes(&self) -> usize {
+        let message = |open: &OpenMessage| open.text.text.len() + open.thinking.text.len();
+        let tool = |open: &OpenTool| open.input_json.text.len();
+        self.messages.values().map(message).sum::<usize>()
+            + self.tools.values().map(tool).sum::<usize>()
+    }
+
+    /// How many ids of finished ones are remembered.
+    pub(in crate::domain) fn remembered(&self) -> usize {
+        self.finished_messages.len() + self.finished_tools.len()
+    }
+
     /// How many kinds of progress are being conflated.
     pub(in crate::domain) fn lanes(&self) -> usize {
         self.conflation.lanes()
@@ -395,7 +424,15 @@ impl ActiveRun {
             .queue
             .iter()
             .position(|input| input.record.kind == kind && !input.handed)?;
-        (self.queue[at].accepted_in <= durable_round).then_some(at)
+        let input = &self.queue[at];
+        (input.accepted_in <= durable_round && !input.held).then_some(at)
+    }
+
+    /// The turn is over: what the engine gave back may be handed over again.
+    pub(super) fn release(&mut self) {
+        for input in &mut self.queue {
+            input.held = false;
+        }
     }
 
     pub(super) fn position_of(&self, id: InputId) -> Option<usize> {

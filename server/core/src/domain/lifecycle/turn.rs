@@ -69,13 +69,13 @@ impl<'a> Turn<'a> {
         commit
     }
 
-    /// Writes the run's record as it stands now, up to the newest entry.
+    /// Writes the run's record as it stands now; once it has settled, up to the newest entry.
     pub(super) fn write_run(&mut self) {
         let leaf = self.session.head.leaf;
         let Some(run) = self.session.active.run_mut() else {
             return;
         };
-        run.record.final_entry = leaf.unwrap_or(run.record.final_entry);
+        run.record.final_entry = leaf.filter(|_| run.record.settled.is_some());
         let (token, record) = (run.token, run.record.clone());
         let commit = self.commit(record.id, token);
         commit.runs.retain(|earlier| earlier.id != record.id);

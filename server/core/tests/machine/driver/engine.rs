@@ -251,12 +251,17 @@ impl EngineModel {
         Input::EngineGone { tag, reason }
     }
 
+    /// What it was handed is never shown nor given back.
+    fn forgets(&mut self) {
+        self.steer = None;
+    }
+
     fn mischief(&mut self, tag: EngineTag, rng: &mut Rng) {
         let input = InputId {
             run: tag.run,
             ordinal: 1 + u32::try_from(rng.below(4)).unwrap_or(0),
         };
-        match rng.below(8) {
+        match rng.below(9) {
             0 => {
                 let again = self.plan.front().cloned();
                 self.plan.extend(again);
@@ -282,8 +287,8 @@ impl EngineModel {
             7 => self
                 .plan
                 .push_front(Act::Say(EngineEvent::InputTakenBack { input })),
-            // Forgets what it was handed.
-            _ => self.steer = None,
+            8 => self.forgets(),
+            _ => {}
         }
     }
 }
@@ -299,5 +304,31 @@ fn stale(tag: EngineTag, rng: &mut Rng) -> EngineTag {
             generation: tag.generation + 1,
             ..tag
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::facts;
+
+    #[test]
+    fn every_mischief_is_done_sooner_or_later() {
+        let (run, token) = (facts::run_id(1), LeaseToken(1));
+        let generation = 1;
+        let tag = EngineTag {
+            run,
+            token,
+            generation,
+        };
+        let input = InputId { run, ordinal: 1 };
+        let (mut rng, mut forgot) = (Rng::new(1), false);
+        for _ in 0..1000 {
+            let mut engine = EngineModel::new(true);
+            engine.steer = Some(input);
+            engine.mischief(tag, &mut rng);
+            forgot |= engine.steer.is_none();
+        }
+        assert!(forgot, "it never forgets what it was handed");
     }
 }

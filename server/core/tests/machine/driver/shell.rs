@@ -1,14 +1,15 @@
 //! A model of the shell: it does what the machine's documents ask of one, in virtual time, and
 //! judges every state and everything it does by the numbered invariants.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::invariants::{self, Trace};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
-    Answer, Effect, EngineTag, Input, ReplyId, Round, Session, Step, Timer, interrupt, step,
+    Answer, Effect, EngineTag, Input, ReplyId, Round, Session, Step, Timer, Waiting,
+    give_up_boundary, interrupt, step,
 };
 use sessionplane_core::domain::limits::Limits;
 use sessionplane_core::domain::time::Timestamp;
@@ -32,11 +33,13 @@ pub(crate) struct Shell {
     pub(crate) done: Vec<Effect>,
     pub(crate) answers: BTreeMap<ReplyId, Answer>,
     pub(crate) fingerprint: Fingerprint,
+    /// Reports of the engine that the shell has not taken yet and does not know.
+    pub(crate) channel: usize,
     limits: Limits,
     session: Session,
     round: Round,
     flight: Option<Flight>,
-    waiting: VecDeque<Input>,
+    waiting: Waiting,
     timers: BTreeMap<Timer, (Timestamp, EngineTag)>,
     /// Gets every step's commit on its own: what joining them must be equal to.
     twin: Store,
@@ -52,11 +55,12 @@ impl Shell {
             done: Vec::new(),
             answers: BTreeMap::new(),
             fingerprint: Fingerprint::new(),
+            channel: 0,
             limits,
             session: Session::unborn(facts::record(), limits),
             round: Round::default(),
             flight: None,
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             timers: BTreeMap::new(),
             twin: Store::default(),
             trace: Trace::new(&facts::record()),
@@ -89,13 +93,25 @@ impl Shell {
 
     /// An input arrives: stepped now, or once the commit in flight is durable.
     pub(crate) fn send(&mut self, input: Input) {
-        let behind = input.is_engine() && self.waiting.iter().any(Input::is_engine);
-        if self.flight.is_some() && (behind || !input.is_live()) {
-            self.waiting.push_back(input);
-        } else {
-            self.step(input);
-            self.seal();
+        self.send_burst([input]);
+    }
+
+    /// Reports of the engine arrive that the shell takes in one go: what they lead to is done only
+    /// after the last of them. Anything else comes alone.
+    pub(crate) fn send_burst<B>(&mut self, burst: B)
+    where
+        B: IntoIterator<Item = Input, IntoIter: ExactSizeIterator>,
+    {
+        let (mut burst, mut effects) = (burst.into_iter(), Vec::new());
+        while let Some(input) = burst.next() {
+            if self.flight.is_some() && self.session.must_wait(&input, &self.waiting) {
+                self.waiting.push(input);
+            } else {
+                self.step(input, burst.len(), &mut effects);
+            }
         }
+        self.perform(effects);
+        self.seal();
     }
 
     /// The commit in flight becomes durable.
@@ -107,17 +123,12 @@ impl Shell {
         } = self.flight.take().expect("a commit is in flight");
         self.write(&commit);
         self.perform(after);
-        self.step(Input::Committed {
-            round: number,
-            unread: self
-                .waiting
-                .iter()
-                .filter(|input| input.is_engine())
-                .count(),
-        });
-        for input in std::mem::take(&mut self.waiting) {
-            self.step(input);
+        let mut effects = Vec::new();
+        self.step(Input::Committed { round: number }, 0, &mut effects);
+        while let Some(input) = self.waiting.pop() {
+            self.step(input, 0, &mut effects);
         }
+        self.perform(effects);
         self.seal();
     }
 
@@ -136,9 +147,10 @@ impl Shell {
         {
             self.write(&commit);
         }
-        self.waiting.clear();
+        self.waiting = Waiting::default();
         self.timers.clear();
         self.round = Round::default();
+        self.store.reopen();
         if let Some(cut) = self.store.cut() {
             let token = LeaseToken(self.mint());
             let commit = interrupt(cut, token, self.now);
@@ -200,22 +212,24 @@ impl Shell {
         }
     }
 
-    fn step(&mut self, input: Input) {
+    /// `burst` counts the reports that came together with this input and are stepped after it.
+    fn step(&mut self, input: Input, burst: usize, effects: &mut Vec<Effect>) {
         self.trace
             .stepping(&input)
             .unwrap_or_else(|no| panic!("{no}"));
+        let unread = self.waiting.reports() + burst + self.channel;
         let Step {
             live,
             commit,
             after_commit,
-        } = step(&mut self.session, input, self.now);
+        } = step(&mut self.session, input, unread, self.now);
         invariants::check(&self.session).unwrap_or_else(|no| panic!("{no}"));
         if let Some(commit) = &commit {
             self.twin
                 .apply(commit)
                 .expect("a step's commit is one that a store takes");
         }
-        self.perform(live);
+        effects.extend(live);
         self.round.join(Step {
             live: Vec::new(),
             commit,

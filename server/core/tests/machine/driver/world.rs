@@ -115,9 +115,14 @@ impl World {
             }
             Next::Engine => {
                 self.shell.advance_to(at);
-                if let Some(input) = self.engine.speak(self.shell.now, &mut self.rng) {
-                    self.shell.send(input);
+                let mut burst = Vec::new();
+                while let Some(input) = self.engine.speak(self.shell.now, &mut self.rng) {
+                    burst.push(input);
+                    if self.rng.one_in(2) {
+                        break;
+                    }
                 }
+                self.shell.send_burst(burst);
             }
         }
         self.after();

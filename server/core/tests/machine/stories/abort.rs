@@ -2,7 +2,7 @@
 
 use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::command::{CommandKind, RejectionCode};
-use sessionplane_core::domain::entry::EntryBody;
+use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
 use sessionplane_core::domain::lease::{LeaseClause, LeaseToken};
 use sessionplane_core::domain::lifecycle::{
@@ -59,7 +59,7 @@ fn c21_an_admission_and_its_abort_may_be_one_commit_that_leaves_the_lease_free()
         facts: Box::new(facts::dispatch(2, CommandKind::Abort, true, None)),
     };
     for input in [invoke, abort] {
-        round.join(step(&mut session, input, now));
+        round.join(step(&mut session, input, 0, now));
     }
     let (commit, _) = round.take().expect("there is something to write");
     assert_eq!(
@@ -283,6 +283,44 @@ fn c21_an_engine_that_does_not_stop_is_killed_at_the_deadline_and_its_words_are_
     assert!(
         matches!(&last.body, EntryBody::Assistant { partial: true, text, .. } if text.text == "half a sen"),
         "observers have seen it: {last:?}"
+    );
+    story.ends();
+}
+
+#[test]
+fn c21_c20_what_the_engine_had_said_by_the_deadline_is_judged_before_the_end() {
+    let mut story = Story::working();
+    story.steer();
+    story.land();
+    story.starts_message("m", "the whole sentence");
+    story.starts_message("n", "half a sen");
+    story.starts_tool("c");
+    story.abort();
+    story.land();
+    // A commit is in flight when the deadline comes, and reports wait behind it.
+    story.finishes_tool("c");
+    story.shows(1);
+    story.finishes_message("m", Some(7));
+    story.news();
+    story.passes(facts::limits().abort_grace);
+    let dropped = |effect: &Effect| matches!(effect, Effect::DropEngine(_));
+    assert!(story.news().has(dropped), "it is not given a moment more");
+    story.shell.settle_disk();
+    assert!(
+        matches!(story.fate(1), InputFate::Delivered(_)),
+        "the transcript shows it"
+    );
+    assert_eq!(story.outcome(), Some(&RunOutcome::Aborted));
+    assert_eq!(story.stored_run().usage.output_tokens, Some(7));
+    let said = |entry: &Entry| match &entry.body {
+        EntryBody::Assistant { text, partial, .. } => Some((text.text.clone(), *partial)),
+        _ => None,
+    };
+    let said: Vec<_> = story.shell.store.entries.iter().filter_map(said).collect();
+    let expected = [("the whole sentence", false), ("half a sen", true)];
+    assert_eq!(
+        said,
+        expected.map(|(text, partial)| (text.to_owned(), partial))
     );
     story.ends();
 }

@@ -34,7 +34,8 @@ fn c11_one_commit_admits_the_run_with_all_that_belongs_to_it() {
     story.land();
     let (rows, run) = (&story.shell.store, story.stored_run());
     assert!(rows.session.is_some(), "the session is created");
-    assert_eq!(rows.holder, Some((LeaseToken(1), run.id)));
+    let holder = rows.holder.map(|lease| (lease.token, lease.run));
+    assert_eq!(holder, Some((LeaseToken(1), run.id)));
     assert_eq!(rows.bindings[0].answer, BoundAnswer::Run(run.id));
     let [entry] = rows.entries.as_slice() else {
         panic!("one entry is the prompt: {:?}", rows.entries);
@@ -132,13 +133,20 @@ fn c07_nobody_is_told_busy_while_state_would_still_say_idle() {
 fn c12_a_keyed_invoke_leaves_a_binding_and_a_record_that_can_be_joined() {
     let mut story = Story::working();
     story.starts_message("m", "hello");
-    story.finishes_message("m", None);
+    story.finishes_message("m", Some(3));
+    story.shell.settle_disk();
+    assert_eq!(story.stored_run().usage.output_tokens, Some(3));
+    assert_eq!(
+        story.stored_run().final_entry,
+        None,
+        "an active run has no last entry"
+    );
     story.stops();
     story.shell.settle_disk();
     let run = story.stored_run().clone();
     let shell = story.ends();
     let last = shell.store.entries.last().expect("there are entries");
-    assert_eq!((run.first_entry.seq, run.final_entry), (1, last.id));
+    assert_eq!((run.first_entry.seq, run.final_entry), (1, Some(last.id)));
     assert!(matches!(&last.body, EntryBody::Assistant { text, .. } if text.text == "hello"));
 }
 

@@ -102,6 +102,32 @@ fn c13_a_stream_that_the_server_ended_is_no_cancellation_before_the_rejoin_grace
 }
 
 #[test]
+fn c13_who_may_rejoin_keeps_the_time_for_it_whoever_else_leaves() {
+    for keyed in [true, false] {
+        let mut story = cancel(keyed);
+        story.attach(2, OnDisconnect::Cancel);
+        story.detach(1, DetachCause::ServerEnded);
+        story.passes(Duration::from_secs(1));
+        story.detach(2, DetachCause::CallerGone);
+        let passed = Duration::from_secs(1) + MOMENT;
+        story.passes(facts::limits().rejoin_grace.saturating_sub(passed));
+        assert!(goes_on(&story), "keyed: {keyed}");
+        story.passes(MOMENT);
+        assert!(is_aborting(&story), "keyed: {keyed}");
+    }
+}
+
+#[test]
+fn c13_a_rejoin_uses_the_grace_of_who_left_before() {
+    let mut story = cancel(true);
+    story.detach(1, DetachCause::ServerEnded);
+    story.attach(2, OnDisconnect::Cancel);
+    story.detach(2, DetachCause::CallerGone);
+    story.passes(facts::limits().cancel_grace);
+    assert!(is_aborting(&story));
+}
+
+#[test]
 fn c13_a_detach_join_makes_the_run_detached() {
     let mut story = cancel(false);
     story.attach(2, OnDisconnect::Detach);
@@ -129,8 +155,9 @@ fn c13_a_stale_grace_timer_does_not_abort_a_run_that_is_listened_to() {
     story.attach(2, OnDisconnect::Cancel);
     // It had fired before the join took it away.
     let tag = story.tag();
-    let timer = Timer::DisconnectGrace;
-    story.shell.send(Input::Timer { tag, timer });
+    for timer in [Timer::DisconnectGrace, Timer::RejoinGrace] {
+        story.shell.send(Input::Timer { tag, timer });
+    }
     assert!(goes_on(&story));
 }
 
@@ -145,6 +172,29 @@ fn c13_b15_a_caller_that_vanishes_during_a_tool_call_leaves_no_wedged_run() {
     story.land();
     assert_eq!(story.outcome(), Some(&RunOutcome::Aborted));
     assert_eq!(story.shell.view().active_run, None);
+    story.ends();
+}
+
+#[test]
+fn c13_a_caller_that_vanishes_while_its_invoke_waits_leaves_after_it() {
+    use sessionplane_core::domain::lifecycle::{Input, ReplyId};
+    let mut story = Story::working();
+    story.stops();
+    // The settlement is in flight: the next invoke waits, and its caller does not.
+    let token = story.shell.mint();
+    let facts = Box::new(facts::invoke(7, token, false, OnDisconnect::Cancel));
+    let (run, stream) = (facts.run, facts.stream);
+    let reply = ReplyId(7);
+    story.shell.send(Input::Invoke { reply, facts });
+    let cause = DetachCause::CallerGone;
+    story.shell.send(Input::Detach { run, stream, cause });
+    story.shell.settle_disk();
+    let settled = &story.shell.store.runs[&run].settled;
+    assert_eq!(
+        settled.as_ref().map(|settled| &settled.outcome),
+        Some(&RunOutcome::Aborted),
+        "it must not run for nobody"
+    );
     story.ends();
 }
 

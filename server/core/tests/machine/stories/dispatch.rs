@@ -127,6 +127,23 @@ fn c18_run_command_failed_once_the_end_is_decided_for_every_verb() {
 }
 
 #[test]
+fn c18_run_command_failed_is_said_before_the_end_is_durable() {
+    for kind in CommandKind::ALL {
+        let mut story = Story::working();
+        story.stops();
+        assert!(story.shell.in_flight());
+        let reply = story.dispatch(kind);
+        assert_eq!(
+            story.rejection(reply),
+            Some(RejectionCode::RunCommandFailed),
+            "{kind:?}"
+        );
+        story.land();
+        story.ends();
+    }
+}
+
+#[test]
 fn c18_c26_unsupported_capability_comes_before_anything_else_about_the_command() {
     let mut story = Story::new();
     story.invoke_with(false, OnDisconnect::Detach, |facts| {

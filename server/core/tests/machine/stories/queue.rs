@@ -3,7 +3,7 @@
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::{EventBody, QueueChange};
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
-use sessionplane_core::domain::lifecycle::Effect;
+use sessionplane_core::domain::lifecycle::{Effect, Input};
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
@@ -115,9 +115,64 @@ fn c19_what_the_engine_takes_back_goes_first_again() {
     story.shell.settle_disk();
     assert_eq!(story.news().handed(), [1]);
     story.takes_back(1);
+    let news = story.news();
+    assert!(
+        news.handed().is_empty(),
+        "not in the turn that gave it back"
+    );
+    assert!(
+        matches!(
+            news.events()[..],
+            [EventBody::QueueChanged { change: QueueChange::Returned(id), depth: 2 }]
+                if id.ordinal == 1
+        ),
+        "{:?}",
+        news.events()
+    );
+    let handed = |story: &Story| {
+        let pending = story.shell.view().pending.values();
+        pending.filter(|input| input.handed).count()
+    };
+    assert_eq!(handed(&story), 0, "state says that it waits again");
+    story.says(EngineEvent::TurnFinished);
     assert_eq!(story.news().handed(), [1], "and not the second");
+    assert_eq!(handed(&story), 1);
     story.shows(1);
     assert_eq!(story.news().handed(), [2]);
+}
+
+#[test]
+fn c19_what_the_engine_takes_back_continues_the_run_when_it_stops() {
+    let mut story = Story::working();
+    story.steer();
+    story.land();
+    story.takes_back(1);
+    story.stops();
+    assert_eq!(story.news().handed(), [1, 1]);
+    story.shows(1);
+    story.stops();
+    story.shell.settle_disk();
+    assert!(matches!(story.fate(1), InputFate::Delivered(_)));
+    story.ends();
+}
+
+#[test]
+fn c20_an_input_that_the_engine_gives_back_again_and_again_is_lost() {
+    use sessionplane_core::domain::limits::MAX_RETURNS;
+    let mut story = Story::working();
+    story.steer();
+    story.land();
+    for _ in 0..MAX_RETURNS {
+        assert_eq!(story.news().handed(), [1]);
+        story.takes_back(1);
+        story.says(EngineEvent::TurnStarted);
+    }
+    assert!(story.news().handed().is_empty(), "it has an end");
+    story.land();
+    assert_eq!(story.fate(1), InputFate::Discarded(DiscardCause::Lost));
+    assert!(story.shell.view().pending.is_empty());
+    story.stops();
+    story.ends();
 }
 
 #[test]
@@ -135,6 +190,7 @@ fn c19_accepted_handed_delivered_and_completed_are_told_each() {
             match change {
                 QueueChange::Added(_) => "added",
                 QueueChange::Handed(_) => "handed",
+                QueueChange::Returned(_) => "returned",
                 QueueChange::Removed(_) => "removed",
             },
             *depth,
@@ -269,6 +325,65 @@ fn c19_b16_a_steer_is_not_handed_to_an_engine_that_is_known_to_have_stopped() {
 }
 
 #[test]
+fn c19_b16_a_steer_is_not_handed_to_an_engine_whose_end_came_in_the_same_burst() {
+    let mut story = Story::working();
+    story.steer();
+    story.steer();
+    story.shell.settle_disk();
+    assert_eq!(story.news().handed(), [1]);
+    let input = story.input(1);
+    story.bursts([
+        EngineEvent::InputShown { input },
+        EngineEvent::TurnStarted,
+        EngineEvent::TurnFinished,
+        EngineEvent::Stopped {
+            prompt: 1,
+            reason: StopReason::Completed,
+        },
+    ]);
+    let news = story.news();
+    assert!(
+        matches!(
+            news.told()[..],
+            [EngineCommand::Prompt { input: Some(id), .. }] if id.ordinal == 2
+        ),
+        "it continues the run instead of being lost: {:?}",
+        news.told()
+    );
+    story.shell.settle_disk();
+    story.shows(2);
+    story.stops();
+    story.shell.settle_disk();
+    assert!(matches!(story.fate(2), InputFate::Delivered(_)));
+    story.ends();
+}
+
+#[test]
+fn c20_b18_nothing_is_handed_to_an_engine_whose_death_is_already_there() {
+    let mut story = Story::working();
+    story.follow_up();
+    story.land();
+    let tag = story.tag();
+    let event = EngineEvent::Stopped {
+        prompt: 1,
+        reason: StopReason::Completed,
+    };
+    let reason = "exit status 0".to_owned();
+    story.shell.send_burst([
+        Input::Engine { tag, event },
+        Input::EngineGone { tag, reason },
+    ]);
+    assert!(story.news().handed().is_empty());
+    story.shell.settle_disk();
+    assert_eq!(
+        story.fate(1),
+        InputFate::Discarded(DiscardCause::Failed),
+        "it was never handed, so it cannot be lost"
+    );
+    story.ends();
+}
+
+#[test]
 fn c19_a_stop_that_is_said_again_does_not_end_the_continuation() {
     let mut story = Story::working();
     story.follow_up();
@@ -291,6 +406,23 @@ fn c19_a_stop_that_is_said_again_does_not_end_the_continuation() {
     assert!(matches!(story.fate(1), InputFate::Delivered(_)));
     assert_eq!(story.outcome(), Some(&RunOutcome::Completed));
     story.ends();
+}
+
+#[test]
+fn c19_b16_what_waits_in_the_engines_channel_is_judged_before_a_steer_is_handed() {
+    let mut story = Story::working();
+    story.shell.channel = 2;
+    story.steer();
+    story.land();
+    assert!(
+        story.news().handed().is_empty(),
+        "one of them may be its end"
+    );
+    story.says(EngineEvent::TurnStarted);
+    assert!(story.news().handed().is_empty());
+    // It never pauses: what it says from here on is not waited for.
+    story.says(EngineEvent::TurnFinished);
+    assert_eq!(story.news().handed(), [1]);
 }
 
 #[test]

@@ -5,8 +5,10 @@ use sessionplane_core::domain::audit::AuditAction;
 use sessionplane_core::domain::command::CommandKind;
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
-use sessionplane_core::domain::lifecycle::Answer;
+use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::lifecycle::{Answer, interrupt};
 use sessionplane_core::domain::run::RunOutcome;
+use sessionplane_core::ports::repository::CommitError;
 
 use super::story::Story;
 
@@ -22,7 +24,7 @@ fn c36_a_run_that_a_crash_cut_is_settled_as_interrupted_in_record_and_entries() 
     let run = story.stored_run();
     let last = story.shell.store.entries.last().expect("there are entries");
     assert!(matches!(&last.body, EntryBody::Notice { code, .. } if code == "interrupted"));
-    assert_eq!(run.final_entry, last.id);
+    assert_eq!(run.final_entry, Some(last.id));
     let audit = story.shell.store.audits.last().expect("there are audits");
     assert_eq!(
         (audit.action, audit.run),
@@ -121,6 +123,23 @@ fn c16_what_a_cut_run_used_is_recorded_with_its_messages() {
         .map(|session| session.head.usage.output_tokens);
     assert_eq!(head, Some(Some(7)));
     story.ends();
+}
+
+#[test]
+fn c41_a_run_is_not_recovered_while_its_writer_lives() {
+    let mut story = Story::working();
+    let token = LeaseToken(story.shell.mint());
+    let store = &mut story.shell.store;
+    let cut = store.cut().expect("a run is active");
+    let commit = interrupt(cut, token, story.shell.now);
+    let refused = store.apply(&commit);
+    assert!(
+        matches!(refused, Err(CommitError::Fenced { .. })),
+        "{refused:?}"
+    );
+    store.reopen();
+    assert_eq!(store.apply(&commit), Ok(()));
+    assert_eq!(store.holder, None);
 }
 
 #[test]

@@ -154,6 +154,13 @@ impl Story {
         self.shell.send(Input::Engine { tag, event });
     }
 
+    /// What the engine says in one go.
+    pub(crate) fn bursts<const N: usize>(&mut self, events: [EngineEvent; N]) {
+        let tag = self.tag();
+        let inputs = events.map(|event| Input::Engine { tag, event });
+        self.shell.send_burst(inputs);
+    }
+
     pub(crate) fn shows(&mut self, ordinal: u32) {
         let input = self.input(ordinal);
         self.says(EngineEvent::InputShown { input });
@@ -176,12 +183,15 @@ impl Story {
     }
 
     pub(crate) fn starts_message(&mut self, message: &str, text: &str) {
-        let message = message.to_owned();
         self.says(EngineEvent::MessageStarted {
-            message: message.clone(),
+            message: message.to_owned(),
         });
+        self.continues_message(message, text);
+    }
+
+    pub(crate) fn continues_message(&mut self, message: &str, text: &str) {
         self.says(EngineEvent::MessageDelta {
-            message,
+            message: message.to_owned(),
             channel: OutputChannel::Text,
             text: text.to_owned(),
         });

@@ -65,7 +65,7 @@ pub(super) fn overview(listing: &Listing, introduction: Option<(&str, &str)>) ->
     }
     text.push_str(".\n\n");
     if let Some((path, introduction)) = introduction {
-        let _ = writeln!(text, "`{path}:1` introduces it:\n");
+        let _ = writeln!(text, "`{}:1` introduces it:\n", shown(path));
         let lines = introduction
             .lines()
             .skip_while(|line| line.trim().is_empty());
@@ -92,6 +92,7 @@ pub(super) fn overview(listing: &Listing, introduction: Option<(&str, &str)>) ->
 
 /// What the beginning of a file that was named has to tell.
 pub(super) fn head(path: &str, text: Option<&str>) -> String {
+    let path = shown(path);
     let Some(text) = text else {
         return format!("I cannot read `{path}`: it is no text file of up to 512 KiB.\n");
     };
@@ -104,7 +105,7 @@ pub(super) fn head(path: &str, text: Option<&str>) -> String {
 }
 
 fn named(sight: &Sight) -> String {
-    let place = format!("`{}:{}`", sight.place.path, sight.place.line);
+    let place = format!("`{}:{}`", shown(&sight.place.path), sight.place.line);
     match &sight.inside {
         Some(inside) => format!("{place} (in {inside})"),
         None => place,
@@ -122,7 +123,8 @@ fn place_words(focus: &Focus) -> String {
     if focus.within.is_empty() {
         "this folder".to_owned()
     } else {
-        format!("`{}`", focus.within.join("`, `"))
+        let places: Vec<_> = focus.within.iter().map(|place| shown(place)).collect();
+        format!("`{}`", places.join("`, `"))
     }
 }
 

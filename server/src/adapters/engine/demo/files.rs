@@ -26,7 +26,7 @@ const SKIPPED_FOLDERS: [&str; 7] = [
     "coverage",
 ];
 /// Folders with a dot that people do write in.
-const DOTTED_FOLDERS: [&str; 3] = [".github", ".cargo", ".config"];
+const DOTTED_FOLDERS: [&str; 2] = [".github", ".cargo"];
 /// Files that tools write, or that hold no text worth a search.
 const SKIPPED_ENDINGS: [&str; 11] = [
     ".lock",
@@ -40,6 +40,27 @@ const SKIPPED_ENDINGS: [&str; 11] = [
     ".key",
     ".p12",
     ".log",
+];
+
+/// Files that commonly hold secrets, besides `.env` and its like.
+const SECRETS: [&str; 17] = [
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    "id_xmss",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".htpasswd",
+    ".pgpass",
+    ".dockercfg",
+    "credentials",
+    "credentials.toml",
 ];
 
 /// A listed file.
@@ -256,7 +277,7 @@ fn is_entered(name: &str) -> bool {
 
 /// Whether a file is one that people write. Files that commonly hold secrets are not read.
 fn is_read(name: &str) -> bool {
-    let secret = name.starts_with(".env") || name.starts_with("id_") || name == ".netrc";
+    let secret = name.starts_with(".env") || SECRETS.contains(&name);
     // In a worktree, `.git` is a file.
     !secret && name != ".git" && !SKIPPED_ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
@@ -304,183 +325,4 @@ pub(super) fn parents(path: &str) -> impl Iterator<Item = &str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use cap_std::ambient_authority;
-
-    use super::*;
-
-    fn folder(at: &Path, hidden: &[&str]) -> Folder {
-        let root = Dir::open_ambient_dir(at, ambient_authority()).expect("a folder");
-        Folder::new(root, hidden.iter().map(PathBuf::from).collect())
-    }
-
-    fn read(folder: &Folder, path: &str) -> Option<String> {
-        folder.read(path, &AtomicBool::new(false))
-    }
-
-    fn paths(folder: &Folder) -> Vec<String> {
-        let listing = folder.list(&AtomicBool::new(false)).expect("a listing");
-        listing.files.into_iter().map(|file| file.path).collect()
-    }
-
-    #[test]
-    fn what_people_wrote_is_listed_and_nothing_else() {
-        let at = tempfile::tempdir().expect("a folder");
-        for path in [
-            "src/a.rs",
-            "b.md",
-            "target/x.rs",
-            ".git/config",
-            "node_modules/m.js",
-            "Cargo.lock",
-            ".env",
-            "data/token",
-            ".github/ci.yml",
-        ] {
-            let path = at.path().join(path);
-            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-            fs::write(path, "text").expect("written");
-        }
-        let folder = folder(at.path(), &["data"]);
-        assert_eq!(paths(&folder), [".github/ci.yml", "b.md", "src/a.rs"]);
-        for path in ["data/token", "./data/token", "src/../data/token"] {
-            assert_eq!(read(&folder, path), None, "{path} was read");
-        }
-        assert_eq!(read(&folder, "b.md").as_deref(), Some("text"));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn b48_nothing_leads_out_of_the_folder() {
-        use std::os::unix::fs::symlink;
-        let outside = tempfile::tempdir().expect("a folder");
-        fs::write(outside.path().join("secret.txt"), "secret").expect("written");
-        let at = tempfile::tempdir().expect("a folder");
-        symlink(outside.path(), at.path().join("folder")).expect("linked");
-        symlink(
-            outside.path().join("secret.txt"),
-            at.path().join("file.txt"),
-        )
-        .expect("linked");
-        let folder = folder(at.path(), &[]);
-        assert_eq!(paths(&folder), [""; 0]);
-        let absolute = outside.path().join("secret.txt");
-        let upwards = format!(
-            "../{}/secret.txt",
-            outside
-                .path()
-                .file_name()
-                .expect("a name")
-                .to_str()
-                .expect("text")
-        );
-        for path in [
-            "file.txt",
-            "folder/secret.txt",
-            absolute.to_str().expect("text"),
-            &upwards,
-        ] {
-            assert_eq!(read(&folder, path), None, "{path} was read");
-        }
-    }
-
-    #[test]
-    fn what_is_no_text_or_too_large_is_not_read() {
-        let at = tempfile::tempdir().expect("a folder");
-        let large = usize::try_from(MOST_FILE_BYTES).expect("fits") + 1;
-        for (name, bytes) in [
-            ("nul", b"a\0b".to_vec()),
-            ("latin", b"caf\xe9".to_vec()),
-            ("large", vec![b'a'; large]),
-        ] {
-            fs::write(at.path().join(name), bytes).expect("written");
-        }
-        let folder = folder(at.path(), &[]);
-        assert_eq!(paths(&folder), ["large", "latin", "nul"]);
-        for name in ["nul", "latin", "large", "missing"] {
-            assert_eq!(read(&folder, name), None, "{name} was read");
-        }
-    }
-
-    /// What is cut is told as cut, and a folder that just fits is not.
-    #[test]
-    fn a_listing_says_when_there_is_more() {
-        let at = tempfile::tempdir().expect("a folder");
-        for path in ["a.md", "b.md", "x.lock", "one/two/c.md"] {
-            let path = at.path().join(path);
-            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-            fs::write(path, "text").expect("written");
-        }
-        let folder = folder(at.path(), &[]);
-        let fits = Most {
-            files: 3,
-            folders: 3,
-            entries: 6,
-            depth: 2,
-        };
-        for (most, files, cut) in [
-            (fits, 3..=3, false),
-            (Most { files: 2, ..fits }, 2..=2, true),
-            (Most { folders: 2, ..fits }, 2..=2, true),
-            (Most { entries: 5, ..fits }, 0..=3, true),
-            (Most { depth: 1, ..fits }, 2..=2, true),
-        ] {
-            let listing = folder.list_at_most(most, &AtomicBool::new(false));
-            let listing = listing.expect("a listing");
-            assert_eq!(listing.cut, cut, "{listing:?}");
-            assert!(files.contains(&listing.files.len()), "{listing:?}");
-        }
-    }
-
-    #[test]
-    fn what_nobody_waits_for_is_not_read() {
-        let at = tempfile::tempdir().expect("a folder");
-        fs::write(at.path().join("a.md"), "text").expect("written");
-        let folder = folder(at.path(), &[]);
-        let stopped = AtomicBool::new(true);
-        assert_eq!(folder.read("a.md", &stopped), None);
-        assert_eq!(folder.list(&stopped).expect("a listing").files, []);
-    }
-
-    /// The pipe takes the place of a file between the two looks at it.
-    #[test]
-    fn a_pipe_keeps_nobody_waiting() {
-        let at = tempfile::tempdir().expect("a folder");
-        let path = at.path().join("pipe");
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0)
-            .expect("a pipe");
-        let folder = folder(at.path(), &[]);
-        assert_eq!(read(&folder, "pipe"), None);
-        let (done, opened) = std::sync::mpsc::channel();
-        std::thread::spawn(move || done.send(folder.open_at_once(Path::new("pipe"))));
-        let file = opened.recv_timeout(std::time::Duration::from_secs(10));
-        let file = file.expect("opening it does not wait").expect("opened");
-        assert!(!file.metadata().expect("known").is_file());
-    }
-
-    #[test]
-    fn a_place_is_found_by_the_end_of_its_path() {
-        let file = |path: &str| Listed {
-            path: path.to_owned(),
-            bytes: 1,
-        };
-        let listing = Listing {
-            files: ["server/core/src/a.rs", "server/src/a.rs", "x/b.rs"]
-                .map(file)
-                .to_vec(),
-            cut: false,
-        };
-        assert_eq!(listing.folder("core").as_deref(), Some("server/core"));
-        assert_eq!(
-            listing.folder("server/core/").as_deref(),
-            Some("server/core")
-        );
-        assert_eq!(listing.folder("src").as_deref(), Some("server/src"));
-        assert_eq!(listing.folder("ore"), None);
-        assert_eq!(listing.named("a.rs").len(), 2);
-        assert_eq!(listing.named("core/src/a.rs").len(), 1);
-    }
-}
+mod tests;

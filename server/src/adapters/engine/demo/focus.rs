@@ -1,6 +1,7 @@
 //! What the agent looks for just now and where, and how questions and steers change that.
 
 use super::files::{Listed, Listing};
+use super::page::shown;
 use super::question::{Form, Question, Role, Word};
 use super::scan::{MOST_TERMS, Wanted};
 use super::term::Term;
@@ -147,7 +148,7 @@ impl Focus {
         };
         match word.role {
             Role::Without => {
-                said.push(format!("I leave out `{place}`."));
+                said.push(format!("I leave out `{}`.", shown(&place)));
                 self.without.push(place);
             }
             Role::Seek if folder.is_none() => {
@@ -155,7 +156,7 @@ impl Focus {
                 self.named.extend(paths);
             }
             Role::Within | Role::Seek => {
-                said.push(format!("I look only in `{place}`."));
+                said.push(format!("I look only in `{}`.", shown(&place)));
                 self.within.push(place);
             }
         }
@@ -165,7 +166,7 @@ impl Focus {
     /// A path that is not there is looked for as text; a place that is not there is told.
     fn no_place(word: &Word, said: &mut Vec<String>) -> bool {
         if word.form == Form::Path && word.role != Role::Seek {
-            said.push(format!("There is no `{}` here.", word.text));
+            said.push(format!("There is no `{}` here.", shown(&word.text)));
         }
         word.role == Role::Without
     }
@@ -197,7 +198,7 @@ impl Focus {
 pub(super) fn quoted(terms: &[Term]) -> String {
     let texts: Vec<String> = terms
         .iter()
-        .map(|term| format!("`{}`", term.text))
+        .map(|term| format!("`{}`", shown(&term.text)))
         .collect();
     match texts.as_slice() {
         [] => "nothing".to_owned(),

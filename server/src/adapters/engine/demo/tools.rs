@@ -99,7 +99,12 @@ pub(super) async fn search(
     let mut output = status(&found, files.len());
     for sight in &sights {
         let Place { path, line, .. } = &sight.place;
-        let _ = writeln!(output, "{path}:{line}: {}", sight.line.trim_start());
+        let _ = writeln!(
+            output,
+            "{}:{line}: {}",
+            shown(path),
+            sight.line.trim_start()
+        );
     }
     voice.give_back(call, output, false).await?;
     Ok((found, sights))
@@ -175,7 +180,7 @@ fn overview(listing: &Listing) -> String {
     let mut text = format!("{} files{more}\n", listing.files.len());
     let folders = folders.iter().map(|(folder, count)| {
         let indent = "  ".repeat(folder.matches('/').count());
-        format!("{indent}{folder}/ ({count})")
+        format!("{indent}{}/ ({count})", shown(folder))
     });
     let top = listing.files.iter().filter(|file| !file.path.contains('/'));
     let top = top.map(|file| shown(&file.path));

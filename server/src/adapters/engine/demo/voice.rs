@@ -225,10 +225,10 @@ mod tests {
     /// threads with it.
     #[tokio::test(start_paused = true)]
     async fn file_work_that_stalls_fails_the_run_and_keeps_its_place_until_it_is_over() {
-        let (_connection, link) = line().await;
+        let (_connection, link) = line();
         let jobs = Arc::new(Semaphore::new(1));
         let mut voice = Voice::new(link, Pace::NONE, jobs.clone());
-        let (answer, mount) = std::sync::mpsc::channel::<()>();
+        let (answer, mount) = std::sync::mpsc::sync_channel::<()>(1);
         let (told, stopped) = tokio::sync::oneshot::channel();
         let stalls = voice.work(move |stop| {
             let _answered = mount.recv();

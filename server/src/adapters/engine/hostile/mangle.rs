@@ -14,6 +14,8 @@ use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 use super::options::HostileOptions;
 use super::plan::{Beat, Labels};
 
+/// How many senseless events may follow the last one.
+const LAST_STRAYS: usize = 16;
 /// How far an event may move.
 const REACH: usize = 6;
 
@@ -48,7 +50,10 @@ pub(super) fn mangle(
         }
         broken.push(beat);
     }
-    while hit(chance, options.strays) {
+    for _ in 0..LAST_STRAYS {
+        if !hit(chance, options.strays) {
+            break;
+        }
         broken.push(now(stray(chance, labels)));
     }
     broken
@@ -149,6 +154,18 @@ mod tests {
             assert_eq!(options, HostileOptions::wild(seed));
             assert_eq!(plan_of(&options), plan_of(&options));
         }
+    }
+
+    #[test]
+    fn a_plan_is_finite_however_much_goes_wrong() {
+        let tame = HostileOptions::tame(5);
+        let always = HostileOptions {
+            repeats: 100,
+            reorders: 100,
+            strays: 100,
+            ..tame
+        };
+        assert!(plan_of(&always).len() > plan_of(&tame).len());
     }
 
     #[test]

@@ -76,7 +76,6 @@ impl Player {
         while let Some(prompt) = self.link.next_prompt().await {
             let end = self.perform(prompt).await;
             self.message = None;
-            self.slow = Duration::ZERO;
             let reason = match end {
                 Ok(()) => StopReason::Completed,
                 Err(End::Stop(reason)) => reason,
@@ -90,9 +89,12 @@ impl Player {
 
     async fn perform(&mut self, prompt: Prompt) -> Result<(), End> {
         tracing::debug!(run = %prompt.run, input = ?prompt.input, "plays a prompt");
-        let mut steps = match prompt.input {
-            Some(input) => self.show(input, prompt.text).await?,
-            None => self.read(prompt.text)?,
+        let mut steps = if let Some(input) = prompt.input {
+            self.show(input, prompt.text).await?
+        } else {
+            // Another run begins.
+            self.slow = Duration::ZERO;
+            self.read(prompt.text)?
         };
         self.link.emit(EngineEvent::TurnStarted).await?;
         loop {

@@ -6,7 +6,11 @@ use super::odd::filler;
 use super::scenario::{ToolOutput, ToolStep};
 use crate::adapters::engine::link::{Halt, Link};
 
-/// Starts the tool, reports its progress (each report says all there is so far) and finishes it.
+/// How much of what a tool said so far is kept, in bytes.
+const MOST_BYTES: usize = 4096;
+
+/// Starts the tool, reports its progress (each report says all lines that are kept so far) and
+/// finishes it.
 pub(super) async fn play(link: &mut Link, call: String, tool: ToolStep) -> Result<(), Halt> {
     link.emit(EngineEvent::ToolStarted {
         call: call.clone(),
@@ -19,9 +23,14 @@ pub(super) async fn play(link: &mut Link, call: String, tool: ToolStep) -> Resul
         link.pause(tool.every).await?;
         let report = format!("{done}/{}\n", tool.progress);
         lines.push_str(&report);
-        // What a long tool said is kept in its end, so that a million reports stay cheap.
-        if lines.len() > 4096 {
-            lines.drain(..2048);
+        // What a long tool said is kept in its end, so that a million reports stay cheap. A line
+        // is never cut.
+        if lines.len() > MOST_BYTES {
+            let from = lines.len() - MOST_BYTES / 2;
+            let end = lines[from..]
+                .find('\n')
+                .map_or(lines.len(), |at| from + at + 1);
+            lines.drain(..end);
         }
         link.emit(EngineEvent::ToolProgress {
             call: call.clone(),

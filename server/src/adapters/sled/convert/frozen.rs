@@ -202,7 +202,7 @@ fn runs(seen: &mut String) {
         origin: origin(),
         started_at: at(1),
         first_entry: entry_id(1),
-        final_entry: entry_id(2),
+        final_entry: Some(entry_id(2)),
         usage: usage(),
         undelivered: vec![UndeliveredInput {
             id: input_id(),

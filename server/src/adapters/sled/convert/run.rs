@@ -21,7 +21,7 @@ impl Stored for RunRecord {
             origin: Some(self.origin.form()),
             started_at_ms: self.started_at.as_millis(),
             first_entry: Some(self.first_entry.form()),
-            final_entry: Some(self.final_entry.form()),
+            final_entry: self.final_entry.as_ref().map(Stored::form),
             usage: Some(self.usage.form()),
             undelivered: self.undelivered.iter().map(Stored::form).collect(),
             model: self.settings.model.clone(),
@@ -40,7 +40,7 @@ impl Stored for RunRecord {
             origin: part(form.origin, "origin")?,
             started_at: Timestamp::from_millis(form.started_at_ms),
             first_entry: part(form.first_entry, "first_entry")?,
-            final_entry: part(form.final_entry, "final_entry")?,
+            final_entry: maybe(form.final_entry)?,
             usage: part(form.usage, "usage")?,
             undelivered: undelivered.collect::<Result<_, _>>()?,
             settings: RunSettings {

@@ -129,7 +129,7 @@ impl Durable {
         let fresh = before.is_none_or(|before| {
             before.resolution.is_none() && before.question == interaction.question
         });
-        ensure(open && fresh, "T20", || {
+        ensure(open && fresh, "T21", || {
             format!("{id} had ended, or its run had: {before:?}")
         })?;
         self.interactions.insert(id, interaction.clone());
@@ -172,6 +172,13 @@ impl Durable {
         )?;
         if run.settled.is_some() {
             self.settles(run)?;
+        } else {
+            ensure(run.final_entry.is_none(), "T06", || {
+                format!(
+                    "run {} is active and ends with {:?}",
+                    run.id, run.final_entry
+                )
+            })?;
         }
         self.runs.insert(run.id, run.clone());
         Ok(())
@@ -194,17 +201,17 @@ impl Durable {
         let open = self
             .interactions_of(run.id)
             .find(|interaction| interaction.resolution.is_none());
-        ensure(open.is_none(), "T20", || {
+        ensure(open.is_none(), "T21", || {
             format!("run {} settles while {open:?} is open", run.id)
         })?;
         let mine = |entry: &&Entry| entry.run == Some(run.id);
         let last = self.entries.iter().rev().find(mine);
         ensure(
-            last.map(|entry| entry.id) == Some(run.final_entry),
+            last.is_some() && last.map(|entry| entry.id) == run.final_entry,
             "T06",
             || {
                 format!(
-                    "run {} ends with {}, not with its newest entry",
+                    "run {} ends with {:?}, not with its newest entry",
                     run.id, run.final_entry
                 )
             },
@@ -248,7 +255,7 @@ impl Durable {
             && commit.interactions.is_empty()
             && commit.entries.iter().all(|entry| entry.run.is_none());
         let active = self.runs.values().any(|run| run.settled.is_none());
-        ensure(nothing && !active, "T21", || {
+        ensure(nothing && !active, "T22", || {
             format!("a boundary mutation writes of a run, or during one: {commit:?}")
         })
     }

@@ -21,13 +21,20 @@ pub(super) struct Handing {
     aborted: Option<EngineTag>,
     /// Questions that were asked and not answered.
     asked: BTreeSet<String>,
+    /// It came to its own end and was given no prompt since.
+    stopped: bool,
+    /// It went away by itself; what a burst led to is done only after all of it was stepped.
+    gone: Option<EngineTag>,
 }
 
 impl Handing {
     pub(super) fn stepping(&mut self, input: &Input) {
         match input {
             Input::Engine { tag, event, .. } if self.open == Some(*tag) => self.reported(event),
-            Input::EngineGone { tag, .. } => self.dropping(*tag),
+            Input::EngineGone { tag, .. } if self.open == Some(*tag) => {
+                self.dropping(*tag);
+                self.gone = Some(*tag);
+            }
             _ => {}
         }
     }
@@ -43,6 +50,7 @@ impl Handing {
             }
             EngineEvent::Stopped { prompt, .. } if *prompt == self.prompt => {
                 self.outstanding = None;
+                self.stopped = true;
             }
             EngineEvent::Asked { ask, .. } => {
                 self.asked.insert(ask.clone());
@@ -65,6 +73,7 @@ impl Handing {
             format!("{:?} is open and {tag:?} is opened", self.open)
         })?;
         self.open = Some(tag);
+        self.stopped = false;
         self.prompt = 0;
         Ok(())
     }
@@ -76,7 +85,10 @@ impl Handing {
         durable: &Durable,
     ) -> Held {
         active(tag.run, durable)?;
-        ensure(self.open == Some(tag), "T14", || {
+        // The run's own prompt may meet an engine that is gone by now: it is an entry already.
+        let late =
+            self.gone == Some(tag) && matches!(command, EngineCommand::Prompt { input: None, .. });
+        ensure(late || self.open == Some(tag), "T14", || {
             format!("{tag:?} is not open: {:?}", self.open)
         })?;
         ensure(self.aborted != Some(tag), "T16", || {
@@ -89,10 +101,18 @@ impl Handing {
             self.prompt = *number;
         }
         match command {
+            EngineCommand::Prompt { .. } => self.stopped = false,
+            EngineCommand::Steer { input, .. } => ensure(!self.stopped, "T20", || {
+                format!("{input} is handed to an engine that is known to have stopped")
+            })?,
+            EngineCommand::Abort | EngineCommand::Compact { .. } | EngineCommand::Answer { .. } => {
+            }
+        }
+        match command {
             EngineCommand::Abort => self.aborted = Some(tag),
             EngineCommand::Prompt { input: None, .. } | EngineCommand::Compact { .. } => {}
             EngineCommand::Answer { ask, .. } => {
-                ensure(self.asked.remove(ask), "T22", || {
+                ensure(self.asked.remove(ask), "T23", || {
                     format!("{ask:?} is answered twice, or was never asked")
                 })?;
             }

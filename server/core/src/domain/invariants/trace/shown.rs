@@ -86,7 +86,7 @@ impl Shown {
                 let stored = durable.interactions.get(&interaction.id);
                 let same = stored.is_some_and(|it| it.question == interaction.question);
                 let new = !self.view.interactions.contains_key(&interaction.id);
-                ensure(same && new, "T20", || {
+                ensure(same && new, "T21", || {
                     format!("{} is asked again, or is not durable", interaction.id)
                 })?;
             }
@@ -94,7 +94,7 @@ impl Shown {
                 let stored = durable.interactions.get(id);
                 let same = stored.is_some_and(|it| it.resolution.as_ref() == Some(resolution));
                 let open = self.view.open_interactions().any(|it| it.id == *id);
-                ensure(same && open, "T20", || {
+                ensure(same && open, "T21", || {
                     format!("{id} ends otherwise than stored, or again")
                 })?;
             }
@@ -115,10 +115,10 @@ impl Shown {
             EventBody::EntryAppended { entry } => self.appended(entry, durable)?,
             EventBody::StateChanged { leaf, .. } => {
                 let known = leaf.is_none_or(|leaf| durable.entry(leaf.seq).is_some());
-                ensure(known, "T21", || format!("{leaf:?} is no durable entry"))?;
+                ensure(known, "T22", || format!("{leaf:?} is no durable entry"))?;
             }
             EventBody::CompactionStarted { .. } => {
-                ensure(!self.view.compacting, "T21", || {
+                ensure(!self.view.compacting, "T22", || {
                     "a compaction starts during another".to_owned()
                 })?;
             }
@@ -129,7 +129,7 @@ impl Shown {
                         .is_some_and(|entry| matches!(entry.body, EntryBody::Compaction { .. })),
                     CompactionOutcome::Failed(_) | CompactionOutcome::Aborted => true,
                 };
-                ensure(self.view.compacting && written, "T21", || {
+                ensure(self.view.compacting && written, "T22", || {
                     format!("{outcome:?} is told of a compaction that is not")
                 })?;
             }
@@ -184,11 +184,14 @@ impl Shown {
                     format!("{} is added, not durable or again", input.id)
                 })
             }
-            QueueChange::Handed(id) => {
-                let waits = self.view.pending.contains_key(id);
-                ensure(waits, "T08", || {
-                    format!("{id} is handed and was never added")
-                })
+            QueueChange::Handed(id) | QueueChange::Returned(id) => {
+                let returned = matches!(change, QueueChange::Returned(_));
+                let pending = self.view.pending.get(id);
+                ensure(
+                    pending.is_some_and(|it| it.handed == returned),
+                    "T08",
+                    || format!("{change:?}, and an observer knows {pending:?}"),
+                )
             }
             QueueChange::Removed(id) => {
                 let ended = self.ends.contains_key(id) && self.removed.insert(*id);

@@ -1,0 +1,306 @@
+//! The channels that are in memory, and which of them stay.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sessionplane_core::domain::event::{Event, EventBody};
+use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::domain::settings::ModelPolicy;
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::domain::view::SessionView;
+use sessionplane_core::ports::lease_store::LeaseStore;
+use sessionplane_core::ports::repository::{ReadError, Repository};
+
+use super::agents::AgentCatalog;
+use super::channel::Channel;
+use super::config::AppConfig;
+use super::ring_budget::Budget;
+
+/// The channels that are in memory.
+pub(crate) struct Channels {
+    config: AppConfig,
+    budget: Arc<Budget>,
+    table: Mutex<Table>,
+}
+
+struct Table {
+    channels: BTreeMap<SessionId, Arc<Channel>>,
+    /// How many there may be before those that serve nobody are looked for.
+    sweep_at: usize,
+    /// Grows when channels are dropped: a view that was loaded before may be outdated by then.
+    evictions: u64,
+}
+
+impl Table {
+    /// Takes out the channels that only the table holds, once there are enough to be worth the look:
+    /// their sessions have no task and no observer. The caller drops them, without the lock.
+    ///
+    /// The next look is at twice of what is left, so that its cost per insertion is constant however
+    /// many channels are in use.
+    fn evict(&mut self, idle_channels: usize) -> Vec<Arc<Channel>> {
+        if self.channels.len() < self.sweep_at {
+            return Vec::new();
+        }
+        let mut evicted = Vec::new();
+        self.channels.retain(|_, channel| {
+            let idle = Arc::strong_count(channel) == 1;
+            if idle {
+                evicted.push(channel.clone());
+            }
+            !idle
+        });
+        self.evictions += evicted.len() as u64;
+        self.sweep_at = idle_channels.max(2 * self.channels.len());
+        evicted
+    }
+}
+
+impl Channels {
+    pub(crate) fn new(config: AppConfig) -> Self {
+        let table = Table {
+            channels: BTreeMap::new(),
+            sweep_at: config.idle_channels.max(1),
+            evictions: 0,
+        };
+        Self {
+            budget: Budget::new(config.all_rings_bytes),
+            config,
+            table: Mutex::new(table),
+        }
+    }
+
+    /// A channel that is in memory.
+    pub(crate) fn get(&self, session: SessionId) -> Option<Arc<Channel>> {
+        self.lock().channels.get(&session).cloned()
+    }
+
+    /// The channel of a stored session: in memory, or made from its rows. Nothing durable changes.
+    pub(crate) async fn open(
+        &self,
+        session: SessionId,
+        repository: &dyn Repository,
+        leases: &dyn LeaseStore,
+        agents: &AgentCatalog,
+    ) -> Result<Option<Arc<Channel>>, ReadError> {
+        loop {
+            let evictions = {
+                let table = self.lock();
+                if let Some(channel) = table.channels.get(&session) {
+                    return Ok(Some(channel.clone()));
+                }
+                table.evictions
+            };
+            let Some(stored) = repository.session(session).await? else {
+                return Ok(None);
+            };
+            let asked = match stored.head.last_run.as_ref() {
+                Some(last) => repository.interactions(last.run).await?,
+                None => Vec::new(),
+            };
+            let models = agents.models(&stored.record.agent);
+            let epoch = leases.mint().await?.0;
+            let made = Channel::new(
+                &stored.record,
+                epoch,
+                SessionView::dormant(&stored, &models, asked),
+                &self.config,
+                self.budget.clone(),
+            );
+            let table = self.lock();
+            if table.evictions == evictions {
+                return Ok(Some(self.insert(table, made)));
+            }
+        }
+    }
+
+    /// The channel of a session that is about to be created.
+    pub(crate) fn unborn(
+        &self,
+        record: &SessionRecord,
+        models: &ModelPolicy,
+        epoch: u64,
+    ) -> Arc<Channel> {
+        let made = Channel::new(
+            record,
+            epoch,
+            SessionView::unborn(record.identity(), models),
+            &self.config,
+            self.budget.clone(),
+        );
+        self.insert(self.lock(), made)
+    }
+
+    /// Takes a channel out: the next reader makes one from the stored rows.
+    pub(crate) fn forget(&self, session: SessionId) -> Option<Arc<Channel>> {
+        let mut table = self.lock();
+        table.evictions += 1;
+        table.channels.remove(&session)
+    }
+
+    /// Ends every stream: nobody serves any session here any more.
+    pub(crate) fn close(&self, at: Timestamp) {
+        let channels = std::mem::take(&mut self.lock().channels);
+        for channel in channels.into_values() {
+            let run = channel.with_view(|view| view.active_run);
+            let body = EventBody::ServingError {
+                reason: "the server was stopped".to_owned(),
+            };
+            channel.close(Event { at, run, body });
+        }
+    }
+
+    fn insert(&self, mut table: MutexGuard<'_, Table>, made: Channel) -> Arc<Channel> {
+        let evicted = table.evict(self.config.idle_channels.max(1));
+        let channel = table.channels.entry(made.session()).or_insert_with(|| {
+            let made = Arc::new(made);
+            self.budget.count(&made);
+            made
+        });
+        let channel = channel.clone();
+        drop(table);
+        // Their rings may take a while to free, and nobody waits for that.
+        drop(evicted);
+        channel
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+    use sessionplane_core::domain::ids::{AgentName, TenantId};
+
+    use super::*;
+    use crate::app::cursor::{Cursor, Cut};
+    use crate::app::ring_budget::Ring as _;
+
+    fn record(number: u128) -> SessionRecord {
+        SessionRecord {
+            id: SessionId::mint(Timestamp::from_millis(1), number),
+            tenant: TenantId::parse("t").unwrap(),
+            name: None,
+            external_key: None,
+            agent: AgentName::parse("a").unwrap(),
+            created_at: Timestamp::from_millis(1),
+            lineage: None,
+        }
+    }
+
+    fn fill(channel: &Channel, events: u32) {
+        for turn in 0..events {
+            let body = EventBody::TurnStarted { turn };
+            channel.publish([Event {
+                at: Timestamp::from_millis(2),
+                run: None,
+                body,
+            }]);
+        }
+    }
+
+    #[test]
+    fn c35_all_rings_together_keep_a_bounded_number_of_bytes() {
+        const LIMIT: usize = 256 * 1024;
+        let config = AppConfig {
+            ring_bytes: 64 * 1024,
+            all_rings_bytes: LIMIT,
+            ..AppConfig::default()
+        };
+        let channels = Channels::new(config);
+        let made: Vec<_> = (1..=64)
+            .map(|number| channels.unborn(&record(number), &ModelPolicy::default(), 1))
+            .collect();
+        // One after the other, so that those that are quiet again hold what the next one wants.
+        for (at, channel) in made.iter().enumerate() {
+            fill(channel, 200);
+            let alive: usize = made.iter().map(|channel| channel.bytes()).sum();
+            assert_eq!(channels.budget.used(), alive);
+            assert!(alive <= LIMIT, "{alive} bytes in {} rings", at + 1);
+        }
+        assert!(
+            made.iter().all(|channel| channel.retained() > 0),
+            "each keeps its newest"
+        );
+        // Where many others have come to rest, one that is hot has all that it may have.
+        for channel in &made[1..] {
+            channel.rest(1024);
+        }
+        fill(&made[0], 200);
+        assert!(made[0].bytes() > 62 * 1024, "{} bytes", made[0].bytes());
+    }
+
+    #[test]
+    fn channels_that_serve_nobody_go_and_the_look_for_them_is_rare() {
+        let config = AppConfig {
+            idle_channels: 16,
+            ..AppConfig::default()
+        };
+        let channels = Channels::new(config);
+        let mut number = 0;
+        let mut open = || {
+            number += 1;
+            channels.unborn(&record(number), &ModelPolicy::default(), 1)
+        };
+        let in_use: Vec<_> = (0..100).map(|_| open()).collect();
+        let idle: Vec<_> = (0..20).map(|_| open().session()).collect();
+        // Not each insertion looks through all that are in use.
+        let kept = idle.iter().filter(|id| channels.get(**id).is_some());
+        assert_eq!(kept.count(), 20);
+        for _ in 0..1000 {
+            drop(open());
+            assert!(channels.lock().channels.len() <= 2 * in_use.len());
+        }
+        drop(in_use);
+        for _ in 0..1000 {
+            drop(open());
+        }
+        assert!(channels.lock().channels.len() <= 16);
+    }
+
+    #[tokio::test]
+    async fn c35_a_watched_session_that_comes_to_rest_keeps_little_and_cuts_nobody_up_to_date() {
+        let channels = Channels::new(AppConfig::default());
+        let channel = channels.unborn(&record(1), &ModelPolicy::default(), 1);
+        let (mut reading, mut stalled) = (
+            Cursor::after(channel.clone(), 0),
+            Cursor::after(channel.clone(), 0),
+        );
+        fill(&channel, 1000);
+        for _ in 0..1000 {
+            assert!(matches!(reading.next().await, Some(Ok(_))));
+        }
+        channel.rest(8 * 1024);
+        assert!(channels.budget.used() <= 8 * 1024);
+        fill(&channel, 1);
+        assert!(
+            matches!(reading.next().await, Some(Ok(event)) if event.envelope().seq == 1001),
+            "who was up to date reads on"
+        );
+        assert!(matches!(stalled.next().await, Some(Err(Cut::Lapped))));
+    }
+
+    #[test]
+    fn c35_a_session_without_a_task_keeps_little_and_still_knows_its_place() {
+        let channels = Channels::new(AppConfig::default());
+        let channel = channels.unborn(&record(1), &ModelPolicy::default(), 1);
+        fill(&channel, 1000);
+        channel.rest(8 * 1024);
+        assert!(channel.retained() <= 8, "{} events", channel.retained());
+        let (_, position) = channel
+            .resume_after(1000)
+            .expect("who was up to date resumes");
+        assert_eq!(position.seq, 1000);
+        assert!(
+            channel.resume_after(10).is_none(),
+            "who was not is told a gap"
+        );
+        let used = channels.budget.used();
+        drop(channels.forget(channel.session()));
+        drop(channel);
+        assert!(used > 0);
+        assert_eq!(channels.budget.used(), 0, "a dropped ring gives all back");
+    }
+}

@@ -1,0 +1,119 @@
+//! Sessions that cannot be served: their task is no more, or never came to be. Whoever calls is told
+//! so, and nobody that such a session is idle.
+
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::event::{Event, EventBody};
+use sessionplane_core::domain::ids::SessionId;
+use tokio::sync::mpsc;
+
+use super::channel::Channel;
+use super::context::Context;
+use super::recovery;
+use super::session_mail::Mail;
+
+/// The pause before the second attempt to settle a lost run; it doubles from there.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause between attempts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Settles, from its records, the run of a session whose task is no more, and only then lets a new
+/// task begin. Until then nobody is told that the session is idle, and nobody reads a state that the
+/// settlement is about to change. Observers are told that this face lost it once the run is settled,
+/// or once it is known that this takes longer; calls are then refused until it is.
+pub(super) async fn lose(context: &Context, session: SessionId) {
+    // Kept here, so that it is not made anew from rows that are about to change.
+    let channel = context.channels.get(session);
+    if let Err(error) = recovery::abandon(&context.ports, session).await {
+        tracing::error!(%session, %error, "a lost run could not be settled; trying again");
+        close(context, channel.as_deref());
+        let mailbox = context.residents.reopen(session);
+        if !settle_later(context, session, mailbox).await {
+            return context.residents.leave(session);
+        }
+    }
+    // One that was made meanwhile goes as well: no task will publish to it.
+    let made = context.channels.forget(session);
+    for channel in [channel, made] {
+        close(context, channel.as_deref());
+    }
+    context.residents.leave(session);
+}
+
+/// Tries until the run is settled, and meanwhile refuses every call. False if the server stops
+/// before: the next start settles the run then.
+async fn settle_later(
+    context: &Context,
+    session: SessionId,
+    mut mailbox: mpsc::Receiver<Mail>,
+) -> bool {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let refusal = refusal(pause);
+        let refuse = async {
+            while let Some(mail) = mailbox.recv().await {
+                mail.refuse(refusal.clone());
+            }
+        };
+        let sleep = context.ports.clock.sleep(pause);
+        let waiting = async {
+            tokio::select! {
+                () = refuse => {}
+                () = sleep => {}
+            }
+        };
+        let stopping = context.stopping.cancelled();
+        if let Either::Left(_) = select(Box::pin(stopping), Box::pin(waiting)).await {
+            return false;
+        }
+        match recovery::abandon(&context.ports, session).await {
+            Ok(()) => {
+                drain(&mut mailbox, &refusal).await;
+                return true;
+            }
+            Err(error) => {
+                tracing::error!(%session, %error, "a lost run still could not be settled");
+            }
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn refusal(pause: Duration) -> CallError {
+    let message = "the server lost this session and could not settle its run yet; try again";
+    CallError::refused(Reason::ServingLost, message).retry_after(pause)
+}
+
+/// Publishes that nothing more will come. A second call does nothing.
+fn close(context: &Context, channel: Option<&Channel>) {
+    let Some(channel) = channel else {
+        return;
+    };
+    let run = channel.with_view(|view| view.active_run);
+    let body = EventBody::ServingError {
+        reason: "the server lost the right to write this session".to_owned(),
+    };
+    let at = context.ports.clock.now();
+    channel.close(Event { at, run, body });
+}
+
+/// Refuses every call to a session that could not be loaded. The next one tries anew.
+pub(super) async fn turn_away(
+    context: &Context,
+    session: SessionId,
+    mut mailbox: mpsc::Receiver<Mail>,
+    error: &CallError,
+) {
+    drain(&mut mailbox, error).await;
+    context.residents.leave(session);
+}
+
+/// Refuses what is in a mailbox and what is on its way into it; later mail is given back.
+async fn drain(mailbox: &mut mpsc::Receiver<Mail>, error: &CallError) {
+    mailbox.close();
+    while let Some(mail) = mailbox.recv().await {
+        mail.refuse(error.clone());
+    }
+}

@@ -1,0 +1,136 @@
+//! C13, C44: the application is drained and stopped while runs are under way.
+
+use std::sync::Arc;
+
+use futures_util::poll;
+use sessionplane_core::domain::command::DispatchAnswer;
+use sessionplane_core::domain::error::{Outcome, Reason};
+use sessionplane_core::domain::input::DiscardCause;
+use sessionplane_core::domain::run::RunOutcome;
+use sessionplane_core::ports::repository::Repository as _;
+use sessionplane_server::adapters::memory::{CommitStep, MemoryStore};
+use sessionplane_server::app::App;
+use tokio::sync::mpsc;
+
+use crate::gate::{accepts_input, only};
+use crate::house::{House, agents, ports, principal};
+use crate::suite::desk::{Ask, Desk, follow_up, within};
+use crate::suite::disconnects::{outcome, patient};
+use crate::suite::run::code;
+use crate::suite::world::{Pinned, World, quick};
+
+/// C44: a session that always has something to write does not keep the server from stopping.
+#[tokio::test]
+async fn c44_a_stop_waits_for_the_commit_in_flight_and_starts_no_other() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "stopped");
+    let ask = || Ask::new("hang").id("one");
+    let run = desk.invoke(ask()).await;
+    let send = |id: &'static str| {
+        let desk = desk.clone();
+        tokio::spawn(async move { desk.try_dispatch(follow_up("x"), Some(id), None).await })
+    };
+    let mut held = house.gate.hold(only(CommitStep::BeforeSync, accepts_input));
+    let first = send("first");
+    held.reached().await;
+    let second = send("second");
+    let app = house.app();
+    let mut stopping = Box::pin(app.stop());
+    // Far enough for the second input to wait behind the commit, and for the stop to be known.
+    for turn in 0..400 {
+        tokio::task::yield_now().await;
+        if turn > 200 {
+            assert!(poll!(&mut stopping).is_pending(), "a commit is in flight");
+        }
+    }
+    // Nothing lets the next commit pass.
+    let _never = house.gate.hold(only(CommitStep::BeforeSync, accepts_input));
+    held.release();
+    within("the application stops", stopping).await;
+    let answer = first.await.expect("no panic").expect("an answer");
+    assert!(matches!(answer, DispatchAnswer::Accepted(_)), "it is kept");
+    let error = second.await.expect("no panic").expect_err("no answer");
+    assert_eq!(error.outcome, Outcome::Unknown, "{error:?}");
+    let id = run.id;
+    drop(run);
+    house.gate.open();
+    house.restart().await;
+    let undelivered = desk.record(id).await.undelivered;
+    let causes: Vec<_> = undelivered.iter().map(|input| input.cause).collect();
+    assert_eq!(causes, [DiscardCause::Interrupted], "the first alone");
+    assert_eq!(code(&desk.run(ask()).await), "interrupted");
+}
+
+/// C13: once the faces are being stopped, a stream that ends was ended by the server, also that of a
+/// caller without an id, who cannot come back.
+#[tokio::test(flavor = "multi_thread")]
+async fn c13_a_stream_that_ends_in_a_drain_cancels_nothing() {
+    let house = House::new(patient());
+    let desk = Desk::new(&house.world(), "drained");
+    let run = desk
+        .invoke(Ask::new("wait-steer\nsay \"x\"").cancel())
+        .await;
+    let id = run.id;
+    house.app().drain();
+    drop(run);
+    // An abort would be decided before this is: its stream was gone first.
+    desk.steer("say \"still here\"").await;
+    assert_eq!(outcome(&desk.settled(id).await), &RunOutcome::Completed);
+}
+
+/// Nothing of an application outlives its last handle: it is dropped as a process ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn c36_an_application_that_is_dropped_leaves_no_task_behind() {
+    let store = Arc::new(MemoryStore::new());
+    let (ports, _life) = ports(store.clone(), store.clone());
+    let app = App::new(ports.clone(), agents(&ports), quick());
+    let world: Arc<dyn World> = Arc::new(Pinned(principal(&app, "acme", "owner")));
+    drop(app);
+    let desk = Desk::new(&world, "dropped");
+    let mut run = desk.invoke("say \"x\"\nhang").await;
+    // A caller's handle is enough for its runs to go on.
+    run.until_text().await;
+    let id = run.id;
+    let clock = Arc::downgrade(&ports.clock);
+    drop((desk, world, ports));
+    // Who still reads is told.
+    assert_eq!(run.error().await.reason, Reason::ServingLost);
+    let freed = async {
+        while clock.upgrade().is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("everything is freed", freed).await;
+    let record = store.run(id).await.expect("a read").expect("a run");
+    assert_eq!(record.settled, None, "it was cut as by a crash");
+}
+
+/// Callers that are told the same are told in the order in which they asked, so that the same
+/// history always runs the same.
+#[tokio::test]
+async fn callers_of_a_lost_session_hear_it_in_the_order_in_which_they_asked() {
+    const CALLERS: usize = 16;
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "lost");
+    desk.invoke("hang").await;
+    let mut held = house.gate.hold(only(CommitStep::BeforeSync, accepts_input));
+    let (heard, mut order) = mpsc::channel(CALLERS);
+    for caller in 0..CALLERS {
+        let (desk, heard) = (desk.clone(), heard.clone());
+        tokio::spawn(async move {
+            let answer = desk.try_dispatch(follow_up("x"), None, None).await;
+            assert_eq!(answer.expect_err("lost").outcome, Outcome::Unknown);
+            heard.send(caller).await.expect("a listener");
+        });
+    }
+    held.reached().await;
+    // Far enough for the others to wait behind the commit.
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+    held.fail("the disk is gone");
+    for caller in 0..CALLERS {
+        let next = within("the next answer", order.recv()).await;
+        assert_eq!(next, Some(caller));
+    }
+}
