@@ -46,6 +46,7 @@ fn hostile(options: HostileOptions) -> Subject {
             follow_up: true,
             tool_progress: true,
             usage: true,
+            ..Capabilities::default()
         },
         prompts: Prompts {
             plain: "anything",

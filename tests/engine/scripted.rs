@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sessionplane_core::domain::capabilities::{Capabilities, Steering};
+use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::interaction::InteractionKind;
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::clock::Clock as _;
@@ -25,6 +26,12 @@ pub(crate) fn subject() -> Subject {
             follow_up: true,
             tool_progress: true,
             usage: true,
+            manual_compaction: true,
+            model_selection: true,
+            thinking: true,
+            navigate: true,
+            interactions: InteractionKind::ALL.into(),
+            sandbox: SandboxLevel::Confined,
         },
         prompts: Prompts {
             plain: "Say this back to me, please.",

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sessionplane_core::domain::access::PrincipalKind;
-use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
 use sessionplane_core::domain::ids::{EntryId, InputId, PrincipalId, RunId, SessionId};
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
+use sessionplane_core::domain::run::RunSettings;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::clock::{BoxFuture, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
@@ -64,9 +65,21 @@ impl Bench {
 
     /// Opens a session with a durable conversation.
     pub(crate) async fn reopen(&self, session: SessionId, entries: Vec<Entry>) -> Opened {
+        let settings = self.engine.describe().models.default.clone();
+        self.open_with(session, entries, settings).await
+    }
+
+    /// Opens a session with a durable conversation, and a model and a level.
+    pub(crate) async fn open_with(
+        &self,
+        session: SessionId,
+        entries: Vec<Entry>,
+        settings: RunSettings,
+    ) -> Opened {
         let open = OpenSession {
             session,
             leaf: entries.last().map(|entry| entry.id),
+            settings,
             transcript: Arc::new(Pages(entries)),
         };
         let opened = within(DEADLINE, "open", self.engine.open(open)).await;
@@ -250,8 +263,9 @@ pub(crate) fn conversation_of(
             session,
             seq: seq - 1,
         }),
-        run: run(9),
+        run: Some(run(9)),
         at: Timestamp::from_millis(1_600_000_000_000 + seq),
+        path: PathMarks::default(),
         body: EntryBody::User {
             text: text.into(),
             omitted_bytes: 0,
@@ -267,9 +281,13 @@ struct Pages(Vec<Entry>);
 
 #[async_trait]
 impl Transcript for Pages {
-    async fn page(&self, after: u64) -> Result<Vec<Entry>, EngineError> {
-        let later = self.0.iter().filter(|entry| entry.id.seq > after);
-        Ok(later.take(3).cloned().collect())
+    async fn page(&self, from: usize) -> Result<Vec<Entry>, EngineError> {
+        Ok(self.0.iter().skip(from).take(3).cloned().collect())
+    }
+
+    async fn newest(&self, max: usize) -> Result<Vec<Entry>, EngineError> {
+        let first = self.0.len().saturating_sub(max);
+        Ok(self.0[first..].to_vec())
     }
 }
 

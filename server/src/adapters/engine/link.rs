@@ -24,9 +24,12 @@ use sessionplane_core::ports::engine::{
 };
 use tokio::sync::mpsc;
 
-/// Commands that wait to be taken. The control plane has at most a prompt, a steer and an abort
-/// outstanding; the rest is room for repeats.
-const COMMANDS: usize = 16;
+/// Questions of an engine of which it has not taken what became of them: those that can be open,
+/// and as many that were refused at once.
+pub(super) const UNSETTLED: usize = 2 * MAX_OPEN_INTERACTIONS;
+/// Commands that wait to be taken: what became of every question, which may come all at once, and
+/// of what else there is one at a time (a prompt, a steer, an abort) with room for repeats.
+const COMMANDS: usize = UNSETTLED + 16;
 /// Events that wait to be read. When it is full the engine waits.
 const EVENTS: usize = 64;
 /// Steers that were taken and not shown. The control plane hands over one at a time.
@@ -143,7 +146,7 @@ pub(super) struct Link {
     /// The input that the running prompt is, likewise.
     begun: Option<InputId>,
     waiting: Option<Waiting>,
-    /// Answers that were given and not taken, oldest first. As many as questions can be open.
+    /// Answers that were given and not taken, oldest first: at most [`UNSETTLED`].
     answers: VecDeque<Answered>,
     running: bool,
 }
@@ -163,7 +166,7 @@ pub(super) enum Work {
 pub(super) type Answered = (String, Option<InteractionAnswer>);
 
 /// What an aborted compaction ends with.
-fn cut() -> Failure {
+pub(super) fn cut() -> Failure {
     Failure {
         code: "aborted".to_owned(),
         details: "the compaction was aborted".to_owned(),
@@ -424,7 +427,7 @@ impl Link {
                 self.wait_with(Work::Compact { instructions });
             }
             EngineCommand::Answer { ask, answer } => {
-                if self.answers.len() < MAX_OPEN_INTERACTIONS {
+                if self.answers.len() < UNSETTLED {
                     self.answers.push_back((ask, answer));
                 } else {
                     tracing::warn!("more answers than there can be questions; dropped");
