@@ -224,7 +224,9 @@ impl Link {
                 }
                 match work {
                     Work::Prompt(_) => self.stop(StopReason::Aborted).await.ok()?,
-                    Work::Compact { .. } => self.compacted(Err(cut())).await.ok()?,
+                    Work::Compact { .. } => {
+                        self.compacted(Err(cut())).await.ok()?;
+                    }
                 }
             }
             let command = self.commands.recv().await?;
@@ -232,11 +234,12 @@ impl Link {
         }
     }
 
-    /// Reports how a compaction ended: the engine is at rest.
+    /// Reports how a compaction ended: the engine is at rest. Returns whether it was told so; one
+    /// that is aborted before there is room to tell ended as aborted.
     pub(super) async fn compacted(
         &mut self,
         result: Result<Compacted, Failure>,
-    ) -> Result<(), Halt> {
+    ) -> Result<bool, Halt> {
         let room = match self.room().await {
             Ok(room) => room,
             Err(Halt::Gone) => return Err(Halt::Gone),
@@ -244,12 +247,12 @@ impl Link {
                 self.running = false;
                 let room = self.room().await?;
                 self.tell(room, EngineEvent::CompactionFinished(Err(cut())));
-                return Ok(());
+                return Ok(false);
             }
         };
         self.running = false;
         self.tell(room, EngineEvent::CompactionFinished(result));
-        Ok(())
+        Ok(true)
     }
 
     /// Waits for an answer to any open question: which one, and the answer, if somebody gave one.
@@ -261,6 +264,11 @@ impl Link {
             let command = self.commands.recv().await.ok_or(Halt::Gone)?;
             self.take(command)?;
         }
+    }
+
+    /// Drops what became of some questions, of which nobody wants to know any more.
+    pub(super) fn forget_answers(&mut self, of: impl Fn(&str) -> bool) {
+        self.answers.retain(|(ask, _)| !of(ask));
     }
 
     /// Reports an event, waiting for room.

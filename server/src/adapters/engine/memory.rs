@@ -91,17 +91,22 @@ impl Memory {
         });
     }
 
-    /// Puts a summary in the place of all but the newest `kept` entries that were there when the
-    /// session was opened, or of everything where `kept` is none of them. Returns the first that
-    /// is kept.
-    pub(super) fn compact(&mut self, summary: &str, kept: usize) -> Option<EntryId> {
+    /// The first of the newest `kept` entries that were there when the session was opened: of all
+    /// there are, if they are fewer.
+    pub(super) fn first_kept(&self, kept: usize) -> Option<EntryId> {
         let from = self.newest.len().saturating_sub(kept);
-        self.newest.drain(..from);
-        let first = self.newest.first().copied();
+        self.newest.get(from).copied()
+    }
+
+    /// Puts a summary in the place of what stands before the first entry that is kept, or of
+    /// everything.
+    pub(super) fn compact(&mut self, summary: &str, first_kept: Option<EntryId>) {
+        let from = self.newest.iter().position(|id| Some(*id) == first_kept);
+        self.newest.drain(..from.unwrap_or(self.newest.len()));
         let newest = &self.newest;
         self.texts.retain(|said| {
             let is_kept = said.entry.is_none_or(|entry| newest.contains(&entry));
-            first.is_some() && is_kept
+            from.is_some() && is_kept
         });
         if self.texts.len() == TEXTS {
             self.texts.pop_front();
@@ -111,7 +116,6 @@ impl Memory {
             channel: Channel::Control,
             entry: None,
         });
-        first
     }
 }
 
@@ -213,19 +217,24 @@ mod tests {
     async fn c22_a_summary_stands_before_what_was_kept_and_what_came_since() {
         let (mut memory, _, _) = read(10_000).await;
         memory.remember("since", Channel::Invoke);
-        assert_eq!(memory.compact("all of it", 2), Some(entry(9_999).id));
+        let kept = memory.first_kept(2);
+        assert_eq!(kept, Some(entry(9_999).id));
+        memory.compact("all of it", kept);
         assert_eq!(
             texts(&memory),
             ["all of it", "text 9999", "text 10000", "since"]
         );
-        assert_eq!(memory.compact("all again", 0), None);
+        assert_eq!(memory.first_kept(0), None);
+        memory.compact("all again", None);
         assert_eq!(texts(&memory), ["all again"]);
     }
 
     #[tokio::test]
     async fn c22_of_a_short_conversation_no_more_is_kept_than_there_is() {
         let (mut memory, _, _) = read(1).await;
-        assert_eq!(memory.compact("little", 9), Some(entry(1).id));
+        let kept = memory.first_kept(9);
+        assert_eq!(kept, Some(entry(1).id));
+        memory.compact("little", kept);
         assert_eq!(texts(&memory), ["little", "text 1"]);
     }
 }

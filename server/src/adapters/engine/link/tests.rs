@@ -276,5 +276,5 @@ async fn c21_an_aborted_compaction_ends_as_such() {
     assert_eq!(early, None, "nobody reads");
     send(&mut connection, [EngineCommand::Abort]).await;
     let (ended, events) = heard(&mut connection, ending).await;
-    assert_eq!((ended, events), (Ok(()), vec![aborted]));
+    assert_eq!((ended, events), (Ok(false), vec![aborted]));
 }
