@@ -71,12 +71,9 @@ fn on(folder: TempDir, pace: Pace) -> Subject {
             long_text: Some("where is the harbour gate painted?"),
             overflows: Some("where is the harbour gate painted?"),
             long_tool: Some("where is the harbour gate painted?"),
-            retry: None,
-            hang: None,
-            crash: None,
             steerable: Some("where is the harbour gate painted?"),
-            awaits_steer: None,
             steer: "also boats",
+            ..Prompts::default()
         },
         promises: Promises::ALL,
     }

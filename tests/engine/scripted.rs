@@ -44,6 +44,19 @@ pub(crate) fn subject() -> Subject {
             steerable: Some("wait 1s\nturn\nwait 1s\nturn\nwait 1s\nturn\nsay \"end\""),
             awaits_steer: Some("say \"x\"\nwait-steer"),
             steer: "look elsewhere",
+            asks: Some("ask go approval \"Go?\"\nwait-answers\nsay \"end\""),
+            asks_three: Some(
+                "ask one confirm \"1?\"\nask two input \"2?\"\n\
+                 ask three select \"3?\" choices a=A b=B\nwait-answers",
+            ),
+            withdraws: Some(
+                "ask one confirm \"1?\"\nwithdraw one\nwait 1s\nwait-answers\nsay \"end\"",
+            ),
+            recalls: Some("/recall"),
+            settings: Some("settings"),
+            compaction_fails: Some("say \"half\"\nfail full \"no room\""),
+            compaction_hangs: Some("say \"half\"\nhang"),
+            compaction_crashes: Some("say \"half\"\ncrash"),
         },
         promises: Promises::ALL,
     }

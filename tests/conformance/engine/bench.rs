@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sessionplane_core::domain::access::PrincipalKind;
+use sessionplane_core::domain::compaction::Compacted;
 use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
 use sessionplane_core::domain::ids::{EntryId, InputId, PrincipalId, RunId, SessionId};
+use sessionplane_core::domain::interaction::{InteractionAnswer, Question, Shape};
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
-use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::domain::run::{Failure, RunSettings};
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::clock::{BoxFuture, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
@@ -164,6 +166,43 @@ impl Opened {
         let _gone = self.send(EngineCommand::Abort).await;
     }
 
+    /// Tells it what became of a question. It may be gone: then it does not matter any more.
+    pub(crate) async fn answer(&mut self, ask: &str, answer: Option<InteractionAnswer>) {
+        let ask = ask.to_owned();
+        let _gone = self.send(EngineCommand::Answer { ask, answer }).await;
+    }
+
+    pub(crate) async fn compact(&mut self, instructions: Option<&str>) {
+        let instructions = instructions.map(Into::into);
+        let sent = self.send(EngineCommand::Compact { instructions }).await;
+        sent.unwrap_or_else(|error| panic!("compact: {error}"));
+    }
+
+    /// Reads to the end of a compaction; `None` when the engine is gone before it.
+    pub(crate) async fn read_to_compacted(&mut self) -> Option<Result<Compacted, Failure>> {
+        while let Some(event) = self.next().await {
+            if let EngineEvent::CompactionFinished(result) = event {
+                return Some(result);
+            }
+        }
+        None
+    }
+
+    /// Reads up to the stop or the end, and answers every question at once.
+    pub(crate) async fn read_answering(&mut self) -> Vec<EngineEvent> {
+        let mut events = Vec::new();
+        loop {
+            events.extend(self.read_to(|event| asked(event).is_some()).await);
+            match events.last().and_then(asked) {
+                Some((ask, question)) => {
+                    let (ask, answer) = (ask.to_owned(), an_answer(question));
+                    self.answer(&ask, answer).await;
+                }
+                None => return events,
+            }
+        }
+    }
+
     pub(crate) async fn next(&mut self) -> Option<EngineEvent> {
         within(DEADLINE, "the next event", self.output.next()).await
     }
@@ -219,6 +258,30 @@ pub(crate) fn stop_of(event: &EngineEvent) -> Option<&StopReason> {
         EngineEvent::Stopped { reason, .. } => Some(reason),
         _ => None,
     }
+}
+
+/// The question that an event asks, and what it is called.
+pub(crate) fn asked(event: &EngineEvent) -> Option<(&str, &Question)> {
+    match event {
+        EngineEvent::Asked { ask, question, .. } => Some((ask, question)),
+        _ => None,
+    }
+}
+
+/// Something that answers a question; none where nothing could.
+pub(crate) fn an_answer(question: &Question) -> Option<InteractionAnswer> {
+    let answer = match &question.shape {
+        Shape::Approval(choices) | Shape::Select(choices) => {
+            InteractionAnswer::Choice(choices.first()?.id.clone())
+        }
+        Shape::Confirm => InteractionAnswer::Confirmed(true),
+        Shape::Input { .. } => InteractionAnswer::Text("an answer".to_owned()),
+        Shape::Form(_) => question
+            .default
+            .clone()
+            .unwrap_or_else(|| InteractionAnswer::Fields([].into())),
+    };
+    question.check(&answer).is_ok().then_some(answer)
 }
 
 /// The inputs that were shown, in order.
