@@ -14,6 +14,8 @@ use sessionplane_server::adapters::engine::hostile::{
 #[path = "conformance/engine.rs"]
 mod suite;
 
+#[path = "engine/asking.rs"]
+mod asking;
 #[path = "engine/demo.rs"]
 mod demo;
 #[path = "engine/scripted.rs"]
