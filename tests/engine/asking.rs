@@ -36,19 +36,23 @@ fn stopped(events: &[EngineEvent]) -> Option<&StopReason> {
 
 /// The texts of the messages, each whole.
 fn messages(events: &[EngineEvent]) -> Vec<&str> {
-    let text = |event| match event {
-        &EngineEvent::MessageFinished { ref text, .. } => text.as_deref(),
-        _ => None,
-    };
-    events.iter().filter_map(text).collect()
+    let mut texts = Vec::new();
+    for event in events {
+        if let EngineEvent::MessageFinished { text, .. } = event {
+            texts.extend(text.as_deref());
+        }
+    }
+    texts
 }
 
 fn withdrawn(events: &[EngineEvent]) -> Vec<&str> {
-    let name = |event| match event {
-        &EngineEvent::AskWithdrawn { ref ask } => Some(ask.as_str()),
-        _ => None,
-    };
-    events.iter().filter_map(name).collect()
+    let mut names = Vec::new();
+    for event in events {
+        if let EngineEvent::AskWithdrawn { ask } = event {
+            names.push(ask.as_str());
+        }
+    }
+    names
 }
 
 /// What an engine makes of a compaction that it is asked for.
@@ -163,9 +167,8 @@ async fn c25_more_questions_than_can_wait_fail_the_run() {
     };
     assert_eq!(failure.code, "bad_scenario");
     // Of those whose end is known any number may be asked.
-    let scenario: String = (0..100)
-        .map(|number| format!("{}withdraw q{number}\n", ask(number)))
-        .collect();
+    let taken_back = |number: u32| ask(number) + &format!("withdraw q{number}\n");
+    let scenario: String = (0..100).map(taken_back).collect();
     let events = begin(&scenario).await.read_to_stop().await;
     assert_eq!(stopped(&events), Some(&StopReason::Completed));
 }

@@ -109,8 +109,8 @@ pub(crate) async fn c25_a_withdrawn_question_takes_no_answer(subject: Subject) {
     let mut events = opened.read_to(taken_back).await;
     if bench.subject.promises.orderly {
         let back = withdrawn(&events).pop().expect("it takes a question back");
-        let open = events.iter().filter_map(asked);
-        let (_, question) = open.last().expect("it asked before");
+        let question = events.iter().rev().find_map(asked);
+        let (_, question) = question.expect("it asked before");
         assert_eq!(names(&events).pop().as_ref(), Some(&back));
         // It crossed with the withdrawal.
         opened.answer(&back, an_answer(question)).await;
