@@ -454,7 +454,7 @@ mod tests {
             .expect("a pipe");
         let folder = folder(at.path(), &[]);
         assert_eq!(read(&folder, "pipe"), None);
-        let (done, opened) = std::sync::mpsc::channel();
+        let (done, opened) = std::sync::mpsc::sync_channel(1);
         std::thread::spawn(move || done.send(folder.open_at_once(Path::new("pipe"))));
         let file = opened.recv_timeout(std::time::Duration::from_secs(10));
         let file = file.expect("opening it does not wait").expect("opened");

@@ -228,7 +228,7 @@ mod tests {
         let (_connection, link) = line().await;
         let jobs = Arc::new(Semaphore::new(1));
         let mut voice = Voice::new(link, Pace::NONE, jobs.clone());
-        let (answer, mount) = std::sync::mpsc::channel::<()>();
+        let (answer, mount) = std::sync::mpsc::sync_channel::<()>(1);
         let (told, stopped) = tokio::sync::oneshot::channel();
         let stalls = voice.work(move |stop| {
             let _answered = mount.recv();
