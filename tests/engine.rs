@@ -1,10 +1,12 @@
 //! Every engine of the server runs the engine conformance suite.
 #![cfg(test)]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sessionplane_core::domain::capabilities::Capabilities;
+use sessionplane_core::domain::interaction::InteractionKind;
 use sessionplane_server::adapters::engine::hostile::{
     AbortManner, FollowUpManner, HostileEngine, HostileOptions, LabelManner,
 };
@@ -12,6 +14,8 @@ use sessionplane_server::adapters::engine::hostile::{
 #[path = "conformance/engine.rs"]
 mod suite;
 
+#[path = "engine/asking.rs"]
+mod asking;
 #[path = "engine/demo.rs"]
 mod demo;
 #[path = "engine/scripted.rs"]
@@ -46,6 +50,12 @@ fn hostile(options: HostileOptions) -> Subject {
             follow_up: true,
             tool_progress: true,
             usage: true,
+            interactions: if options.asks > 0 {
+                InteractionKind::ALL.into()
+            } else {
+                BTreeSet::new()
+            },
+            ..Capabilities::default()
         },
         prompts: Prompts {
             plain: "anything",
@@ -53,12 +63,10 @@ fn hostile(options: HostileOptions) -> Subject {
             overflows: None,
             too_long: None,
             long_tool: Some("anything"),
-            retry: None,
-            hang: None,
             crash: (options.dies >= 100).then_some("anything"),
-            steerable: None,
-            awaits_steer: None,
-            steer: "",
+            asks: (options.asks > 0).then_some("anything"),
+            withdraws: (options.asks > 0 && options.ignores == 0).then_some("anything"),
+            ..Prompts::default()
         },
         promises: Promises {
             orderly: orderly
@@ -142,6 +150,43 @@ engine_conformance!(
     hostile_dies_at_once,
     hostile(HostileOptions {
         dies: 100,
+        ..tame()
+    })
+);
+engine_conformance!(hostile_asks, hostile(HostileOptions { asks: 30, ..tame() }));
+engine_conformance!(
+    hostile_asks_and_does_not_listen,
+    hostile(HostileOptions {
+        asks: 30,
+        ignores: 100,
+        ..tame()
+    })
+);
+engine_conformance!(
+    hostile_asks_out_of_turn,
+    hostile(HostileOptions {
+        asks: 40,
+        ignores: 30,
+        repeats: 40,
+        reorders: 40,
+        strays: 40,
+        ..tame()
+    })
+);
+engine_conformance!(
+    hostile_compacts,
+    hostile(HostileOptions {
+        compacts: 40,
+        ..tame()
+    })
+);
+engine_conformance!(
+    hostile_compacts_out_of_turn,
+    hostile(HostileOptions {
+        compacts: 40,
+        repeats: 40,
+        reorders: 40,
+        strays: 40,
         ..tame()
     })
 );

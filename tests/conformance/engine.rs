@@ -9,8 +9,14 @@
 pub(crate) mod aborts;
 #[path = "engine/answers.rs"]
 pub(crate) mod answers;
+#[path = "engine/asks.rs"]
+pub(crate) mod asks;
 #[path = "engine/bench.rs"]
 pub(crate) mod bench;
+#[path = "engine/claims.rs"]
+pub(crate) mod claims;
+#[path = "engine/compactions.rs"]
+pub(crate) mod compactions;
 #[path = "engine/endings.rs"]
 pub(crate) mod endings;
 #[path = "engine/inputs.rs"]
@@ -39,6 +45,7 @@ pub(crate) struct Subject {
 }
 
 /// Prompts that bring an engine into a situation. `None`: it cannot be brought there.
+#[derive(Default)]
 pub(crate) struct Prompts {
     /// It answers with text and comes to its own end.
     pub(crate) plain: &'static str,
@@ -62,6 +69,22 @@ pub(crate) struct Prompts {
     pub(crate) awaits_steer: Option<&'static str>,
     /// A steer.
     pub(crate) steer: &'static str,
+    /// It asks, and waits for the answer.
+    pub(crate) asks: Option<&'static str>,
+    /// It asks three questions before it waits, and says the name of each when it is answered.
+    pub(crate) asks_three: Option<&'static str>,
+    /// It takes a question back that nobody answers, and comes to its own end.
+    pub(crate) withdraws: Option<&'static str>,
+    /// It says what it knows of the conversation.
+    pub(crate) recalls: Option<&'static str>,
+    /// It says with which model and level it was opened.
+    pub(crate) settings: Option<&'static str>,
+    /// Instructions with which a compaction fails.
+    pub(crate) compaction_fails: Option<&'static str>,
+    /// Instructions with which it does not end.
+    pub(crate) compaction_hangs: Option<&'static str>,
+    /// Instructions with which the engine goes away.
+    pub(crate) compaction_crashes: Option<&'static str>,
 }
 
 /// What may be relied on. A tame engine promises all of it.
@@ -102,7 +125,18 @@ macro_rules! engine_conformance {
                 aborts: before_the_first_output, in_the_middle_of_text, in_the_middle_of_a_tool,
                     in_a_retry_delay, while_hanging, with_a_steer_handed_over,
                     at_a_boundary_that_waits_for_a_steer, with_a_follow_up_that_is_not_shown_yet,
-                    while_nobody_reads, at_rest;
+                    while_nobody_reads, at_rest, c21_while_a_question_is_open;
+                asks: c25_it_is_told_the_answer, c25_it_is_told_that_nobody_answers,
+                    c25_several_questions_are_answered_in_another_order,
+                    c25_a_withdrawn_question_takes_no_answer;
+                compactions: c22_a_compaction_yields_a_summary,
+                    c22_a_failed_compaction_loses_nothing,
+                    c22_a_crashed_compaction_loses_nothing,
+                    c21_c22_an_aborted_compaction_loses_nothing,
+                    c21_an_abort_that_crosses_with_a_summary_stops_nothing_later;
+                claims: c26_it_does_nothing_that_it_does_not_claim,
+                    c26_what_it_claims_of_models_is_in_its_list,
+                    c23_it_uses_the_model_and_the_level_that_it_was_given;
                 endings: a_gone_engine_takes_no_command, an_unread_engine_goes,
                     dropping_the_commands_ends_it_at_rest, dropping_the_commands_ends_it_at_work;
             }

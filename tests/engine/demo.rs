@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sessionplane_core::domain::capabilities::{Capabilities, Steering};
+use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::ports::clock::Clock as _;
@@ -62,7 +62,9 @@ fn on(folder: TempDir, pace: Pace) -> Subject {
             }),
             follow_up: true,
             tool_progress: true,
-            usage: false,
+            navigate: true,
+            sandbox: SandboxLevel::Confined,
+            ..Capabilities::default()
         },
         prompts: Prompts {
             plain: "where is the harbour gate painted?",
@@ -70,12 +72,9 @@ fn on(folder: TempDir, pace: Pace) -> Subject {
             overflows: Some("where is the harbour gate painted?"),
             too_long: None,
             long_tool: Some("where is the harbour gate painted?"),
-            retry: None,
-            hang: None,
-            crash: None,
             steerable: Some("where is the harbour gate painted?"),
-            awaits_steer: None,
             steer: "also boats",
+            ..Prompts::default()
         },
         promises: Promises::ALL,
     }

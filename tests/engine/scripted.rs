@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sessionplane_core::domain::capabilities::{Capabilities, Steering};
+use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::interaction::InteractionKind;
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::clock::Clock as _;
@@ -25,6 +26,12 @@ pub(crate) fn subject() -> Subject {
             follow_up: true,
             tool_progress: true,
             usage: true,
+            manual_compaction: true,
+            model_selection: true,
+            thinking: true,
+            navigate: true,
+            interactions: InteractionKind::ALL.into(),
+            sandbox: SandboxLevel::Confined,
         },
         prompts: Prompts {
             plain: "Say this back to me, please.",
@@ -38,6 +45,19 @@ pub(crate) fn subject() -> Subject {
             steerable: Some("wait 1s\nturn\nwait 1s\nturn\nwait 1s\nturn\nsay \"end\""),
             awaits_steer: Some("say \"x\"\nwait-steer"),
             steer: "look elsewhere",
+            asks: Some("ask go approval \"Go?\"\nwait-answers\nsay \"end\""),
+            asks_three: Some(
+                "ask one confirm \"1?\"\nask two input \"2?\"\n\
+                 ask three select \"3?\" choices a=A b=B\nwait-answers",
+            ),
+            withdraws: Some(
+                "ask one confirm \"1?\"\nwithdraw one\nwait 1s\nwait-answers\nsay \"end\"",
+            ),
+            recalls: Some("/recall"),
+            settings: Some("settings"),
+            compaction_fails: Some("say \"half\"\nfail full \"no room\""),
+            compaction_hangs: Some("say \"half\"\nhang"),
+            compaction_crashes: Some("say \"half\"\ncrash"),
         },
         promises: Promises::ALL,
     }

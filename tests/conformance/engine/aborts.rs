@@ -84,6 +84,13 @@ pub(crate) async fn in_a_retry_delay(subject: Subject) {
     at(subject, prompt, moment).await;
 }
 
+/// Its question is closed with its run: it stops, and neither waits for an answer nor takes one.
+pub(crate) async fn c21_while_a_question_is_open(subject: Subject) {
+    let prompt = subject.prompts.asks;
+    let moment = |event: &EngineEvent| matches!(event, EngineEvent::Asked { .. });
+    at(subject, prompt, moment).await;
+}
+
 pub(crate) async fn while_hanging(subject: Subject) {
     let Some(prompt) = subject.prompts.hang else {
         return;

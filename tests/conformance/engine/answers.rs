@@ -95,6 +95,7 @@ struct Order {
     calls: BTreeSet<String>,
     open: BTreeSet<String>,
     in_turn: bool,
+    compacting: bool,
 }
 
 impl Order {
@@ -123,6 +124,14 @@ impl Order {
             EngineEvent::MessageFinished { message: id, .. }
             | EngineEvent::ToolFinished { call: id, .. } => {
                 assert!(self.open.remove(id), "{id} is not open: {event:?}");
+            }
+            EngineEvent::CompactionStarted => {
+                assert!(!self.compacting, "a compaction within a compaction");
+                self.compacting = true;
+            }
+            EngineEvent::CompactionFinished(_) => {
+                assert!(self.compacting, "a compaction ends that did not start");
+                self.compacting = false;
             }
             _ => {}
         }
@@ -160,7 +169,7 @@ pub(crate) async fn whole_texts_are_the_deltas(subject: Subject) {
 }
 
 /// All answer text of some events.
-fn text_of(events: &[EngineEvent]) -> String {
+pub(crate) fn text_of(events: &[EngineEvent]) -> String {
     let text = |event: &EngineEvent| match event {
         EngineEvent::MessageDelta {
             channel: OutputChannel::Text,

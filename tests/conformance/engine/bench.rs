@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sessionplane_core::domain::access::PrincipalKind;
-use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::compaction::Compacted;
+use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
 use sessionplane_core::domain::ids::{EntryId, InputId, PrincipalId, RunId, SessionId};
+use sessionplane_core::domain::interaction::{InteractionAnswer, Question, Shape};
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
+use sessionplane_core::domain::run::{Failure, RunSettings};
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::clock::{BoxFuture, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
@@ -64,9 +67,21 @@ impl Bench {
 
     /// Opens a session with a durable conversation.
     pub(crate) async fn reopen(&self, session: SessionId, entries: Vec<Entry>) -> Opened {
+        let settings = self.engine.describe().models.default.clone();
+        self.open_with(session, entries, settings).await
+    }
+
+    /// Opens a session with a durable conversation, and a model and a level.
+    pub(crate) async fn open_with(
+        &self,
+        session: SessionId,
+        entries: Vec<Entry>,
+        settings: RunSettings,
+    ) -> Opened {
         let open = OpenSession {
             session,
             leaf: entries.last().map(|entry| entry.id),
+            settings,
             transcript: Arc::new(Pages(entries)),
         };
         let opened = within(DEADLINE, "open", self.engine.open(open)).await;
@@ -151,6 +166,43 @@ impl Opened {
         let _gone = self.send(EngineCommand::Abort).await;
     }
 
+    /// Tells it what became of a question. It may be gone: then it does not matter any more.
+    pub(crate) async fn answer(&mut self, ask: &str, answer: Option<InteractionAnswer>) {
+        let ask = ask.to_owned();
+        let _gone = self.send(EngineCommand::Answer { ask, answer }).await;
+    }
+
+    pub(crate) async fn compact(&mut self, instructions: Option<&str>) {
+        let instructions = instructions.map(Into::into);
+        let sent = self.send(EngineCommand::Compact { instructions }).await;
+        sent.unwrap_or_else(|error| panic!("compact: {error}"));
+    }
+
+    /// Reads to the end of a compaction; `None` when the engine is gone before it.
+    pub(crate) async fn read_to_compacted(&mut self) -> Option<Result<Compacted, Failure>> {
+        while let Some(event) = self.next().await {
+            if let EngineEvent::CompactionFinished(result) = event {
+                return Some(result);
+            }
+        }
+        None
+    }
+
+    /// Reads up to the stop or the end, and answers every question at once.
+    pub(crate) async fn read_answering(&mut self) -> Vec<EngineEvent> {
+        let mut events = Vec::new();
+        loop {
+            events.extend(self.read_to(|event| asked(event).is_some()).await);
+            match events.last().and_then(asked) {
+                Some((ask, question)) => {
+                    let (ask, answer) = (ask.to_owned(), an_answer(question));
+                    self.answer(&ask, answer).await;
+                }
+                None => return events,
+            }
+        }
+    }
+
     pub(crate) async fn next(&mut self) -> Option<EngineEvent> {
         let event = within(DEADLINE, "the next event", self.output.next()).await;
         event.inspect(is_bounded)
@@ -216,6 +268,30 @@ pub(crate) fn stop_of(event: &EngineEvent) -> Option<&StopReason> {
     }
 }
 
+/// The question that an event asks, and what it is called.
+pub(crate) fn asked(event: &EngineEvent) -> Option<(&str, &Question)> {
+    match event {
+        EngineEvent::Asked { ask, question, .. } => Some((ask, question)),
+        _ => None,
+    }
+}
+
+/// Something that answers a question; none where nothing could.
+pub(crate) fn an_answer(question: &Question) -> Option<InteractionAnswer> {
+    let answer = match &question.shape {
+        Shape::Approval(choices) | Shape::Select(choices) => {
+            InteractionAnswer::Choice(choices.first()?.id.clone())
+        }
+        Shape::Confirm => InteractionAnswer::Confirmed(true),
+        Shape::Input { .. } => InteractionAnswer::Text("an answer".to_owned()),
+        Shape::Form(_) => question
+            .default
+            .clone()
+            .unwrap_or_else(|| InteractionAnswer::Fields([].into())),
+    };
+    question.check(&answer).is_ok().then_some(answer)
+}
+
 /// The inputs that were shown, in order.
 pub(crate) fn shown(events: &[EngineEvent]) -> Vec<InputId> {
     let shown = |event: &EngineEvent| match event {
@@ -258,8 +334,9 @@ pub(crate) fn conversation_of(
             session,
             seq: seq - 1,
         }),
-        run: run(9),
+        run: Some(run(9)),
         at: Timestamp::from_millis(1_600_000_000_000 + seq),
+        path: PathMarks::default(),
         body: EntryBody::User {
             text: text.into(),
             omitted_bytes: 0,
@@ -275,9 +352,13 @@ struct Pages(Vec<Entry>);
 
 #[async_trait]
 impl Transcript for Pages {
-    async fn page(&self, after: u64) -> Result<Vec<Entry>, EngineError> {
-        let later = self.0.iter().filter(|entry| entry.id.seq > after);
-        Ok(later.take(3).cloned().collect())
+    async fn page(&self, from: usize) -> Result<Vec<Entry>, EngineError> {
+        Ok(self.0.iter().skip(from).take(3).cloned().collect())
+    }
+
+    async fn newest(&self, max: usize) -> Result<Vec<Entry>, EngineError> {
+        let first = self.0.len().saturating_sub(max);
+        Ok(self.0[first..].to_vec())
     }
 }
 

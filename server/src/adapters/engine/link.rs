@@ -25,9 +25,12 @@ use sessionplane_core::ports::engine::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Commands that wait to be taken. The control plane has at most a prompt, a steer and an abort
-/// outstanding; the rest is room for repeats.
-const COMMANDS: usize = 16;
+/// Questions of an engine of which it has not taken what became of them: those that can be open,
+/// and as many that were refused at once.
+pub(super) const UNSETTLED: usize = 2 * MAX_OPEN_INTERACTIONS;
+/// Commands that wait to be taken: what became of every question, which may come all at once, and
+/// of what else there is one at a time (a prompt, a steer, an abort) with room for repeats.
+const COMMANDS: usize = UNSETTLED + 16;
 /// Events that wait to be read. When there are so many the engine waits.
 const EVENTS: usize = 64;
 /// Bytes of text in them, likewise.
@@ -206,7 +209,7 @@ pub(super) struct Link {
     /// The input that the running prompt is, likewise.
     begun: Option<InputId>,
     waiting: Option<Waiting>,
-    /// Answers that were given and not taken, oldest first. As many as questions can be open.
+    /// Answers that were given and not taken, oldest first: at most [`UNSETTLED`].
     answers: VecDeque<Answered>,
     running: bool,
 }
@@ -226,7 +229,7 @@ pub(super) enum Work {
 pub(super) type Answered = (String, Option<InteractionAnswer>);
 
 /// What an aborted compaction ends with.
-fn cut_short() -> Failure {
+pub(super) fn cut_short() -> Failure {
     Failure {
         code: "aborted".to_owned(),
         details: "the compaction was aborted".to_owned(),
@@ -284,7 +287,9 @@ impl Link {
                 }
                 match work {
                     Work::Prompt(_) => self.stop(StopReason::Aborted).await.ok()?,
-                    Work::Compact { .. } => self.compacted(Err(cut_short())).await.ok()?,
+                    Work::Compact { .. } => {
+                        self.compacted(Err(cut_short())).await.ok()?;
+                    }
                 }
             }
             let command = self.commands.recv().await?;
@@ -292,19 +297,21 @@ impl Link {
         }
     }
 
-    /// Reports how a compaction ended: the engine is at rest.
+    /// Reports how a compaction ended: the engine is at rest. Returns whether it was told so; one
+    /// that is aborted before there is room to tell ended as aborted.
     pub(super) async fn compacted(
         &mut self,
         result: Result<Compacted, Failure>,
-    ) -> Result<(), Halt> {
+    ) -> Result<bool, Halt> {
         let told = self.emit(EngineEvent::CompactionFinished(result)).await;
         self.running = false;
         match told {
             Err(Halt::Aborted) => {
                 let ended = EngineEvent::CompactionFinished(Err(cut_short()));
-                self.emit(ended).await
+                self.emit(ended).await?;
+                Ok(false)
             }
-            told => told,
+            told => told.map(|()| true),
         }
     }
 
@@ -317,6 +324,11 @@ impl Link {
             let command = self.commands.recv().await.ok_or(Halt::Gone)?;
             self.take(command)?;
         }
+    }
+
+    /// Drops what became of some questions, of which nobody wants to know any more.
+    pub(super) fn forget_answers(&mut self, of: impl Fn(&str) -> bool) {
+        self.answers.retain(|(ask, _)| !of(ask));
     }
 
     /// Reports an event, waiting for room. What is too long in it is cut.
@@ -494,7 +506,7 @@ impl Link {
                 self.wait_with(Work::Compact { instructions });
             }
             EngineCommand::Answer { ask, answer } => {
-                if self.answers.len() < MAX_OPEN_INTERACTIONS {
+                if self.answers.len() < UNSETTLED {
                     self.answers.push_back((ask, answer));
                 } else {
                     tracing::warn!("more answers than there can be questions; dropped");

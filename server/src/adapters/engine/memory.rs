@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sessionplane_core::domain::entry::EntryBody;
+use sessionplane_core::domain::ids::EntryId;
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::text::head;
 use sessionplane_core::ports::engine::{EngineError, OpenSession, Revalidation};
@@ -25,6 +26,8 @@ pub(super) struct Memory {
     pub(super) entries: u64,
     /// The newest texts that users sent, oldest first: at most eight, each cut to 16 KiB.
     pub(super) texts: VecDeque<Said>,
+    /// The newest entries, oldest first: at most 256.
+    newest: Vec<EntryId>,
 }
 
 /// What a user sent.
@@ -34,6 +37,8 @@ pub(super) struct Said {
     pub(super) text: Arc<str>,
     /// How it came: a steer changes what was asked, and asks nothing by itself.
     pub(super) channel: Channel,
+    /// Where it stands; none for what came since the session was opened.
+    entry: Option<EntryId>,
 }
 
 impl Memory {
@@ -47,7 +52,7 @@ impl Memory {
         };
         let mut memory = Self {
             entries: leaf.seq,
-            texts: VecDeque::new(),
+            ..Self::default()
         };
         let newest = open.transcript.newest(ENTRIES).await?;
         if newest.is_empty() {
@@ -55,26 +60,62 @@ impl Memory {
             return Ok((Self::default(), Revalidation::Replaced));
         }
         for entry in &newest {
+            let id = Some(entry.id);
             match &entry.body {
-                EntryBody::User { text, origin, .. } => memory.remember(text, origin.channel),
+                EntryBody::User { text, origin, .. } => memory.add(text, origin.channel, id),
                 // What it stands for is no longer before the model.
                 EntryBody::Compaction { summary, .. } => {
-                    memory.remember(&summary.text, Channel::Control);
+                    memory.add(&summary.text, Channel::Control, id);
                 }
                 _ => {}
             }
         }
+        memory.newest = newest.iter().map(|entry| entry.id).collect();
         // It keeps no transcript of its own that could disagree with ours.
         Ok((memory, Revalidation::Current))
     }
 
     /// Adds the newest text.
     pub(super) fn remember(&mut self, text: &str, channel: Channel) {
+        self.add(text, channel, None);
+    }
+
+    fn add(&mut self, text: &str, channel: Channel, entry: Option<EntryId>) {
         if self.texts.len() == TEXTS {
             self.texts.pop_front();
         }
-        let text = head(text, TEXT_BYTES).into();
-        self.texts.push_back(Said { text, channel });
+        self.texts.push_back(Said {
+            text: head(text, TEXT_BYTES).into(),
+            channel,
+            entry,
+        });
+    }
+
+    /// The first of the newest `kept` entries that were there when the session was opened: of all
+    /// there are, if they are fewer.
+    pub(super) fn first_kept(&self, kept: usize) -> Option<EntryId> {
+        let from = self.newest.len().saturating_sub(kept);
+        self.newest.get(from).copied()
+    }
+
+    /// Puts a summary in the place of what stands before the first entry that is kept, or of
+    /// everything.
+    pub(super) fn compact(&mut self, summary: &str, first_kept: Option<EntryId>) {
+        let from = self.newest.iter().position(|id| Some(*id) == first_kept);
+        self.newest.drain(..from.unwrap_or(self.newest.len()));
+        let newest = &self.newest;
+        self.texts.retain(|said| {
+            let is_kept = said.entry.is_none_or(|entry| newest.contains(&entry));
+            from.is_some() && is_kept
+        });
+        if self.texts.len() == TEXTS {
+            self.texts.pop_front();
+        }
+        self.texts.push_front(Said {
+            text: head(summary, TEXT_BYTES).into(),
+            channel: Channel::Control,
+            entry: None,
+        });
     }
 }
 
@@ -83,18 +124,20 @@ mod tests {
     use std::sync::Mutex;
 
     use async_trait::async_trait;
-    use sessionplane_core::domain::entry::Entry;
-    use sessionplane_core::domain::ids::{EntryId, RunId, SessionId};
+    use sessionplane_core::domain::access::PrincipalKind;
+    use sessionplane_core::domain::entry::{Entry, PathMarks};
+    use sessionplane_core::domain::ids::{PrincipalId, SessionId};
+    use sessionplane_core::domain::provenance::{Digest, Origin, Trust};
+    use sessionplane_core::domain::run::RunSettings;
     use sessionplane_core::domain::time::Timestamp;
     use sessionplane_core::ports::engine::Transcript;
 
     use super::*;
 
-    /// Pages of notices up to `last`; remembers what it was asked for.
-    struct Notices {
+    /// Texts up to `last`; remembers what it was asked for.
+    struct Texts {
         last: u64,
-        advances: bool,
-        asked: Mutex<Vec<u64>>,
+        asked: Mutex<Vec<usize>>,
     }
 
     fn entry(seq: u64) -> Entry {
@@ -102,52 +145,96 @@ mod tests {
         Entry {
             id: EntryId { session, seq },
             parent: None,
-            run: RunId::mint(Timestamp::default(), 1),
+            run: None,
             at: Timestamp::default(),
-            body: EntryBody::Notice {
-                code: "note".to_owned(),
-                text: String::new(),
+            path: PathMarks::default(),
+            body: EntryBody::User {
+                text: format!("text {seq}").into(),
+                omitted_bytes: 0,
+                origin: Origin {
+                    principal: PrincipalId::parse("somebody").expect("a name"),
+                    kind: PrincipalKind::Human,
+                    channel: Channel::Invoke,
+                    trust: Trust::Typed,
+                    digest: Digest([0; 32]),
+                    request_id: None,
+                },
+                input: None,
             },
         }
     }
 
     #[async_trait]
-    impl Transcript for Notices {
-        async fn page(&self, after: u64) -> Result<Vec<Entry>, EngineError> {
-            self.asked.lock().expect("unpoisoned").push(after);
-            let from = if self.advances { after + 1 } else { 1 };
-            Ok((from..=self.last).take(100).map(entry).collect())
+    impl Transcript for Texts {
+        async fn page(&self, from: usize) -> Result<Vec<Entry>, EngineError> {
+            Err(EngineError(format!("asked for a page from {from}")))
+        }
+
+        async fn newest(&self, max: usize) -> Result<Vec<Entry>, EngineError> {
+            self.asked.lock().expect("unpoisoned").push(max);
+            let first = self.last.saturating_sub(max as u64) + 1;
+            Ok((first..=self.last).map(entry).collect())
         }
     }
 
-    async fn read(last: u64, advances: bool) -> (Result<Revalidation, EngineError>, Vec<u64>) {
-        let transcript = Arc::new(Notices {
+    async fn read(last: u64) -> (Memory, Revalidation, Vec<usize>) {
+        let transcript = Arc::new(Texts {
             last,
-            advances,
             asked: Mutex::new(Vec::new()),
         });
         let open = OpenSession {
             session: entry(1).id.session,
             leaf: Some(entry(10_000).id),
+            settings: RunSettings::default(),
             transcript: transcript.clone(),
         };
-        let read = Memory::read(&open)
-            .await
-            .map(|(_, revalidation)| revalidation);
+        let (memory, revalidation) = Memory::read(&open).await.expect("it reads");
         let asked = transcript.asked.lock().expect("unpoisoned").clone();
-        (read, asked)
+        (memory, revalidation, asked)
+    }
+
+    fn texts(memory: &Memory) -> Vec<&str> {
+        memory.texts.iter().map(|said| &*said.text).collect()
     }
 
     #[tokio::test]
     async fn only_the_end_of_a_long_conversation_is_read() {
-        let (read, asked) = read(10_000, true).await;
-        assert_eq!(read, Ok(Revalidation::Current));
-        assert_eq!(asked, [9_744, 9_844, 9_944]);
+        let (memory, revalidation, asked) = read(10_000).await;
+        assert_eq!(revalidation, Revalidation::Current);
+        assert_eq!(asked, [ENTRIES]);
+        assert_eq!(memory.entries, 10_000);
+        assert_eq!(texts(&memory)[TEXTS - 1], "text 10000");
     }
 
     #[tokio::test]
-    async fn a_conversation_that_ends_early_is_told_and_a_circle_is_refused() {
-        assert_eq!(read(9_800, true).await.0, Ok(Revalidation::Replaced));
-        assert!(read(10_000, false).await.0.is_err());
+    async fn a_conversation_that_is_lost_is_told() {
+        let (memory, revalidation, _) = read(0).await;
+        assert_eq!(revalidation, Revalidation::Replaced);
+        assert_eq!(memory, Memory::default());
+    }
+
+    #[tokio::test]
+    async fn c22_a_summary_stands_before_what_was_kept_and_what_came_since() {
+        let (mut memory, _, _) = read(10_000).await;
+        memory.remember("since", Channel::Invoke);
+        let kept = memory.first_kept(2);
+        assert_eq!(kept, Some(entry(9_999).id));
+        memory.compact("all of it", kept);
+        assert_eq!(
+            texts(&memory),
+            ["all of it", "text 9999", "text 10000", "since"]
+        );
+        assert_eq!(memory.first_kept(0), None);
+        memory.compact("all again", None);
+        assert_eq!(texts(&memory), ["all again"]);
+    }
+
+    #[tokio::test]
+    async fn c22_of_a_short_conversation_no_more_is_kept_than_there_is() {
+        let (mut memory, _, _) = read(1).await;
+        let kept = memory.first_kept(9);
+        assert_eq!(kept, Some(entry(1).id));
+        memory.compact("little", kept);
+        assert_eq!(texts(&memory), ["little", "text 1"]);
     }
 }

@@ -4,6 +4,8 @@
 //! `docs/scripted-engine.md`. What is inside: that language and its player. What must never enter:
 //! a model, a process, a file, a clock or chance that a test does not own.
 
+mod ask;
+mod compact;
 mod engine;
 mod lex;
 mod odd;

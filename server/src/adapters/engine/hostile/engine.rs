@@ -1,5 +1,6 @@
 //! The engine itself: plays broken plans.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::interaction::InteractionKind;
 use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::clock::{Clock, Spawner};
 use sessionplane_core::ports::engine::{
@@ -15,6 +17,7 @@ use sessionplane_core::ports::engine::{
     Revalidation, StopReason,
 };
 
+use super::asides;
 use super::mangle::{hit, mangle};
 use super::options::{AbortManner, FollowUpManner, HostileOptions};
 use super::plan::{self, Beat, Labels};
@@ -22,6 +25,8 @@ use crate::adapters::engine::link::{Halt, Link, Prompt, connect};
 
 /// How often it says something while it ignores an abort.
 const MURMUR: Duration = Duration::from_millis(100);
+/// How long it waits for an answer to a question that may stay open for longer.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// An engine that cannot be steered, says that it takes follow-ups, and breaks every habit that its
 /// options name. For tests.
@@ -44,6 +49,11 @@ impl HostileEngine {
                 follow_up: true,
                 tool_progress: true,
                 usage: true,
+                interactions: if options.asks > 0 {
+                    InteractionKind::ALL.into()
+                } else {
+                    BTreeSet::new()
+                },
                 ..Capabilities::default()
             },
             models: ModelPolicy::default(),
@@ -124,7 +134,9 @@ impl Player {
     }
 
     fn draw(&mut self, prompt: &Prompt) -> Vec<Beat> {
-        let mut beats = plan::draw(&mut self.chance, &mut self.labels, prompt.number);
+        let (options, chance, labels) = (&self.options, &mut self.chance, &mut self.labels);
+        let beats = plan::draw(chance, labels, prompt.number);
+        let mut beats = asides::insert(beats, options, chance, labels);
         match (prompt.input, self.options.follow_up) {
             (Some(input), FollowUpManner::Shown) => {
                 let shown = Beat {
@@ -149,11 +161,39 @@ impl Player {
             if hit(&mut self.chance, self.options.dies) {
                 return Err(Left);
             }
+            let question = match &beat.event {
+                EngineEvent::Asked { ask, timeout, .. } => timeout.map(|open| (ask.clone(), open)),
+                _ => None,
+            };
             if let Err(halt) = self.say(beat).await {
+                return Ok(Some(halt));
+            }
+            let Some((ask, open)) = question else {
+                continue;
+            };
+            if hit(&mut self.chance, self.options.ignores) {
+                continue;
+            }
+            if let Err(halt) = self.wait(ask, open).await {
                 return Ok(Some(halt));
             }
         }
         Ok(None)
+    }
+
+    /// Waits for an answer to anything that it asked. When nobody has told it anything for longer
+    /// than the question may stay open, it takes the question back and goes on.
+    async fn wait(&mut self, ask: String, open: Duration) -> Result<(), Halt> {
+        let enough = self.link.timer(open.min(PATIENCE).saturating_mul(2));
+        let answered = tokio::select! {
+            biased;
+            answered = self.link.wait_answer() => Some(answered?),
+            () = enough => None,
+        };
+        match answered {
+            Some(_) => Ok(()),
+            None => self.link.emit(EngineEvent::AskWithdrawn { ask }).await,
+        }
     }
 
     async fn say(&mut self, beat: Beat) -> Result<(), Halt> {

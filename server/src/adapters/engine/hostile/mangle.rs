@@ -11,6 +11,7 @@ use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 
+use super::asides;
 use super::options::HostileOptions;
 use super::plan::{Beat, Labels};
 
@@ -46,7 +47,7 @@ pub(super) fn mangle(
     let mut broken = Vec::with_capacity(beats.len());
     for beat in beats {
         if hit(chance, options.strays) {
-            broken.push(now(stray(chance, labels)));
+            broken.push(now(stray(options, chance, labels)));
         }
         broken.push(beat);
     }
@@ -54,7 +55,7 @@ pub(super) fn mangle(
         if !hit(chance, options.strays) {
             break;
         }
-        broken.push(now(stray(chance, labels)));
+        broken.push(now(stray(options, chance, labels)));
     }
     broken
 }
@@ -71,12 +72,14 @@ fn now(event: EngineEvent) -> Beat {
 }
 
 /// Something that makes no sense: about unknown things, against what was said, or out of bounds.
-fn stray(chance: &mut StdRng, labels: &mut Labels) -> EngineEvent {
+fn stray(options: &HostileOptions, chance: &mut StdRng, labels: &mut Labels) -> EngineEvent {
     let unknown = InputId {
         run: RunId::mint(Timestamp::from_millis(1), chance.random()),
         ordinal: chance.random(),
     };
-    match chance.random_range(0..10) {
+    // One that says it never asks does not ask nonsense either.
+    let kinds = if options.asks > 0 { 14 } else { 13 };
+    match chance.random_range(0..kinds) {
         0 => EngineEvent::InputShown { input: unknown },
         1 => EngineEvent::InputTakenBack { input: unknown },
         2 => EngineEvent::MessageDelta {
@@ -108,6 +111,13 @@ fn stray(chance: &mut StdRng, labels: &mut Labels) -> EngineEvent {
         8 => EngineEvent::MessageStarted {
             message: labels.next("unfinished"),
         },
+        9 => EngineEvent::AskWithdrawn {
+            ask: labels.next("unknown"),
+        },
+        // Of a compaction that did not start.
+        10 => asides::compacted(chance, labels),
+        11 => EngineEvent::CompactionStarted,
+        13 => asides::unsound(chance, labels),
         _ => EngineEvent::Stopped {
             // Of the first prompt, and of one that there hardly is.
             prompt: chance.random_range(1..=2),

@@ -57,6 +57,12 @@ pub struct HostileOptions {
     pub strays: u8,
     /// Percentage of events before which the engine dies.
     pub dies: u8,
+    /// Percentage of events before which it asks a question. If none, it says that it never asks.
+    pub asks: u8,
+    /// Percentage of questions whose answers it does not wait for.
+    pub ignores: u8,
+    /// Percentage of events before which it compacts.
+    pub compacts: u8,
 }
 
 impl HostileOptions {
@@ -72,6 +78,9 @@ impl HostileOptions {
             reorders: 0,
             strays: 0,
             dies: 0,
+            asks: 0,
+            ignores: 0,
+            compacts: 0,
         }
     }
 
@@ -100,6 +109,9 @@ impl HostileOptions {
             strays: chance.random_range(0..30),
             // Rare: an engine that dies early shows nothing of the rest.
             dies: if chance.random_ratio(1, 4) { 2 } else { 0 },
+            asks: chance.random_range(0..15),
+            ignores: chance.random_range(0..60),
+            compacts: chance.random_range(0..15),
         }
     }
 }

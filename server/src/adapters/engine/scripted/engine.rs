@@ -12,7 +12,7 @@ use sessionplane_core::ports::engine::{
     Engine, EngineConnection, EngineDescription, EngineError, EngineSlashCommand, OpenSession,
 };
 
-use super::play::Player;
+use super::play::{Player, RECALL};
 use crate::adapters::engine::link::connect;
 use crate::adapters::engine::memory::Memory;
 
@@ -49,7 +49,7 @@ impl ScriptedEngine {
             },
             models: models(),
             commands: vec![EngineSlashCommand {
-                name: "recall".to_owned(),
+                name: RECALL.to_owned(),
                 description: "say what was known when the run began".to_owned(),
             }],
         };
@@ -76,7 +76,7 @@ impl Engine for ScriptedEngine {
 
     async fn open(&self, open: OpenSession) -> Result<EngineConnection, EngineError> {
         let (memory, revalidation) = Memory::read(&open).await?;
-        let engine = |link| Player::new(link, memory).run();
+        let engine = move |link| Player::new(link, memory, open.settings).run();
         Ok(connect(
             &*self.spawner,
             self.clock.clone(),

@@ -43,10 +43,7 @@ impl Line {
                 None => break,
                 Some('"') => quoted(rest)?,
                 Some('{') => json(rest)?,
-                Some(_) => {
-                    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-                    (Token::Word(rest[..end].to_owned()), &rest[end..])
-                }
+                Some(_) => word(rest)?,
             };
             tokens.push_back(token);
             rest = after;
@@ -161,6 +158,17 @@ impl Line {
         }
     }
 
+    /// Takes the next word if it is a pair such as `key=value`.
+    pub(super) fn next_pair(&mut self) -> Option<(String, String)> {
+        let Some(Token::Word(word)) = self.rest.front() else {
+            return None;
+        };
+        let (key, value) = word.split_once('=')?;
+        let pair = (key.to_owned(), value.to_owned());
+        self.rest.pop_front();
+        Some(pair)
+    }
+
     /// Whether nothing is left.
     pub(super) fn is_empty(&self) -> bool {
         self.rest.is_empty()
@@ -194,8 +202,25 @@ fn parse_delay(word: &str) -> Option<Duration> {
     Some(Duration::from_micros(micros)).filter(|delay| *delay <= MAX_DELAY)
 }
 
-/// A quoted text at the start of `rest`, and what follows it. The escapes are JSON's.
+/// A word at the start of `rest`, and what follows it. The value of a pair may be quoted.
+fn word(rest: &str) -> Result<(Token, &str), String> {
+    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+    let Some(equals) = rest[..end].find("=\"") else {
+        return Ok((Token::Word(rest[..end].to_owned()), &rest[end..]));
+    };
+    let (key, value) = rest.split_at(equals + 1);
+    let (value, after) = text(value)?;
+    Ok((Token::Word(format!("{key}{value}")), after))
+}
+
+/// A quoted text at the start of `rest`, and what follows it.
 fn quoted(rest: &str) -> Result<(Token, &str), String> {
+    let (text, after) = text(rest)?;
+    Ok((Token::Text(text), after))
+}
+
+/// What a quoted text at the start of `rest` says, and what follows it. The escapes are JSON's.
+fn text(rest: &str) -> Result<(String, &str), String> {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
         match c {
@@ -204,7 +229,7 @@ fn quoted(rest: &str) -> Result<(Token, &str), String> {
             '"' => {
                 let (text, after) = rest.split_at(at + 1);
                 return match serde_json::from_str(text) {
-                    Ok(text) => Ok((Token::Text(text), after)),
+                    Ok(text) => Ok((text, after)),
                     Err(error) => Err(format!("the text {text} has a bad escape: {error}")),
                 };
             }

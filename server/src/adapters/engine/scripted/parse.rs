@@ -4,11 +4,12 @@
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::domain::usage::Usage;
 
+use super::ask;
 use super::lex::Line;
-use super::scenario::{ScenarioError, Step, ToolOutput, ToolStep};
+use super::scenario::{CompactStep, ScenarioError, Step, ToolOutput, ToolStep};
 
 /// Every verb.
-pub(super) const VERBS: [&str; 20] = [
+pub(super) const VERBS: [&str; 25] = [
     "say",
     "think",
     "say-words",
@@ -23,6 +24,11 @@ pub(super) const VERBS: [&str; 20] = [
     "turn",
     "wait-steer",
     "retry",
+    "ask",
+    "wait-answers",
+    "withdraw",
+    "compact",
+    "settings",
     "fail",
     "stop",
     "crash",
@@ -104,6 +110,11 @@ fn step(line: &mut Line) -> Result<Step, String> {
         "turn" => Step::Turn,
         "wait-steer" => Step::WaitSteer,
         "retry" => retry(line)?,
+        "ask" => Step::Ask(Box::new(ask::parse(line)?)),
+        "wait-answers" => Step::WaitAnswers,
+        "withdraw" => Step::Withdraw(line.word("the name of a question")?),
+        "compact" => Step::Compact(compact(line)?),
+        "settings" => Step::Settings,
         "fail" => Step::Fail(failure(line)?),
         "stop" => Step::Stop,
         "crash" => Step::Crash,
@@ -219,6 +230,27 @@ fn retry(line: &mut Line) -> Result<Step, String> {
     })
 }
 
+fn compact(line: &mut Line) -> Result<CompactStep, String> {
+    let mut step = CompactStep {
+        summary: line.text("a summary")?,
+        after: std::time::Duration::ZERO,
+        kept: 0,
+        failure: None,
+    };
+    while !line.is_empty() {
+        if line.keyword("after") {
+            step.after = line.delay()?;
+        } else if line.keyword("kept") {
+            step.kept = line.number("a number of entries")?;
+        } else if line.keyword("fail") {
+            step.failure = Some(failure(line)?);
+        } else {
+            return Err(line.wrong("`after DELAY`, `kept N` or `fail CODE \"...\"`"));
+        }
+    }
+    Ok(step)
+}
+
 fn failure(line: &mut Line) -> Result<Failure, String> {
     Ok(Failure {
         code: line.word("a failure code")?,
@@ -299,6 +331,35 @@ mod tests {
         assert_eq!((tool.progress, tool.every), (5, Duration::from_millis(10)));
         assert_eq!(tool.output, ToolOutput::Text("hit".into()));
         assert!(tool.failed);
+    }
+
+    #[test]
+    fn c22_a_compaction_takes_its_options_in_any_order() {
+        let plain = CompactStep {
+            summary: "short".into(),
+            after: Duration::ZERO,
+            kept: 0,
+            failure: None,
+        };
+        let full = CompactStep {
+            after: Duration::from_secs(2),
+            kept: 3,
+            failure: Some(Failure {
+                code: "full".into(),
+                details: "no room".into(),
+                retryable: true,
+            }),
+            ..plain.clone()
+        };
+        let read = steps(
+            "compact \"short\"\ncompact \"short\" fail full \"no room\" retryable kept 3 after 2s\nsettings",
+        );
+        assert_eq!(
+            read,
+            [Step::Compact(plain), Step::Compact(full), Step::Settings]
+        );
+        assert!(problem("compact \"short\" keep 3").contains("`kept N`"));
+        assert!(problem("compact short").contains("a summary in double quotes"));
     }
 
     #[test]

@@ -7,22 +7,26 @@ use std::time::Duration;
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::domain::provenance::Channel;
-use sessionplane_core::domain::run::Failure;
+use sessionplane_core::domain::run::{Failure, RunSettings};
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 
+use super::ask::Questions;
+use super::compact::Summary;
 use super::odd;
 use super::parse::parse;
-use super::scenario::{Step, ToolStep};
+use super::scenario::{AskStep, Step, ToolStep};
 use super::tool;
-use crate::adapters::engine::link::{Halt, Link, Prompt};
+use crate::adapters::engine::link::{Halt, Link, Prompt, UNSETTLED, Work};
 use crate::adapters::engine::memory::Memory;
 
 /// A finished message carries its whole text up to this size; of a longer one the deltas are it.
 const WHOLE_TEXT_BYTES: usize = 64 * 1024;
+/// The command that a person may type after a slash: it plays the verb of that name.
+pub(super) const RECALL: &str = "recall";
 
-/// How a run ends.
-enum End {
+/// How a run, or a compaction, ends.
+pub(super) enum End {
     Stop(StopReason),
     Crash,
     Gone,
@@ -37,6 +41,15 @@ impl From<Halt> for End {
     }
 }
 
+/// The end of a run whose scenario cannot be played.
+pub(super) fn bad_scenario(details: String) -> End {
+    End::Stop(StopReason::Failed(Failure {
+        code: "bad_scenario".to_owned(),
+        details,
+        retryable: false,
+    }))
+}
+
 /// A message that is being said.
 struct Message {
     id: String,
@@ -45,8 +58,10 @@ struct Message {
 }
 
 pub(super) struct Player {
-    link: Link,
-    memory: Memory,
+    pub(super) link: Link,
+    pub(super) memory: Memory,
+    /// With what it was opened.
+    settings: RunSettings,
     /// What the model was last shown.
     shown: Arc<str>,
     /// The numbers of the last message and call. They never start again: a follow-up continues
@@ -54,37 +69,52 @@ pub(super) struct Player {
     messages: u64,
     calls: u64,
     message: Option<Message>,
+    questions: Questions,
+    /// While it compacts, at rest: what it says is this, and no message.
+    pub(super) summary: Option<Summary>,
     slow: Duration,
 }
 
 impl Player {
-    pub(super) fn new(link: Link, memory: Memory) -> Self {
+    pub(super) fn new(link: Link, memory: Memory, settings: RunSettings) -> Self {
         let shown = memory.texts.back().map(|said| said.text.clone());
         Self {
             link,
             memory,
+            settings,
             shown: shown.unwrap_or_default(),
             messages: 0,
             calls: 0,
             message: None,
+            questions: Questions::default(),
+            summary: None,
             slow: Duration::ZERO,
         }
     }
 
-    /// Plays every prompt that comes, until the other end is gone or a scenario crashes.
+    /// Does everything that it is told, until the other end is gone or a scenario crashes.
     pub(super) async fn run(mut self) {
-        while let Some(prompt) = self.link.next_prompt().await {
-            let end = self.perform(prompt).await;
-            self.message = None;
-            let reason = match end {
-                Ok(()) => StopReason::Completed,
-                Err(End::Stop(reason)) => reason,
-                Err(End::Crash | End::Gone) => return,
+        while let Some(work) = self.link.next_work().await {
+            let done = match work {
+                Work::Prompt(prompt) => self.answer(prompt).await,
+                Work::Compact { instructions } => self.condense(instructions).await,
             };
-            if self.link.stop(reason).await.is_err() {
+            if done.is_err() {
                 return;
             }
+            self.message = None;
+            self.questions = Questions::default();
         }
+    }
+
+    /// Plays a prompt and reports how it ended. An error: the engine is gone.
+    async fn answer(&mut self, prompt: Prompt) -> Result<(), Halt> {
+        let reason = match self.perform(prompt).await {
+            Ok(()) => StopReason::Completed,
+            Err(End::Stop(reason)) => reason,
+            Err(End::Crash | End::Gone) => return Err(Halt::Gone),
+        };
+        self.link.stop(reason).await
     }
 
     async fn perform(&mut self, prompt: Prompt) -> Result<(), End> {
@@ -98,11 +128,11 @@ impl Player {
         };
         self.link.emit(EngineEvent::TurnStarted).await?;
         loop {
-            while let Some(step) = steps.pop_front() {
-                self.link.pause(self.slow).await?;
-                self.step(step, &mut steps).await?;
-            }
+            self.play(std::mem::take(&mut steps)).await?;
             self.end_turn().await?;
+            if self.link.next_steer()?.is_none() {
+                self.questions.withdraw_all(&mut self.link).await?;
+            }
             // The end of a turn is a boundary too: what was handed over goes on as another turn.
             let Some(steer) = self.link.next_steer()? else {
                 return Ok(());
@@ -110,6 +140,15 @@ impl Player {
             steps = self.show(steer.input, steer.text).await?;
             self.link.emit(EngineEvent::TurnStarted).await?;
         }
+    }
+
+    /// Plays steps, and those that come of them.
+    pub(super) async fn play(&mut self, mut steps: VecDeque<Step>) -> Result<(), End> {
+        while let Some(step) = steps.pop_front() {
+            self.link.pause(self.slow).await?;
+            self.step(step, &mut steps).await?;
+        }
+        Ok(())
     }
 
     /// Plays one step. Every step is named here, so that none can be forgotten.
@@ -120,11 +159,9 @@ impl Player {
             Step::SayWords { count, every, by } => self.say_words(count, every, by).await,
             Step::Big { bytes } => self.say_all(odd::filler(bytes)).await,
             Step::Odd => self.say_all(odd::pieces()).await,
-            Step::Echo => {
-                let shown = self.shown.to_string();
-                self.say(OutputChannel::Text, shown).await
-            }
-            Step::Recall => self.say(OutputChannel::Text, self.recollection()).await,
+            Step::Echo => self.say_text(self.shown.to_string()).await,
+            Step::Recall => self.say_text(self.recollection()).await,
+            Step::Settings => self.say_text(self.spell_settings()).await,
             Step::Message => self.end_message(Usage::default()).await,
             Step::Usage(usage) => {
                 self.open_message().await?;
@@ -155,6 +192,13 @@ impl Player {
                 };
                 self.retry(retry, delay).await
             }
+            Step::Ask(step) => self.ask(*step).await,
+            Step::WaitAnswers => self.wait_answers().await,
+            Step::Withdraw(name) => {
+                self.end_message(Usage::default()).await?;
+                Ok(self.questions.withdraw(&mut self.link, name).await?)
+            }
+            Step::Compact(step) => self.compact(step).await,
             Step::Fail(failure) => Err(self.end(StopReason::Failed(failure)).await),
             Step::Stop => Err(self.end(StopReason::Completed).await),
             Step::Crash => Err(End::Crash),
@@ -165,6 +209,25 @@ impl Player {
                 Ok(())
             }
         }
+    }
+
+    async fn ask(&mut self, step: AskStep) -> Result<(), End> {
+        self.end_message(Usage::default()).await?;
+        if self.questions.is_full() {
+            let problem = format!("more than {UNSETTLED} questions wait for their answers");
+            return Err(bad_scenario(problem));
+        }
+        Ok(self.questions.ask(&mut self.link, step).await?)
+    }
+
+    /// Says what became of each open question, a message each.
+    async fn wait_answers(&mut self) -> Result<(), End> {
+        self.end_message(Usage::default()).await?;
+        while let Some(told) = self.questions.next(&mut self.link).await? {
+            self.say_text(told).await?;
+            self.end_message(Usage::default()).await?;
+        }
+        Ok(())
     }
 
     /// Calls a tool. What was handed over meanwhile is shown in a turn of its own.
@@ -222,13 +285,11 @@ impl Player {
 
     /// The steps of a text that is now before the model. What is no scenario is said back.
     fn read(&mut self, text: Arc<str>) -> Result<VecDeque<Step>, End> {
-        let steps = parse(&text).map_err(|error| {
-            End::Stop(StopReason::Failed(Failure {
-                code: "bad_scenario".to_owned(),
-                details: error.to_string(),
-                retryable: false,
-            }))
-        })?;
+        let steps = if text.trim().strip_prefix('/') == Some(RECALL) {
+            Some(vec![Step::Recall])
+        } else {
+            parse(&text).map_err(|error| bad_scenario(error.to_string()))?
+        };
         let steps = steps.unwrap_or_else(|| words(&text).map(Step::Say).collect());
         // It makes no difference between what came how.
         self.memory.remember(&text, Channel::Invoke);
@@ -244,24 +305,43 @@ impl Player {
         )
     }
 
+    fn spell_settings(&self) -> String {
+        let or_none = |name: &Option<String>| name.clone().unwrap_or_else(|| "none".to_owned());
+        let model = or_none(&self.settings.model);
+        let level = or_none(&self.settings.thinking_level);
+        format!("model={model} level={level}")
+    }
+
     async fn say_words(&mut self, count: u64, every: Duration, by: u64) -> Result<(), End> {
         for number in 1..=count {
             if (number - 1) % by == 0 {
                 self.link.pause(every).await?;
             }
-            self.say(OutputChannel::Text, format!("w{number} ")).await?;
+            self.say_text(format!("w{number} ")).await?;
         }
         Ok(())
     }
 
     async fn say_all(&mut self, pieces: impl Iterator<Item = String>) -> Result<(), End> {
         for piece in pieces {
-            self.say(OutputChannel::Text, piece).await?;
+            self.say_text(piece).await?;
         }
         Ok(())
     }
 
+    pub(super) async fn say_text(&mut self, text: String) -> Result<(), End> {
+        self.say(OutputChannel::Text, text).await
+    }
+
     async fn say(&mut self, channel: OutputChannel, text: String) -> Result<(), End> {
+        if let Some(summary) = &mut self.summary {
+            if channel == OutputChannel::Text {
+                summary.push(&text);
+            }
+            // Nothing is emitted that could wait: others must get their turn all the same.
+            tokio::task::consume_budget().await;
+            return Ok(self.link.pause(Duration::ZERO).await?);
+        }
         let message = self.open_message().await?;
         if channel == OutputChannel::Text {
             message.text = message
@@ -295,7 +375,7 @@ impl Player {
         self.message.as_mut().ok_or(End::Gone)
     }
 
-    async fn end_message(&mut self, usage: Usage) -> Result<(), End> {
+    pub(super) async fn end_message(&mut self, usage: Usage) -> Result<(), End> {
         let Some(Message { id, text }) = self.message.take() else {
             return Ok(());
         };

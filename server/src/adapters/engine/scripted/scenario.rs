@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sessionplane_core::domain::interaction::Question;
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::domain::usage::Usage;
 
@@ -43,6 +44,16 @@ pub(super) enum Step {
         delay: Duration,
         reason: String,
     },
+    /// A question. It does not wait for the answer.
+    Ask(Box<AskStep>),
+    /// Waits until it knows what became of every open question.
+    WaitAnswers,
+    /// Takes the question of this name back.
+    Withdraw(String),
+    /// Compacts the transcript.
+    Compact(CompactStep),
+    /// Says with what model and level it was opened.
+    Settings,
     /// The run fails.
     Fail(Failure),
     /// The run completes, whatever was handed over.
@@ -55,6 +66,28 @@ pub(super) enum Step {
     Wait(Duration),
     /// From now on, a delay before each step.
     Slow(Duration),
+}
+
+/// A question.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct AskStep {
+    /// What the question is called, and its answer after it.
+    pub(super) name: String,
+    pub(super) question: Question,
+    /// How long it may stay open.
+    pub(super) within: Option<Duration>,
+}
+
+/// A compaction.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct CompactStep {
+    pub(super) summary: String,
+    /// How long it takes.
+    pub(super) after: Duration,
+    /// How many of the newest entries it keeps, of those that were known at opening.
+    pub(super) kept: usize,
+    /// It fails; nothing changes.
+    pub(super) failure: Option<Failure>,
 }
 
 /// A tool call.
