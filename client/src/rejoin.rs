@@ -78,6 +78,7 @@ pub fn detached(session: SessionRef, prompt: String) -> InvokeRequest {
         session,
         prompt,
         agent: None,
+        parent: None,
         must_exist: false,
         on_disconnect: OnDisconnect::Detach,
     }

@@ -189,6 +189,11 @@ pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) ->
         Command::Steer { text } => ("steer", Some(text)),
         Command::FollowUp { text } => ("follow-up", Some(text)),
         Command::Abort => ("abort", None),
+        Command::Compact { instructions } => ("compact", instructions.as_ref()),
+        Command::SetModel { .. }
+        | Command::SetThinking { .. }
+        | Command::Navigate { .. }
+        | Command::Respond { .. } => (command.kind().as_str(), None),
     };
     let text = text.map_or_else(String::new, |text| format!(" {}", pasted(text)));
     format!("sessionctl {verb} {word} --request-id {id}{text}")

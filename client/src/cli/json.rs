@@ -5,6 +5,7 @@ mod answer;
 mod entry;
 mod event;
 mod field;
+mod interaction;
 mod run;
 mod state;
 

@@ -3,6 +3,7 @@
 mod entry;
 mod event;
 mod flow;
+mod interaction;
 mod live;
 mod run;
 mod state;

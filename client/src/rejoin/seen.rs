@@ -123,7 +123,9 @@ impl Seen {
                 let new = self.retries.add(1) > 0;
                 (new || self.cut != Cut::None).then_some(event)
             }
-            InvokeEvent::Accepted { .. }
+            InvokeEvent::InteractionRequested { .. }
+            | InvokeEvent::InteractionResolved { .. }
+            | InvokeEvent::Accepted { .. }
             | InvokeEvent::Completed { .. }
             | InvokeEvent::Failed { .. } => Some(event),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sessionplane_core::contract::{EventItem, EventsRequest};
+use sessionplane_core::contract::{EventFilter, EventItem, EventsRequest};
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::event::{EventBody, EventEnvelope};
 use sessionplane_core::domain::ids::{EntryId, SessionId, SessionRef};
@@ -55,6 +55,7 @@ impl Cursor {
             session: self.session.map_or_else(|| named.clone(), SessionRef::Id),
             resume: self.position,
             entries_since: self.last_entry.map(|entry| entry.to_string()),
+            filter: EventFilter::default(),
         }
     }
 

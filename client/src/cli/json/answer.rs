@@ -6,7 +6,7 @@ use sessionplane_core::domain::command::{AcceptedInput, CommandKind, DispatchAns
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
 
-use super::field::{duration, maybe, text};
+use super::field::{duration, maybe};
 
 /// The answer to a command.
 pub(crate) fn dispatched(answer: &DispatchAnswer) -> Value {
@@ -15,7 +15,7 @@ pub(crate) fn dispatched(answer: &DispatchAnswer) -> Value {
             let input = accepted.input.as_ref();
             let discarded = input.and_then(AcceptedInput::discarded);
             json!({ "accepted": {
-                "run_id": text(accepted.run),
+                "run_id": maybe(accepted.run),
                 "input_id": maybe(input.map(|input| input.id)),
                 "fate": input.map(|input| fate(input.fate)),
                 "entry_id": maybe(input.and_then(AcceptedInput::entry)),

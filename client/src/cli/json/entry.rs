@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 
-use super::field::{maybe, origin, text, time, usage};
+use super::field::{artifact, maybe, origin, text, time, usage};
 
 /// An entry; its body is in the field that its kind names.
 pub(crate) fn entry(entry: &Entry) -> Value {
@@ -11,7 +11,7 @@ pub(crate) fn entry(entry: &Entry) -> Value {
     let mut object = json!({
         "id": text(entry.id),
         "parent_id": maybe(entry.parent),
-        "run_id": text(entry.run),
+        "run_id": maybe(entry.run),
         "created_at": time(entry.at),
         "kind": kind,
     });
@@ -55,7 +55,9 @@ fn body(body: &EntryBody) -> Value {
             input_json,
             output,
             failed,
+            artifact: kept,
         } => json!({
+            "artifact": artifact(kept.as_ref()),
             "tool_call_id": call_id,
             "name": name,
             "input_json": input_json.text,
@@ -63,6 +65,24 @@ fn body(body: &EntryBody) -> Value {
             "failed": failed,
             "omitted_bytes": output.omitted_bytes,
             "input_omitted_bytes": input_json.omitted_bytes,
+        }),
+        EntryBody::Settings { chosen } => json!({
+            "model": chosen.model,
+            "thinking_level": chosen.thinking_level,
+        }),
+        EntryBody::Compaction {
+            summary,
+            first_kept,
+            tokens_before,
+            tokens_after,
+            trigger,
+        } => json!({
+            "summary": summary.text,
+            "omitted_bytes": summary.omitted_bytes,
+            "first_kept_entry_id": maybe(*first_kept),
+            "tokens_before": tokens_before,
+            "tokens_after": tokens_after,
+            "trigger": trigger.as_str(),
         }),
         EntryBody::Notice { code, text } => json!({ "code": code, "text": text }),
     }

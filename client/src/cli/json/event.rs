@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sessionplane_core::contract::InvokeEvent;
+use sessionplane_core::domain::artifact::ArtifactRef;
+use sessionplane_core::domain::compaction::CompactionOutcome;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::{EventBody, EventEnvelope, OutputChannel, QueueChange};
-use sessionplane_core::domain::ids::EntryId;
+use sessionplane_core::domain::ids::{EntryId, InteractionId};
+use sessionplane_core::domain::interaction::Resolution;
 use sessionplane_core::domain::text::BoundedText;
 
-use super::field::{duration, maybe, origin, position, text, time, usage};
+use super::field::{artifact, duration, maybe, origin, position, text, time, usage};
+use super::interaction::{interaction, resolution};
 use super::{entry, run, state};
 use crate::watch::WatchItem;
 
@@ -42,7 +46,17 @@ pub(crate) fn invoked(event: &InvokeEvent) -> Value {
             call,
             failed,
             output,
-        } => json!({ "tool_ended": tool_finished(call, *failed, output) }),
+            artifact,
+        } => json!({ "tool_ended": tool_finished(call, *failed, output, artifact.as_ref()) }),
+        InvokeEvent::InteractionRequested { interaction: asked } => {
+            json!({ "interaction_requested": { "interaction": interaction(asked) } })
+        }
+        InvokeEvent::InteractionResolved {
+            id,
+            resolution: end,
+        } => {
+            json!({ "interaction_resolved": resolved(*id, end) })
+        }
         InvokeEvent::Retrying {
             attempt,
             max_attempts,
@@ -198,7 +212,8 @@ fn payload(body: &EventBody) -> Value {
             call,
             failed,
             output,
-        } => tool_finished(call, *failed, output),
+            artifact,
+        } => tool_finished(call, *failed, output, artifact.as_ref()),
         EventBody::RetryScheduled {
             attempt,
             max_attempts,
@@ -216,7 +231,58 @@ fn payload(body: &EventBody) -> Value {
         EventBody::QueueChanged { .. }
         | EventBody::InputDelivered { .. }
         | EventBody::InputDiscarded { .. } => input(body),
+        EventBody::CompactionStarted { .. }
+        | EventBody::CompactionFinished { .. }
+        | EventBody::StateChanged { .. }
+        | EventBody::InteractionRequested { .. }
+        | EventBody::InteractionResolved { .. } => change(body),
     }
+}
+
+fn change(body: &EventBody) -> Value {
+    match body {
+        EventBody::CompactionStarted { trigger } => json!({ "trigger": trigger.as_str() }),
+        EventBody::CompactionFinished { outcome } => compacted(outcome),
+        EventBody::StateChanged {
+            leaf,
+            chosen,
+            resolved,
+        } => json!({
+            "leaf_entry_id": maybe(*leaf),
+            "model": resolved.settings.model,
+            "thinking_level": resolved.settings.thinking_level,
+            "available_thinking_levels": resolved.available_levels,
+            "model_override": chosen.model,
+            "thinking_level_override": chosen.thinking_level,
+        }),
+        EventBody::InteractionRequested { interaction: asked } => {
+            json!({ "interaction": interaction(asked) })
+        }
+        EventBody::InteractionResolved {
+            id,
+            resolution: end,
+        } => resolved(*id, end),
+        _ => Value::Null,
+    }
+}
+
+fn compacted(outcome: &CompactionOutcome) -> Value {
+    let (entry, failure) = match outcome {
+        CompactionOutcome::Completed(entry) => (Some(*entry), None),
+        CompactionOutcome::Failed(failure) => (None, Some(failure)),
+        CompactionOutcome::Aborted => (None, None),
+    };
+    json!({
+        "outcome": outcome.as_str(),
+        "entry_id": maybe(entry),
+        "code": failure.map(|failure| &failure.code),
+        "details": failure.map(|failure| &failure.details),
+        "retryable": failure.is_some_and(|failure| failure.retryable),
+    })
+}
+
+fn resolved(id: InteractionId, end: &Resolution) -> Value {
+    json!({ "interaction_id": text(id), "resolution": resolution(end) })
 }
 
 fn input(body: &EventBody) -> Value {
@@ -255,8 +321,14 @@ fn tool_started(call: &str, name: &str, input_json: &BoundedText) -> Value {
     })
 }
 
-fn tool_finished(call: &str, failed: bool, output: &BoundedText) -> Value {
+fn tool_finished(
+    call: &str,
+    failed: bool,
+    output: &BoundedText,
+    kept: Option<&ArtifactRef>,
+) -> Value {
     json!({
+        "artifact": artifact(kept),
         "tool_call_id": call,
         "failed": failed,
         "output": output.text,

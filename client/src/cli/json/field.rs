@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sessionplane_core::domain::access::PrincipalKind;
+use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::provenance::{Channel, Origin, Trust};
 use sessionplane_core::domain::time::Timestamp;
@@ -36,6 +37,14 @@ pub(super) fn position(position: Position) -> Value {
     json!({ "epoch": position.epoch, "seq": position.seq })
 }
 
+/// Where a content is kept whole.
+pub(super) fn artifact(artifact: Option<&ArtifactRef>) -> Value {
+    artifact.map_or(
+        Value::Null,
+        |artifact| json!({ "id": text(artifact.id), "bytes": artifact.bytes }),
+    )
+}
+
 pub(super) fn usage(usage: &Usage) -> Value {
     json!({
         "input_tokens": usage.input_tokens,
@@ -57,6 +66,8 @@ pub(super) fn origin(origin: &Origin) -> Value {
             Channel::Invoke => "invoke",
             Channel::Steer => "steer",
             Channel::FollowUp => "follow_up",
+            Channel::Respond => "respond",
+            Channel::Control => "control",
         },
         "trust": match origin.trust {
             Trust::Typed => "typed",

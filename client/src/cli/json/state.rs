@@ -7,6 +7,7 @@ use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::session::LastRun;
 
 use super::field::{maybe, origin, position, text, time, usage};
+use super::interaction::interaction;
 
 /// A session's state.
 pub(crate) fn state(state: &SessionState) -> Value {
@@ -19,8 +20,12 @@ pub(crate) fn state(state: &SessionState) -> Value {
         "status": view.status().as_str(),
         "active_run_id": maybe(view.active_run),
         "last_run": view.last_run.as_ref().map(last_run),
-        "model": view.settings.model,
-        "thinking_level": view.settings.thinking_level,
+        "model": view.resolved.settings.model,
+        "thinking_level": view.resolved.settings.thinking_level,
+        "available_thinking_levels": view.resolved.available_levels,
+        "model_override": view.chosen.model,
+        "thinking_level_override": view.chosen.thinking_level,
+        "interactions": view.interactions.values().map(interaction).collect::<Vec<_>>(),
         "pending": view.pending.values().map(pending).collect::<Vec<_>>(),
         "usage": usage(&view.usage),
         "leaf_entry_id": maybe(view.leaf),

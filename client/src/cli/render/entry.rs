@@ -1,6 +1,7 @@
 //! Durable entries: as a list with their ids, and as a conversation to read.
 
 use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::settings::SettingsOverride;
 use sessionplane_core::domain::text::BoundedText;
 
 use super::WIDTH;
@@ -69,6 +70,11 @@ fn body_lines(body: &EntryBody) -> Vec<String> {
             if *failed {
                 lines.push("(failed)".to_owned());
             }
+        }
+        EntryBody::Settings { chosen } => lines.push(settings_words(chosen)),
+        EntryBody::Compaction { summary, .. } => {
+            lines.push("(summary of what came before)".to_owned());
+            bounded(summary, &mut lines);
         }
         EntryBody::Notice { code, text } => lines.push(format!("{code}: {text}")),
     }
@@ -139,11 +145,28 @@ pub(crate) fn entry_block(entry: &Entry) -> Vec<Piece> {
             pieces.push(tool_line(name, input_json));
             pieces.push(tool_output(output, *failed));
         }
+        EntryBody::Settings { chosen } => {
+            pieces.push(Piece::Aside(format!("! {}\n", settings_words(chosen))));
+        }
+        EntryBody::Compaction { summary, .. } => {
+            pieces.push(Piece::Aside("! summary of what came before:\n".to_owned()));
+            pieces.extend(cut_before(summary.omitted_bytes));
+            pieces.push(Piece::Aside(format!("{}\n", summary.text.trim_end())));
+        }
         EntryBody::Notice { code, text } => {
             pieces.push(Piece::Aside(format!("! {code}: {text}\n")));
         }
     }
     pieces
+}
+
+/// What is chosen from an entry on.
+pub(super) fn settings_words(chosen: &SettingsOverride) -> String {
+    let model = chosen.model.as_deref().unwrap_or("the agent's default");
+    match chosen.thinking_level.as_deref() {
+        Some(level) => format!("model: {model}, thinking: {level}"),
+        None => format!("model: {model}"),
+    }
 }
 
 /// The mark of a message that has no end.

@@ -4,7 +4,7 @@ use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::{Event, EventBody, OutputChannel, QueueChange};
 
 use super::WIDTH;
-use super::entry::{call_words, entry_lines};
+use super::entry::{call_words, entry_lines, settings_words};
 use super::live::{Live, Telling, Told};
 use super::run::{settled_line, settled_lines, usage_words};
 use super::state::summary;
@@ -171,6 +171,18 @@ fn words(body: &EventBody) -> String {
         EventBody::RetryScheduled { delay, reason, .. } => format!("in {}: {reason}", age(*delay)),
         EventBody::EntryAppended { entry } => format!("{} {}", entry.id.seq, entry.body.kind()),
         EventBody::UsageUpdated { usage, .. } => usage_words(usage).unwrap_or_default(),
+        EventBody::CompactionStarted { trigger } => trigger.as_str().to_owned(),
+        EventBody::CompactionFinished { outcome } => outcome.as_str().to_owned(),
+        EventBody::StateChanged { leaf, chosen, .. } => match leaf {
+            Some(leaf) => format!("at entry {}, {}", leaf.seq, settings_words(chosen)),
+            None => settings_words(chosen),
+        },
+        EventBody::InteractionRequested { interaction } => {
+            format!("{}: {}", interaction.id, interaction.question.title)
+        }
+        EventBody::InteractionResolved { id, resolution } => {
+            format!("{id}: {}", resolution.cause.as_str())
+        }
         EventBody::ServingError { reason } => reason.clone(),
     }
 }

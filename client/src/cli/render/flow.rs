@@ -10,6 +10,7 @@ use sessionplane_core::domain::text::BoundedText;
 
 use super::entry::{cut_off, entry_block, tool_line, tool_output};
 use super::event::{JOINED_MESSAGE, joined_tool};
+use super::interaction::{asked, resolved};
 use super::live::{Live, Telling, Told};
 use super::run::settled_line;
 use super::time::age;
@@ -43,6 +44,7 @@ impl Flow {
                 call,
                 failed,
                 output,
+                ..
             } => {
                 self.live.end(None, call);
                 self.result(None, call, (*failed, output))
@@ -56,6 +58,10 @@ impl Flow {
             InvokeEvent::Resumed { skipped } => {
                 self.live = Live::default();
                 self.beside(skipped_line(*skipped))
+            }
+            InvokeEvent::InteractionRequested { interaction } => self.beside(asked(interaction)),
+            InvokeEvent::InteractionResolved { id, resolution } => {
+                self.beside(resolved(*id, resolution))
             }
             InvokeEvent::Completed { .. } | InvokeEvent::Failed { .. } => self.settled(None),
             InvokeEvent::Accepted { .. } => self.pause(),
@@ -96,6 +102,7 @@ impl Flow {
                 call,
                 failed,
                 output,
+                ..
             } if self.live.end(run, call) => self.result(run, call, (*failed, output)),
             EventBody::RetryScheduled {
                 attempt,
@@ -103,6 +110,23 @@ impl Flow {
                 delay,
                 reason,
             } => self.beside(retry(*attempt, *max_attempts, *delay, reason)),
+            EventBody::InteractionRequested { interaction } => self.beside(asked(interaction)),
+            EventBody::InteractionResolved { id, resolution } => {
+                self.beside(resolved(*id, resolution))
+            }
+            EventBody::CompactionStarted { trigger } => {
+                let line = format!("! compacting ({})\n", trigger.as_str());
+                self.beside(Piece::Aside(line))
+            }
+            EventBody::CompactionFinished { outcome } => {
+                let line = format!("! compaction {}\n", outcome.as_str());
+                self.beside(Piece::Aside(line))
+            }
+            // The entry of a choice tells it; a leaf that moved is told here.
+            EventBody::StateChanged { leaf, .. } => match leaf {
+                Some(leaf) => self.beside(Piece::Aside(format!("! at entry {}\n", leaf.seq))),
+                None => Vec::new(),
+            },
             EventBody::EntryAppended { entry } => self.appended(entry),
             EventBody::RunSettled { run: record } => {
                 let mut pieces = self.settled(run);
@@ -244,7 +268,7 @@ impl Flow {
                     failed,
                     ..
                 },
-            ) => return self.result(Some(entry.run), call_id, (*failed, output)),
+            ) => return self.result(entry.run, call_id, (*failed, output)),
             (_, EntryBody::Assistant { partial: true, .. }) => vec![cut_off()],
             _ => return Vec::new(),
         };

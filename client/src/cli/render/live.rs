@@ -85,7 +85,7 @@ impl Live {
         else {
             return Told::Nothing;
         };
-        let run = Some(entry.run);
+        let run = entry.run;
         let Some(seen) = self.find(run, id) else {
             self.add(run, id, None, Stage::Ended);
             return Told::Nothing;

@@ -70,8 +70,8 @@ pub(crate) fn summary(view: &SessionView) -> String {
 }
 
 fn model(view: &SessionView) -> Option<String> {
-    let model = view.settings.model.as_deref()?;
-    let words = match &view.settings.thinking_level {
+    let model = view.resolved.settings.model.as_deref()?;
+    let words = match &view.resolved.settings.thinking_level {
         Some(level) => format!("{model}, thinking {level}"),
         None => model.to_owned(),
     };

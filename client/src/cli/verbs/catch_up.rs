@@ -26,7 +26,11 @@ pub(super) async fn missed_text(
     let session = SessionRef::Id(run.session);
     let mut pages = Pages::new(context, &session, Some(run.first_entry.to_string()));
     while let Some(page) = pages.next(0, screen).await? {
-        for entry in page.entries.iter().filter(|entry| entry.run == run.id) {
+        for entry in page
+            .entries
+            .iter()
+            .filter(|entry| entry.run == Some(run.id))
+        {
             if let Some(missed) = Missed::of(entry, |message| stream.seen_text(message)) {
                 missing += missed.missing;
                 missed.show(context.globals.json, screen)?;

@@ -42,7 +42,10 @@ pub(super) async fn give(
 pub(super) fn accepted_line(accepted: &Acceptance) -> String {
     let run = accepted.run;
     let Some(input) = accepted.input else {
-        return format!("accepted for run {run}");
+        return run.map_or_else(
+            || "accepted".to_owned(),
+            |run| format!("accepted for run {run}"),
+        );
     };
     let fate = match input.fate {
         InputFate::Pending => "waiting".to_owned(),

@@ -39,6 +39,7 @@ pub(super) async fn run(
         session: session.clone(),
         prompt: context.text(args.text).await?,
         agent: args.agent,
+        parent: None,
         must_exist: !args.new,
         on_disconnect: if args.cancel_on_disconnect {
             OnDisconnect::Cancel
