@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::event::OutputChannel;
-use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineConnection, EngineDescription, EngineError,
     EngineEvent, EngineOutput, OpenSession, Revalidation,
@@ -42,8 +42,10 @@ fn describe(name: &str) -> EngineDescription {
             follow_up: true,
             tool_progress: false,
             usage: false,
+            ..Capabilities::default()
         },
-        settings: RunSettings::default(),
+        models: ModelPolicy::default(),
+        commands: Vec::new(),
     }
 }
 

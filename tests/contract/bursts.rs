@@ -9,7 +9,7 @@ use sessionplane_core::domain::capabilities::{Capabilities, Steering};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::ids::{AgentName, InputId, SessionId};
 use sessionplane_core::domain::lease::LeaseToken;
-use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineConnection, EngineDescription, EngineError,
     EngineEvent, EngineOutput, OpenSession, Revalidation, StopReason,
@@ -143,8 +143,10 @@ impl Stage {
                     follow_up: true,
                     tool_progress: false,
                     usage: false,
+                    ..Capabilities::default()
                 },
-                settings: RunSettings::default(),
+                models: ModelPolicy::default(),
+                commands: Vec::new(),
             },
             strings: Mutex::new(Some(Strings {
                 told: told_to,

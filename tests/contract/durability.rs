@@ -255,6 +255,7 @@ async fn c02_c62_a_deadline_behind_a_held_commit_is_unknown_and_the_same_id_find
         session: desk.session.clone(),
         prompt: "hang".to_owned(),
         agent: None,
+        parent: None,
         must_exist: true,
         on_disconnect: OnDisconnect::Detach,
     };
@@ -276,7 +277,7 @@ async fn c02_c62_a_deadline_behind_a_held_commit_is_unknown_and_the_same_id_find
     held.reached().await;
     held.release();
     let again = desk.dispatch(follow_up("stop"), Some("input")).await;
-    assert_eq!(again.run, run.id);
+    assert_eq!(again.run, Some(run.id));
     assert_eq!(
         desk.state().await.view.pending.len(),
         1,

@@ -12,6 +12,7 @@ use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::Engine;
 use sessionplane_core::ports::lease_store::LeaseStore;
 use sessionplane_core::ports::repository::Repository;
+use sessionplane_server::adapters::artifacts::MemoryArtifacts;
 use sessionplane_server::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use sessionplane_server::adapters::engine::hostile::{HostileEngine, HostileOptions};
 use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
@@ -211,6 +212,7 @@ pub(crate) fn ports(
         repository,
         leases,
         authorizer: Arc::new(OwnTenant),
+        artifacts: Arc::new(MemoryArtifacts::default()),
         clock: Arc::new(TokioClock::start()),
         entropy: Arc::new(OsEntropy),
         spawner: Arc::new(spawner),

@@ -80,6 +80,7 @@ async fn c03_ids_of_two_principals_are_apart() {
         session: desk.session.clone(),
         prompt: "say \"other\"".to_owned(),
         agent: None,
+        parent: None,
         must_exist: true,
         on_disconnect: OnDisconnect::Detach,
     };

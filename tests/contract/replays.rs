@@ -2,7 +2,9 @@
 //! is read ahead of the caller.
 
 use futures_util::StreamExt as _;
-use sessionplane_core::contract::{CallOptions, EventItem, EventsRequest, InvokeEvent};
+use sessionplane_core::contract::{
+    CallOptions, EventFilter, EventItem, EventsRequest, InvokeEvent,
+};
 use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::position::Position;
@@ -42,6 +44,7 @@ async fn c35_an_observer_that_does_not_read_its_replay_is_cut() {
             seq: newest.seq - 60,
             ..newest
         }),
+        filter: EventFilter::default(),
         entries_since: None,
     };
     let options = CallOptions::default();

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
-use sessionplane_core::domain::ids::{InputId, RunId, SessionId, SessionRef, TenantId};
+use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::StoredSession;
@@ -97,6 +98,23 @@ impl Repository for Slow {
         range: EntryRange,
     ) -> Result<Vec<Entry>, ReadError> {
         slowly(self.0.entries(session, range)).await
+    }
+
+    async fn entry(&self, id: EntryId) -> Result<Option<Entry>, ReadError> {
+        slowly(self.0.entry(id)).await
+    }
+
+    async fn runs(
+        &self,
+        session: SessionId,
+        before: Option<RunId>,
+        max: usize,
+    ) -> Result<Vec<RunRecord>, ReadError> {
+        slowly(self.0.runs(session, before, max)).await
+    }
+
+    async fn interactions(&self, run: RunId) -> Result<Vec<Interaction>, ReadError> {
+        slowly(self.0.interactions(run)).await
     }
 
     async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError> {

@@ -10,18 +10,19 @@ use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use sessionplane_core::contract::{
     Agent, CallOptions, CapabilityReport, CapabilityTarget, DispatchRequest, EntryPage, EventItem,
-    EventsRequest, InvokeEvent, InvokeRequest, ListEntriesRequest, ResultStream, SessionControl,
-    SessionState,
+    EventsRequest, InvokeEvent, InvokeRequest, ListEntriesRequest, ListRunsRequest, OfferedCommand,
+    ResultStream, RunPage, SessionControl, SessionState,
 };
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::command::{Acceptance, CommandKind, DispatchAnswer};
-use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope, OutputChannel};
 use sessionplane_core::domain::ids::{AgentName, EntryId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::view::SessionView;
 use sessionplane_server::app::face::{Caller, Face, Faces};
@@ -240,6 +241,20 @@ impl Agent for Handle {
         self.called(options).await?;
         Err(CallError::no_such_session())
     }
+    async fn list_runs(
+        &self,
+        _request: ListRunsRequest,
+        options: CallOptions,
+    ) -> Result<RunPage, CallError> {
+        self.called(options).await?;
+        Ok(RunPage {
+            runs: Vec::new(),
+            has_more: false,
+        })
+    }
+    async fn wait_run(&self, run: RunId, options: CallOptions) -> Result<RunRecord, CallError> {
+        self.get_run(run, options).await
+    }
 }
 
 #[async_trait::async_trait]
@@ -251,7 +266,7 @@ impl SessionControl for Handle {
     ) -> Result<DispatchAnswer, CallError> {
         self.called(options).await?;
         Ok(DispatchAnswer::Accepted(Acceptance {
-            run: run(),
+            run: Some(run()),
             input: None,
         }))
     }
@@ -264,8 +279,17 @@ impl SessionControl for Handle {
         Ok(CapabilityReport {
             capabilities: Capabilities::default(),
             commands: vec![CommandKind::Abort],
+            models: ModelPolicy::default(),
             binding_retention: Duration::from_secs(86_400),
         })
+    }
+    async fn list_commands(
+        &self,
+        _target: CapabilityTarget,
+        options: CallOptions,
+    ) -> Result<Vec<OfferedCommand>, CallError> {
+        self.called(options).await?;
+        Ok(Vec::new())
     }
     async fn get_state(
         &self,
@@ -319,9 +343,10 @@ fn state() -> SessionState {
         external_key: None,
         agent: AgentName::parse("scripted").unwrap(),
         created_at: AT,
+        lineage: None,
     };
     SessionState {
-        view: SessionView::unborn(record.identity()),
+        view: SessionView::unborn(record.identity(), &ModelPolicy::default()),
         position: Position { epoch: 1, seq: 0 },
     }
 }
@@ -337,8 +362,9 @@ fn entry(seq: u64) -> Entry {
             seq,
         },
         parent: None,
-        run: run(),
+        run: Some(run()),
         at: AT,
+        path: PathMarks::default(),
         body,
     }
 }

@@ -116,6 +116,7 @@ mod tests {
     use sessionplane_core::domain::event::{Event, EventBody};
     use sessionplane_core::domain::ids::{AgentName, SessionId, TenantId};
     use sessionplane_core::domain::session::SessionRecord;
+    use sessionplane_core::domain::settings::ModelPolicy;
     use sessionplane_core::domain::time::Timestamp;
 
     use super::*;
@@ -130,8 +131,9 @@ mod tests {
             external_key: None,
             agent: AgentName::parse("a").unwrap(),
             created_at: Timestamp::from_millis(1),
+            lineage: None,
         };
-        Channels::new(AppConfig::default()).unborn(&record, 7)
+        Channels::new(AppConfig::default()).unborn(&record, &ModelPolicy::default(), 7)
     }
 
     fn event(turn: u32) -> Event {

@@ -1,7 +1,7 @@
 //! C14: who creates a session, and who does not.
 
 use futures_util::future::join_all;
-use sessionplane_core::contract::{CallOptions, EventsRequest, OnDisconnect};
+use sessionplane_core::contract::{CallOptions, EventFilter, EventsRequest, OnDisconnect};
 use sessionplane_core::domain::command::Command;
 use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::ids::{ExternalKey, SessionId, SessionRef};
@@ -71,6 +71,7 @@ pub(crate) async fn c14_nothing_but_an_invoke_creates(worlds: &dyn Worlds) {
         let request = EventsRequest {
             session: desk.session.clone(),
             resume: None,
+            filter: EventFilter::default(),
             entries_since: None,
         };
         let answer = desk.caller().events(request, CallOptions::default()).await;

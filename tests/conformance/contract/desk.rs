@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sessionplane_core::contract::{
-    CallOptions, DispatchRequest, EntryPage, EventsRequest, InvokeEvent, InvokeRequest,
-    ListEntriesRequest, OnDisconnect, ResultStream, SessionState,
+    CallOptions, DispatchRequest, EntryPage, EventFilter, EventsRequest, InvokeEvent,
+    InvokeRequest, ListEntriesRequest, OnDisconnect, ResultStream, SessionState,
 };
 use sessionplane_core::domain::command::{Acceptance, Command, DispatchAnswer, RejectionCode};
 use sessionplane_core::domain::entry::Entry;
@@ -129,6 +129,7 @@ impl Desk {
             agent: ask
                 .agent
                 .map(|agent| AgentName::parse(agent).expect("an agent")),
+            parent: None,
             must_exist: ask.must_exist,
             on_disconnect: ask.on_disconnect,
         };
@@ -298,6 +299,7 @@ impl Desk {
         let request = EventsRequest {
             session: self.session.clone(),
             resume,
+            filter: EventFilter::default(),
             entries_since,
         };
         let stream = within(

@@ -52,7 +52,11 @@ pub(crate) fn agree(
         {
             let fate = InputFate::Delivered(entry.id);
             assert_eq!(by_records.insert(id, fate), None, "{id} twice");
-            assert_eq!(entry.run, id.run, "it belongs to the run that it joined");
+            assert_eq!(
+                entry.run,
+                Some(id.run),
+                "it belongs to the run that it joined"
+            );
         }
     }
     assert_eq!(&by_records, events);
@@ -198,7 +202,7 @@ async fn keep_sending(desk: Desk, seed: u64, mut left: usize) -> Vec<InputId> {
         if let DispatchAnswer::Accepted(acceptance) = answer
             && let Some(input) = acceptance.input
         {
-            assert_eq!(input.id.run, acceptance.run);
+            assert_eq!(Some(input.id.run), acceptance.run);
             accepted.push(input.id);
             left -= 1;
         }

@@ -146,10 +146,12 @@ fn projected(event: &EventEnvelope) -> Option<InvokeEvent> {
             call,
             failed,
             output,
+            artifact,
         } => InvokeEvent::ToolEnded {
             call,
             failed,
             output,
+            artifact,
         },
         EventBody::RetryScheduled {
             attempt,

@@ -61,7 +61,7 @@ pub(crate) async fn c12_after_the_settlement_a_repeat_gets_the_recorded_terminal
             let run = record(&told);
             // C9, C16: the record names the entries that hold the answer.
             let entries = desk.entries().await;
-            let of_run = entries.iter().filter(|entry| entry.run == id);
+            let of_run = entries.iter().filter(|entry| entry.run == Some(id));
             let ids: Vec<_> = of_run.map(|entry| entry.id).collect();
             assert_eq!(ids.first(), Some(&run.first_entry));
             assert_eq!(ids.last().copied(), run.final_entry);

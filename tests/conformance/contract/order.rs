@@ -1,7 +1,7 @@
 //! C4: in which order a call is judged, and that hidden looks like unknown.
 
 use sessionplane_core::contract::{
-    CallOptions, CapabilityTarget, DispatchRequest, EventsRequest, InvokeRequest,
+    CallOptions, CapabilityTarget, DispatchRequest, EventFilter, EventsRequest, InvokeRequest,
     ListEntriesRequest, OnDisconnect,
 };
 use sessionplane_core::domain::command::{Command, RejectionCode};
@@ -108,6 +108,7 @@ async fn refusals(caller: &dyn Caller, session: SessionRef) -> Vec<(&'static str
             session: session.clone(),
             prompt: prompt.to_owned(),
             agent: None,
+            parent: None,
             must_exist: true,
             on_disconnect: OnDisconnect::Cancel,
         };
@@ -136,6 +137,7 @@ async fn refusals(caller: &dyn Caller, session: SessionRef) -> Vec<(&'static str
     let request = EventsRequest {
         session: session.clone(),
         resume: None,
+        filter: EventFilter::default(),
         entries_since: None,
     };
     let answer = caller.events(request, none()).await;

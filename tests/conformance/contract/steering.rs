@@ -19,6 +19,8 @@ fn story(entries: &[Entry]) -> Vec<(&'static str, String)> {
             EntryBody::Assistant { text, .. } => text.text.clone(),
             EntryBody::Tool { name, .. } => name.clone(),
             EntryBody::Notice { code, .. } => code.clone(),
+            EntryBody::Compaction { summary, .. } => summary.text.clone(),
+            EntryBody::Settings { .. } => String::new(),
         };
         (entry.body.kind(), text)
     };

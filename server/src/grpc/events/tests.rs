@@ -9,19 +9,27 @@ use http_body_util::BodyExt;
 use prost_types::FileDescriptorSet;
 use sessionplane_core::contract::EventItem;
 use sessionplane_core::domain::access::PrincipalKind;
-use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::artifact::ArtifactRef;
+use sessionplane_core::domain::compaction::{CompactionOutcome, CompactionTrigger};
+use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
 use sessionplane_core::domain::event::{
     Event, EventBody, OutputChannel, PendingInput, QueueChange,
 };
 use sessionplane_core::domain::ids::{
-    AgentName, EntryId, InputId, PrincipalId, RequestId, RunId, SessionId,
+    AgentName, ArtifactId, EntryId, InputId, InteractionId, PrincipalId, RequestId, RunId,
+    SessionId,
 };
 use sessionplane_core::domain::input::{DiscardCause, InputKind, UndeliveredInput};
+use sessionplane_core::domain::interaction::{
+    Choice, Interaction, InteractionAnswer, Question, Resolution, ResolutionCause, Shape,
+};
 use sessionplane_core::domain::limits::{
-    Limits, MAX_DETAIL_BYTES, MAX_EVENT_TEXT_BYTES, MAX_LABEL_BYTES, MAX_PREVIEW_BYTES,
+    Limits, MAX_ANSWER_BYTES, MAX_CHOICES, MAX_DETAIL_BYTES, MAX_EVENT_TEXT_BYTES, MAX_LABEL_BYTES,
+    MAX_PREVIEW_BYTES, MAX_QUESTION_BYTES,
 };
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
 use sessionplane_core::domain::run::{Failure, RunOutcome, RunRecord, RunSettings, Settlement};
+use sessionplane_core::domain::settings::{Resolved, SettingsOverride};
 use sessionplane_core::domain::text::BoundedText;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
@@ -119,7 +127,7 @@ fn largest_run() -> RunRecord {
     }
 }
 
-fn largest_entries() -> [EntryBody; 4] {
+fn largest_entries() -> [EntryBody; 6] {
     let text = long_text().text;
     [
         EntryBody::User {
@@ -142,12 +150,72 @@ fn largest_entries() -> [EntryBody; 4] {
             input_json: long_text(),
             output: long_text(),
             failed: true,
+            artifact: Some(artifact()),
+        },
+        EntryBody::Settings {
+            chosen: SettingsOverride {
+                model: Some(label()),
+                thinking_level: Some(label()),
+            },
+        },
+        EntryBody::Compaction {
+            summary: long_text(),
+            first_kept: Some(entry_id()),
+            tokens_before: Some(u64::MAX),
+            tokens_after: Some(u64::MAX),
+            trigger: CompactionTrigger::Overflow,
         },
         EntryBody::Notice {
             code: label(),
             text,
         },
     ]
+}
+
+fn artifact() -> ArtifactRef {
+    ArtifactRef {
+        id: ArtifactId::mint(AT, 3),
+        bytes: u64::MAX,
+    }
+}
+
+fn question_id() -> InteractionId {
+    InteractionId {
+        run: run(),
+        ordinal: u32::MAX,
+    }
+}
+
+/// As many choices as there may be, with texts as long as they may be together.
+fn largest_question() -> Interaction {
+    let each = MAX_QUESTION_BYTES / MAX_CHOICES / 2 - 8;
+    let choice = |number: usize| Choice {
+        id: format!("{number:0>each$}"),
+        label: "l".repeat(each),
+    };
+    let question = Question {
+        title: "t".repeat(256),
+        details: "d".repeat(256),
+        shape: Shape::Select((0..MAX_CHOICES).map(choice).collect()),
+        default: None,
+    };
+    assert!(question.is_sound());
+    Interaction {
+        id: question_id(),
+        question,
+        asked_at: AT,
+        deadline: Some(AT),
+        resolution: Some(largest_answer()),
+    }
+}
+
+fn largest_answer() -> Resolution {
+    Resolution {
+        at: AT,
+        cause: ResolutionCause::EngineGone,
+        answer: Some(InteractionAnswer::Text("a".repeat(MAX_ANSWER_BYTES))),
+        origin: Some(origin()),
+    }
 }
 
 fn largest_bodies() -> Vec<EventBody> {
@@ -165,8 +233,9 @@ fn largest_bodies() -> Vec<EventBody> {
             entry: Box::new(Entry {
                 id,
                 parent,
-                run: run(),
+                run: Some(run()),
                 at: AT,
+                path: PathMarks::default(),
                 body,
             }),
         }
@@ -211,6 +280,35 @@ fn largest_bodies() -> Vec<EventBody> {
             call: label(),
             failed: true,
             output: long_text(),
+            artifact: Some(artifact()),
+        },
+        EventBody::CompactionStarted {
+            trigger: CompactionTrigger::Overflow,
+        },
+        EventBody::CompactionFinished {
+            outcome: CompactionOutcome::Failed(Failure {
+                code: label(),
+                details: "d".repeat(MAX_DETAIL_BYTES),
+                retryable: true,
+            }),
+        },
+        EventBody::StateChanged {
+            leaf: Some(entry_id()),
+            chosen: SettingsOverride {
+                model: Some(label()),
+                thinking_level: Some(label()),
+            },
+            resolved: Resolved {
+                settings: settings(),
+                available_levels: vec![label(); 32],
+            },
+        },
+        EventBody::InteractionRequested {
+            interaction: Box::new(largest_question()),
+        },
+        EventBody::InteractionResolved {
+            id: question_id(),
+            resolution: Box::new(largest_answer()),
         },
         EventBody::QueueChanged {
             change: added,

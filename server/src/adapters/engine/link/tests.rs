@@ -286,14 +286,14 @@ async fn unread_output_is_bounded_in_bytes() {
 #[tokio::test]
 async fn c25_what_became_of_every_question_reaches_a_busy_engine() {
     let (mut connection, mut link) = line();
-    send(&mut connection, [prompt(None)]).await;
+    send(&connection, [prompt(None)]);
     link.next_prompt().await.expect("it begins");
     let asks: Vec<String> = (0..UNSETTLED).map(|number| format!("q{number}")).collect();
     for ask in &asks {
         let (ask, answer) = (ask.clone(), None);
-        send(&mut connection, [EngineCommand::Answer { ask, answer }]).await;
+        send(&connection, [EngineCommand::Answer { ask, answer }]);
     }
-    send(&mut connection, [steer(input(1))]).await;
+    send(&connection, [steer(input(1))]);
     for ask in &asks {
         assert_eq!(link.wait_answer().await, Ok((ask.clone(), None)));
     }
@@ -307,7 +307,7 @@ async fn c25_a_late_answer_answers_nothing_of_the_next_prompt() {
         ask: "q".to_owned(),
         answer: Some(InteractionAnswer::Confirmed(true)),
     };
-    send(&mut connection, [late, prompt(None)]).await;
+    send(&connection, [late, prompt(None)]);
     link.next_prompt().await.expect("it begins");
     let answered = futures_util::FutureExt::now_or_never(link.wait_answer());
     assert_eq!(answered, None);
@@ -319,7 +319,7 @@ async fn c21_an_aborted_compaction_ends_as_such() {
     let compact = || EngineCommand::Compact { instructions: None };
     let (mut connection, mut link) = line();
     let late = steer(input(1));
-    send(&mut connection, [late, compact(), EngineCommand::Abort]).await;
+    send(&connection, [late, compact(), EngineCommand::Abort]);
     let early = futures_util::FutureExt::now_or_never(link.next_work());
     assert!(early.is_none(), "an aborted compaction began");
     assert_eq!(connection.output.next().await, Some(back(input(1))));
@@ -327,7 +327,7 @@ async fn c21_an_aborted_compaction_ends_as_such() {
     let aborted = EngineEvent::CompactionFinished(Err(cut_short()));
     assert_eq!(finished.as_ref(), Some(&aborted));
 
-    send(&mut connection, [compact()]).await;
+    send(&connection, [compact()]);
     assert!(link.next_work().await.is_some());
     for _ in 0..EVENTS {
         let emitted = link.emit(EngineEvent::TurnStarted).await;
@@ -342,7 +342,7 @@ async fn c21_an_aborted_compaction_ends_as_such() {
     let mut ending = Box::pin(link.compacted(Ok(summary)));
     let early = futures_util::FutureExt::now_or_never(&mut ending);
     assert_eq!(early, None, "nobody reads");
-    send(&mut connection, [EngineCommand::Abort]).await;
+    send(&connection, [EngineCommand::Abort]);
     let (ended, events) = heard(&mut connection, ending).await;
     assert_eq!((ended, events), (Ok(false), vec![aborted]));
 }
