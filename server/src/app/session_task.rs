@@ -253,8 +253,9 @@ impl SessionTask {
                 reply,
                 flight,
             } => {
-                // A boundary mutation writes under a token of its own, minted here like a run's.
-                if facts.command.kind().is_boundary() && self.session.is_free() {
+                // A boundary mutation writes under a token of its own, minted here like a run's. Also
+                // for a session that is not free: it may be once this is stepped.
+                if facts.command.kind().is_boundary() {
                     facts.token = match self.context.ports.leases.mint().await {
                         Ok(token) => Some(token),
                         Err(error) => {
