@@ -15,6 +15,19 @@ const DEFAULT_PAGE: usize = 50;
 /// Runs in a page at most.
 const MAX_PAGE: usize = 500;
 
+/// What a page of runs may weigh, in bytes, unless its first run alone weighs more.
+const PAGE_BYTES: usize = 1024 * 1024;
+
+/// How many of the runs fit a page. A record grows with what was never delivered.
+fn fitting(runs: &[RunRecord]) -> usize {
+    let mut bytes = 0;
+    let fits = |run: &&RunRecord| {
+        bytes += 1024 + 128 * run.undelivered.len();
+        bytes <= PAGE_BYTES
+    };
+    runs.iter().take_while(fits).count().max(1)
+}
+
 impl AppCaller {
     pub(crate) async fn run_page(&self, request: ListRunsRequest) -> Result<RunPage, CallError> {
         let channel = self.observed(&request.session).await?;
@@ -40,8 +53,9 @@ impl AppCaller {
             .runs(channel.session(), request.before, size + 1)
             .await
             .map_err(store)?;
-        let has_more = runs.len() > size;
-        runs.truncate(size);
+        let fits = fitting(&runs).min(size);
+        let has_more = runs.len() > fits;
+        runs.truncate(fits);
         Ok(RunPage { runs, has_more })
     }
 
@@ -94,5 +108,59 @@ impl AppCaller {
             .await
             .map_err(store)?
             .ok_or_else(CallError::no_such_session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::access::PrincipalKind;
+    use sessionplane_core::domain::ids::{
+        AgentName, EntryId, InputId, PrincipalId, RunId, SessionId,
+    };
+    use sessionplane_core::domain::input::{DiscardCause, InputKind, UndeliveredInput};
+    use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
+    use sessionplane_core::domain::run::RunSettings;
+    use sessionplane_core::domain::time::Timestamp;
+    use sessionplane_core::domain::usage::Usage;
+
+    use super::*;
+
+    fn run(undelivered: u32) -> RunRecord {
+        let (id, session) = (RunId::from_bytes([1; 16]), SessionId::from_bytes([2; 16]));
+        let lost = |ordinal| UndeliveredInput {
+            id: InputId { run: id, ordinal },
+            kind: InputKind::Steer,
+            cause: DiscardCause::Lost,
+            text: None,
+        };
+        RunRecord {
+            id,
+            session,
+            agent: AgentName::parse("a").unwrap(),
+            request_id: None,
+            origin: Origin {
+                principal: PrincipalId::parse("p").unwrap(),
+                kind: PrincipalKind::Human,
+                channel: Channel::Invoke,
+                trust: Trust::Relayed,
+                digest: Digest([0; 32]),
+                request_id: None,
+            },
+            started_at: Timestamp::default(),
+            first_entry: EntryId { session, seq: 1 },
+            final_entry: None,
+            usage: Usage::default(),
+            undelivered: (1..=undelivered).map(lost).collect(),
+            settings: RunSettings::default(),
+            abort_requested: false,
+            settled: None,
+        }
+    }
+
+    #[test]
+    fn c64_a_page_of_runs_is_bounded_in_bytes_and_never_empty() {
+        assert_eq!(fitting(&vec![run(0); 500]), 500);
+        assert!((1..20).contains(&fitting(&vec![run(1000); 500])));
+        assert_eq!(fitting(&[run(100_000)]), 1);
     }
 }
