@@ -14,9 +14,9 @@ use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, Revalidation, StopReason};
 
+use super::facts;
 use super::questions::some_question;
 use super::rng::Rng;
-use super::facts;
 
 /// What is left of the engine's plan.
 #[derive(Clone, Debug)]

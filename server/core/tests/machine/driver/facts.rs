@@ -10,11 +10,11 @@ use sessionplane_core::domain::audit::AuditActor;
 use sessionplane_core::domain::binding::{BindingKey, Method};
 use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
 use sessionplane_core::domain::command::{Command, CommandKind};
-use sessionplane_core::domain::interaction::{InteractionAnswer, InteractionKind};
 use sessionplane_core::domain::ids::{
     AgentName, EntryId, InteractionId, PrincipalId, RequestId, RunId, SessionId, SessionName,
     TenantId,
 };
+use sessionplane_core::domain::interaction::{InteractionAnswer, InteractionKind};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
     AgentFacts, CallFacts, DispatchFacts, InvokeFacts, StreamId,

@@ -27,7 +27,11 @@ fn c22_a_compaction_is_answered_at_its_admission_and_told_at_its_end() {
     ));
     let before = story.shell.store.entries.len();
     story.compaction_ends(Ok("all of it in short"));
-    assert_eq!(story.shell.view().status(), Status::Compacting, "until it is durable");
+    assert_eq!(
+        story.shell.view().status(),
+        Status::Compacting,
+        "until it is durable"
+    );
     story.land();
     assert_eq!(story.shell.view().status(), Status::Idle);
     let entries = &story.shell.store.entries;
@@ -47,10 +51,12 @@ fn c22_b50_a_compaction_that_fails_dies_or_says_nothing_leaves_the_transcript_as
         |story| story.compaction_ends(Err(failure("rate_limited"))),
         |story| story.compaction_ends(Ok("")),
         |story| story.compaction_engine_dies(),
-        |story| story.says_of_compaction(EngineEvent::Stopped {
-            prompt: 0,
-            reason: sessionplane_core::ports::engine::StopReason::Completed,
-        }),
+        |story| {
+            story.says_of_compaction(EngineEvent::Stopped {
+                prompt: 0,
+                reason: sessionplane_core::ports::engine::StopReason::Completed,
+            })
+        },
         |story| {
             story.dispatch(CommandKind::Abort);
             story.passes(Duration::from_secs(6));
@@ -140,7 +146,10 @@ fn c22_nothing_else_starts_while_a_session_is_compacted() {
     let again = story.compacts();
     let model = story.sets_model(Some("deep"));
     let steer = story.steer();
-    assert!(matches!(story.answer(invoke), Some(Answer::Busy { run: None })));
+    assert!(matches!(
+        story.answer(invoke),
+        Some(Answer::Busy { run: None })
+    ));
     assert_eq!(story.rejection(again), Some(RejectionCode::SessionBusy));
     assert_eq!(story.rejection(model), Some(RejectionCode::SessionBusy));
     assert_eq!(story.rejection(steer), Some(RejectionCode::NoActiveRun));
@@ -158,7 +167,10 @@ fn c22_there_is_nothing_to_compact_before_the_first_word_and_right_after_a_compa
     story.compaction_ends(Ok("short"));
     story.land();
     let again = story.compacts();
-    assert_eq!(story.rejection(again), Some(RejectionCode::NothingToCompact));
+    assert_eq!(
+        story.rejection(again),
+        Some(RejectionCode::NothingToCompact)
+    );
     story.ends();
 }
 
@@ -172,7 +184,10 @@ fn c27_a_compaction_within_a_run_reports_running() {
     story.stops();
     story.shell.settle_disk();
     let told = story.news().event_types();
-    let ends = told.iter().filter(|it| **it == "compaction_finished").count();
+    let ends = told
+        .iter()
+        .filter(|it| **it == "compaction_finished")
+        .count();
     assert_eq!(ends, 2, "also one that the run's end cuts: {told:?}");
     assert_eq!(story.shell.view().status(), Status::Idle);
     story.ends();

@@ -34,16 +34,28 @@ fn cause(story: &Story, ordinal: u32) -> Option<ResolutionCause> {
 fn c25_a_question_is_shown_once_it_is_durable_and_answered_once() {
     let mut story = Story::working();
     story.asks("q", confirm(None), None);
-    assert!(!story.news().event_types().contains(&"interaction_requested"));
+    assert!(
+        !story
+            .news()
+            .event_types()
+            .contains(&"interaction_requested")
+    );
     story.land();
     assert_eq!(story.shell.view().open_interactions().count(), 1);
     let first = story.answers(1, YES);
     let second = story.answers(1, NO);
-    assert_eq!(told(&mut story), [], "the engine hears nothing before it is durable");
+    assert_eq!(
+        told(&mut story),
+        [],
+        "the engine hears nothing before it is durable"
+    );
     story.shell.settle_disk();
     assert_eq!(told(&mut story), [("q".to_owned(), Some(YES))]);
     assert!(story.is_accepted(first));
-    assert_eq!(story.rejection(second), Some(RejectionCode::NoSuchInteraction));
+    assert_eq!(
+        story.rejection(second),
+        Some(RejectionCode::NoSuchInteraction)
+    );
     assert_eq!(cause(&story, 1), Some(ResolutionCause::Answered));
     assert_eq!(story.shell.view().open_interactions().count(), 0);
     story.stops();
@@ -66,7 +78,10 @@ fn c25_an_answer_of_the_wrong_shape_leaves_the_question_open() {
     let yes = story.answers(1, YES);
     let unknown = story.answers(1, InteractionAnswer::Choice("maybe".to_owned()));
     assert_eq!(story.rejection(yes), Some(RejectionCode::InvalidCommand));
-    assert_eq!(story.rejection(unknown), Some(RejectionCode::InvalidCommand));
+    assert_eq!(
+        story.rejection(unknown),
+        Some(RejectionCode::InvalidCommand)
+    );
     let right = story.answers(1, InteractionAnswer::Choice("deny".to_owned()));
     story.land();
     assert!(story.is_accepted(right));
@@ -104,7 +119,10 @@ fn c25_at_its_deadline_the_engine_is_told_the_default_or_that_nobody_answered() 
         assert_eq!(told(&mut story), [("q".to_owned(), heard)]);
         assert_eq!(cause(&story, 1), Some(ResolutionCause::Expired));
         let late = story.answers(1, YES);
-        assert_eq!(story.rejection(late), Some(RejectionCode::NoSuchInteraction));
+        assert_eq!(
+            story.rejection(late),
+            Some(RejectionCode::NoSuchInteraction)
+        );
         story.stops();
         story.ends();
     }
@@ -121,7 +139,10 @@ fn c21_an_abort_closes_what_is_open_before_the_engine_is_told_to_stop() {
     assert_eq!(story.news().aborts(), 1);
     story.shell.settle_disk();
     assert_eq!(cause(&story, 1), Some(ResolutionCause::Aborted));
-    assert_eq!(story.rejection(late), Some(RejectionCode::NoSuchInteraction));
+    assert_eq!(
+        story.rejection(late),
+        Some(RejectionCode::NoSuchInteraction)
+    );
     story.says(EngineEvent::Stopped {
         prompt: 1,
         reason: sessionplane_core::ports::engine::StopReason::Aborted,
@@ -137,14 +158,20 @@ fn c25_a_question_ends_with_its_run_and_with_its_withdrawal() {
     story.asks("a", confirm(None), None);
     story.asks("b", confirm(None), None);
     story.shell.settle_disk();
-    story.says(EngineEvent::AskWithdrawn { ask: "a".to_owned() });
+    story.says(EngineEvent::AskWithdrawn {
+        ask: "a".to_owned(),
+    });
     story.land();
     assert_eq!(cause(&story, 1), Some(ResolutionCause::EngineGone));
     assert_eq!(cause(&story, 2), None);
     story.gone();
     story.shell.settle_disk();
     assert_eq!(cause(&story, 2), Some(ResolutionCause::EngineGone));
-    assert_eq!(told(&mut story), [], "an engine that is gone is told nothing");
+    assert_eq!(
+        told(&mut story),
+        [],
+        "an engine that is gone is told nothing"
+    );
     story.ends();
 }
 
@@ -195,17 +222,24 @@ fn c25_a_queued_text_never_answers_a_question() {
 #[test]
 fn c26_an_engine_that_asks_what_it_did_not_claim_is_told_that_nobody_answers() {
     let mut story = Story::new();
-    story.invoke_with(false, sessionplane_core::contract::OnDisconnect::Detach, |facts| {
-        let mut agent = (*facts.agent).clone();
-        agent.capabilities.interactions.clear();
-        facts.agent = agent.into();
-    });
+    story.invoke_with(
+        false,
+        sessionplane_core::contract::OnDisconnect::Detach,
+        |facts| {
+            let mut agent = (*facts.agent).clone();
+            agent.capabilities.interactions.clear();
+            facts.agent = agent.into();
+        },
+    );
     story.land();
     story.open();
     story.asks("q", confirm(Some(true)), None);
     assert_eq!(told(&mut story), [("q".to_owned(), None)]);
     let answer = story.answers(1, YES);
-    assert_eq!(story.rejection(answer), Some(RejectionCode::UnsupportedCapability));
+    assert_eq!(
+        story.rejection(answer),
+        Some(RejectionCode::UnsupportedCapability)
+    );
     story.stops();
     story.ends();
 }
@@ -224,7 +258,11 @@ fn c61_a_secret_answer_reaches_the_engine_and_no_record() {
     story.land();
     let news = story.news();
     assert!(!format!("{:?}", news.events()).contains("hunter2"));
-    let resolution = story.stored_question(1).resolution.clone().expect("answered");
+    let resolution = story
+        .stored_question(1)
+        .resolution
+        .clone()
+        .expect("answered");
     assert_eq!(resolution.answer, None);
     assert!(news.told().contains(&&EngineCommand::Answer {
         ask: "q".to_owned(),
