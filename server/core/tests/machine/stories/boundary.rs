@@ -2,6 +2,7 @@
 
 use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::command::{Command, RejectionCode};
+use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::lifecycle::Answer;
 
 use super::story::Story;
@@ -203,5 +204,23 @@ fn c26_a_command_the_agent_lacks_is_unsupported_before_anything_else() {
             "{kind:?}"
         );
     }
+    story.ends();
+}
+
+#[test]
+fn c22_a_change_never_creates_a_session() {
+    let mut story = Story::new();
+    for reply in [
+        story.sets_model(Some("deep")),
+        story.sets_thinking(None),
+        story.compacts(),
+    ] {
+        let Some(Answer::Refused(error)) = story.answer(reply) else {
+            panic!("{:?}", story.answer(reply));
+        };
+        assert_eq!(error.reason, Reason::NoSuchSession);
+    }
+    assert!(!story.shell.in_flight());
+    assert_eq!(story.shell.store.session, None);
     story.ends();
 }

@@ -7,7 +7,7 @@ use sessionplane_core::domain::interaction::{
     Choice, InteractionAnswer, Question, ResolutionCause, Shape,
 };
 use sessionplane_core::domain::run::RunOutcome;
-use sessionplane_core::ports::engine::{EngineCommand, EngineEvent};
+use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
 use super::story::Story;
 use super::words::confirm;
@@ -145,7 +145,7 @@ fn c21_an_abort_closes_what_is_open_before_the_engine_is_told_to_stop() {
     );
     story.says(EngineEvent::Stopped {
         prompt: 1,
-        reason: sessionplane_core::ports::engine::StopReason::Aborted,
+        reason: StopReason::Aborted,
     });
     story.shell.settle_disk();
     assert_eq!(story.outcome(), Some(&RunOutcome::Aborted));
@@ -269,5 +269,118 @@ fn c61_a_secret_answer_reaches_the_engine_and_no_record() {
         answer: Some(answer),
     }));
     story.stops();
+    story.ends();
+}
+
+#[test]
+fn c25_c21_an_answer_whose_run_was_aborted_before_it_was_durable_is_not_told() {
+    let mut story = Story::working();
+    story.asks("q", confirm(None), None);
+    story.land();
+    let answer = story.answers(1, YES);
+    story.abort();
+    let news = story.news();
+    assert_eq!(news.aborts(), 1);
+    story.shell.settle_disk();
+    assert!(story.is_accepted(answer));
+    assert_eq!(told(&mut story), [], "it might do what was allowed");
+    assert_eq!(cause(&story, 1), Some(ResolutionCause::Answered));
+    story.stops_with(StopReason::Aborted);
+    story.ends();
+}
+
+#[test]
+fn c21_an_engine_that_asks_after_an_abort_is_told_nothing_more() {
+    let mut story = Story::working();
+    story.abort();
+    story.land();
+    story.asks("q", confirm(None), None);
+    story.shell.settle_disk();
+    assert_eq!(told(&mut story), []);
+    assert!(story.shell.store.interactions.is_empty());
+    story.stops_with(StopReason::Aborted);
+    story.ends();
+}
+
+#[test]
+fn c25_a_question_repeated_before_its_answer_was_told_is_not_another() {
+    let mut story = Story::working();
+    story.asks("q", confirm(None), None);
+    story.land();
+    story.steer();
+    story.answers(1, YES);
+    story.asks("q", confirm(None), None);
+    story.shell.settle_disk();
+    assert_eq!(story.shell.store.interactions.len(), 1);
+    assert_eq!(told(&mut story), [("q".to_owned(), Some(YES))]);
+    story.asks("q", confirm(None), None);
+    story.shell.settle_disk();
+    assert_eq!(cause(&story, 2), None, "now it may ask again");
+    story.stops();
+    story.ends();
+}
+
+#[test]
+fn c25_a_question_ends_when_its_engine_comes_to_rest() {
+    let mut story = Story::working();
+    story.follow_up();
+    story.land();
+    story.asks("q", confirm(None), None);
+    story.asks("r", confirm(None), None);
+    story.shell.settle_disk();
+    story.steer();
+    let answer = story.answers(2, YES);
+    story.stops();
+    story.shell.settle_disk();
+    assert_eq!(cause(&story, 1), Some(ResolutionCause::EngineGone));
+    let late = story.answers(1, YES);
+    assert_eq!(
+        story.rejection(late),
+        Some(RejectionCode::NoSuchInteraction)
+    );
+    assert!(story.is_accepted(answer));
+    assert_eq!(told(&mut story), [], "at rest it waits for no answer");
+    let run = story.shell.session().run();
+    assert!(run.is_some(), "the run goes on with what waits");
+    story.gone();
+    story.ends();
+}
+
+#[test]
+fn c25_an_answer_that_crosses_the_withdrawal_is_not_told() {
+    let mut story = Story::working();
+    story.asks("q", confirm(None), None);
+    story.land();
+    story.steer();
+    let answer = story.answers(1, YES);
+    story.says(EngineEvent::AskWithdrawn {
+        ask: "q".to_owned(),
+    });
+    story.shell.settle_disk();
+    assert!(story.is_accepted(answer));
+    assert_eq!(told(&mut story), []);
+    story.stops();
+    story.ends();
+}
+
+#[test]
+fn c25_who_folds_events_and_who_reads_the_rows_list_the_same_questions() {
+    let mut story = Story::working();
+    story.asks("old", confirm(None), None);
+    story.land();
+    for number in 2..=40 {
+        story.passes(Duration::from_millis(1));
+        story.asks(&format!("q{number}"), confirm(None), None);
+        story.land();
+        story.answers(number, YES);
+        story.land();
+    }
+    story.passes(Duration::from_millis(1));
+    story.stops();
+    story.shell.settle_disk();
+    let listed = &story.shell.view().interactions;
+    assert!(listed.contains_key(&story.question(1)), "it ended last");
+    assert_eq!(listed.len(), 32);
+    // The invariants compare it with what a later reader gets.
     story.ends();
 }

@@ -32,6 +32,17 @@ pub(crate) fn failure(code: &str) -> Failure {
     }
 }
 
+/// What an engine made of a transcript, from its second entry on.
+pub(crate) fn summary(text: &str) -> Compacted {
+    let session = facts::record().id;
+    Compacted {
+        summary: text.to_owned(),
+        first_kept: Some(EntryId { session, seq: 2 }),
+        tokens_before: Some(900),
+        tokens_after: Some(90),
+    }
+}
+
 impl Story {
     /// A session with one settled run of one message.
     pub(crate) fn rested() -> Self {
@@ -111,12 +122,7 @@ impl Story {
     }
 
     pub(crate) fn compaction_ends(&mut self, result: Result<&str, Failure>) {
-        let result = result.map(|summary| Compacted {
-            summary: summary.to_owned(),
-            first_kept: Some(self.entry(2)),
-            tokens_before: Some(900),
-            tokens_after: Some(90),
-        });
+        let result = result.map(summary);
         self.says_of_compaction(EngineEvent::CompactionFinished(result));
     }
 
