@@ -338,7 +338,7 @@ pub(super) fn finished_within_run(
     turn.publish_durable(tag.run, EventBody::CompactionFinished { outcome });
 }
 
-/// A run ends in the middle of its engine's compaction.
+/// A run ends, or its engine comes to rest, in the middle of the engine's compaction.
 pub(super) fn cut_within_run(turn: &mut Turn<'_>, outcome: &RunOutcome) {
     let Some(run) = turn.session.active.run_mut() else {
         return;

@@ -460,8 +460,9 @@ fn completed(turn: &mut Turn<'_>, tag: EngineTag) {
     }
     let token = tag.token;
     settle::discard(turn, DiscardCause::Lost, |input| input.handed);
-    // At rest it waits for no answer either.
+    // At rest it waits for no answer either, and compacts nothing.
     interaction::close_all(turn, ResolutionCause::EngineGone);
+    compaction::cut_within_run(turn, &RunOutcome::Completed);
     if turn.commits() {
         turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
     }

@@ -1,8 +1,9 @@
 //! Changes between runs: settings that follow the path, and a leaf that moves.
 
 use sessionplane_core::contract::OnDisconnect;
-use sessionplane_core::domain::command::{Command, RejectionCode};
+use sessionplane_core::domain::command::{Command, CommandKind, RejectionCode};
 use sessionplane_core::domain::error::Reason;
+use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::Answer;
 
 use super::story::Story;
@@ -137,6 +138,18 @@ fn c24_an_entry_that_was_never_published_is_no_place_to_go() {
     let mut story = Story::rested();
     let reply = story.navigates(99);
     assert_eq!(story.rejection(reply), Some(RejectionCode::InvalidCommand));
+    let token = Some(LeaseToken(story.shell.mint()));
+    let (entry, other) = (story.entry(1), story.shell.store.target(story.entry(2)));
+    let crossed = story.dispatch_with(CommandKind::Navigate, |facts| {
+        facts.command = Command::Navigate { entry };
+        facts.token = token;
+        facts.target = other;
+    });
+    assert_eq!(
+        story.rejection(crossed),
+        Some(RejectionCode::InvalidCommand),
+        "what is known is of another entry"
+    );
     story.ends();
 }
 

@@ -106,6 +106,7 @@ fn c22_b50_a_crash_at_any_step_of_a_compaction_leaves_the_transcript_as_it_was()
 #[test]
 fn c21_an_abort_ends_a_running_compaction() {
     let mut story = Story::rested();
+    let before = story.shell.store.entries.clone();
     story.compacts();
     story.land();
     story.opens_to_compact();
@@ -118,6 +119,7 @@ fn c21_an_abort_ends_a_running_compaction() {
     let news = story.news();
     assert!(news.event_types().contains(&"compaction_finished"));
     assert!(news.has(|it| matches!(it, Effect::DropEngine(_))));
+    assert_eq!(story.shell.store.entries, before);
     story.ends();
 }
 
@@ -276,4 +278,25 @@ fn rows(story: &Story) -> [usize; 3] {
         store.bindings.len(),
         store.audits.len(),
     ]
+}
+
+#[test]
+fn c37_a_compaction_that_its_engine_leaves_open_ends_with_the_prompt() {
+    let mut story = Story::working();
+    story.follow_up();
+    story.land();
+    story.says(EngineEvent::CompactionStarted);
+    story.stops();
+    story.shell.settle_disk();
+    let told = story.news().event_types();
+    assert!(told.contains(&"compaction_finished"), "{told:?}");
+    story.shows(1);
+    story.land();
+    story.says(EngineEvent::CompactionStarted);
+    assert!(
+        story.news().event_types().contains(&"compaction_started"),
+        "another may begin"
+    );
+    story.stops();
+    story.ends();
 }
