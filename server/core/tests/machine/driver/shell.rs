@@ -154,8 +154,8 @@ impl Shell {
         if let Some(cut) = self.store.cut() {
             let token = LeaseToken(self.mint());
             let commit = match cut {
-                Cut::Run(cut) => interrupt(cut, token, self.now),
-                Cut::Boundary(stored) => give_up_boundary(stored, token, self.now),
+                Cut::Run(cut) => interrupt(*cut, token, self.now),
+                Cut::Boundary(stored) => give_up_boundary(*stored, token, self.now),
             };
             self.write(&commit);
         }

@@ -22,9 +22,9 @@ use sessionplane_core::ports::repository::{CommitError, ReadError};
 
 /// What a dead process held the session for.
 pub(crate) enum Cut {
-    Run(CutRun),
+    Run(Box<CutRun>),
     /// A compaction.
-    Boundary(StoredSession),
+    Boundary(Box<StoredSession>),
 }
 
 /// The rows of one session.
@@ -139,16 +139,16 @@ impl Store {
     pub(crate) fn cut(&self) -> Option<Cut> {
         let session = self.session.clone()?;
         let run = match self.holder?.holder {
-            Holder::Boundary => return Some(Cut::Boundary(session)),
+            Holder::Boundary => return Some(Cut::Boundary(Box::new(session))),
             Holder::Run(run) => run,
         };
         let inputs = self.inputs.values().filter(|input| input.id.run == run);
         let asked = self.interactions.values().filter(|it| it.id.run == run);
-        Some(Cut::Run(CutRun {
+        Some(Cut::Run(Box::new(CutRun {
             session,
             run: self.runs.get(&run)?.clone(),
             inputs: inputs.cloned().collect(),
             interactions: asked.cloned().collect(),
-        }))
+        })))
     }
 }

@@ -341,12 +341,11 @@ impl World {
         } else {
             self.rng.pick(&open).copied()
         };
-        let (interaction, right) = match one {
-            Some(asked) => (asked.id, fitting(&asked.question)),
-            None => {
-                let run = self.runs.last().copied().unwrap_or(facts::run_id(0));
-                (InteractionId { run, ordinal: 1 }, unfitting())
-            }
+        let (interaction, right) = if let Some(asked) = one {
+            (asked.id, fitting(&asked.question))
+        } else {
+            let run = self.runs.last().copied().unwrap_or(facts::run_id(0));
+            (InteractionId { run, ordinal: 1 }, unfitting())
         };
         for _ in 0..=self.rng.below(2) {
             let answer = if self.rng.one_in(5) {

@@ -4,9 +4,10 @@ use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::command::{Command, CommandKind, RejectionCode};
 use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::lease::LeaseToken;
-use sessionplane_core::domain::lifecycle::Answer;
+use sessionplane_core::domain::lifecycle::{ActiveRun, Answer};
 
 use super::story::Story;
+use super::words::entry;
 
 fn model(story: &Story) -> Option<String> {
     story.shell.view().resolved.settings.model.clone()
@@ -96,7 +97,7 @@ fn c24_a_run_after_a_navigation_goes_on_from_there() {
     let mut story = Story::rested();
     story.navigates(1);
     story.land();
-    assert_eq!(story.shell.view().leaf, Some(story.entry(1)));
+    assert_eq!(story.shell.view().leaf, Some(entry(1)));
     story.invoke(false, OnDisconnect::Detach);
     story.land();
     let prompt = story.stored_run().first_entry;
@@ -106,10 +107,10 @@ fn c24_a_run_after_a_navigation_goes_on_from_there() {
         .entries
         .iter()
         .find(|entry| entry.id == prompt);
-    assert_eq!(stored.and_then(|entry| entry.parent), Some(story.entry(1)));
+    assert_eq!(stored.and_then(|entry| entry.parent), Some(entry(1)));
     assert_eq!(
-        story.shell.session().run().and_then(|run| run.base()),
-        Some(story.entry(1))
+        story.shell.session().run().and_then(ActiveRun::base),
+        Some(entry(1))
     );
     story.open();
     story.stops();
@@ -139,7 +140,7 @@ fn c24_an_entry_that_was_never_published_is_no_place_to_go() {
     let reply = story.navigates(99);
     assert_eq!(story.rejection(reply), Some(RejectionCode::InvalidCommand));
     let token = Some(LeaseToken(story.shell.mint()));
-    let (entry, other) = (story.entry(1), story.shell.store.target(story.entry(2)));
+    let (entry, other) = (entry(1), story.shell.store.target(entry(2)));
     let crossed = story.dispatch_with(CommandKind::Navigate, |facts| {
         facts.command = Command::Navigate { entry };
         facts.token = token;
@@ -194,7 +195,7 @@ fn c26_a_command_the_agent_lacks_is_unsupported_before_anything_else() {
     let mut story = Story::working();
     story.stops();
     story.shell.settle_disk();
-    let entry = story.entry(99);
+    let entry = entry(99);
     let commands = [
         Command::Compact { instructions: None },
         Command::SetModel {

@@ -55,7 +55,7 @@ fn c22_b50_a_compaction_that_fails_dies_or_says_nothing_leaves_the_transcript_as
             story.says_of_compaction(EngineEvent::Stopped {
                 prompt: 0,
                 reason: StopReason::Completed,
-            })
+            });
         },
         |story| {
             story.dispatch(CommandKind::Abort);

@@ -134,7 +134,7 @@ fn c41_a_run_is_not_recovered_while_its_writer_lives() {
     let Some(Cut::Run(cut)) = store.cut() else {
         panic!("a run is active");
     };
-    let commit = interrupt(cut, token, story.shell.now);
+    let commit = interrupt(*cut, token, story.shell.now);
     let refused = store.apply(&commit);
     assert!(
         matches!(refused, Err(CommitError::Fenced { .. })),

@@ -32,12 +32,17 @@ pub(crate) fn failure(code: &str) -> Failure {
     }
 }
 
+/// The id of the session's `seq`th entry.
+pub(crate) fn entry(seq: u64) -> EntryId {
+    let session = facts::record().id;
+    EntryId { session, seq }
+}
+
 /// What an engine made of a transcript, from its second entry on.
 pub(crate) fn summary(text: &str) -> Compacted {
-    let session = facts::record().id;
     Compacted {
         summary: text.to_owned(),
-        first_kept: Some(EntryId { session, seq: 2 }),
+        first_kept: Some(entry(2)),
         tokens_before: Some(900),
         tokens_after: Some(90),
     }
@@ -81,13 +86,7 @@ impl Story {
     }
 
     pub(crate) fn navigates(&mut self, seq: u64) -> ReplyId {
-        let entry = self.entry(seq);
-        self.changes(Command::Navigate { entry })
-    }
-
-    pub(crate) fn entry(&self, seq: u64) -> EntryId {
-        let session = facts::record().id;
-        EntryId { session, seq }
+        self.changes(Command::Navigate { entry: entry(seq) })
     }
 
     pub(crate) fn compacts(&mut self) -> ReplyId {
