@@ -83,6 +83,7 @@ impl Reached {
         self.tally.crashes += tally.crashes;
         self.tally.unknown_commits += tally.unknown_commits;
         self.tally.changed += tally.changed;
+        self.tally.cut_questions += tally.cut_questions;
         add(&mut self.tally.compactions, tally.compactions);
         add(&mut self.tally.in_runs, tally.in_runs);
         self.branches += branches(&world.shell.store);
@@ -126,6 +127,7 @@ impl Reached {
             compactions,
             in_runs,
             changed,
+            cut_questions,
         } = self.tally;
         let runs = [self.completed, self.failed, self.interrupted, self.aborted];
         let rest = [crashes, unknown_commits, busy, admitted, self.delivered];
@@ -135,7 +137,7 @@ impl Reached {
             .chain(&self.resolved)
             .chain(&compactions)
             .chain(&in_runs)
-            .chain(&[self.branches, changed])
+            .chain(&[self.branches, changed, cut_questions])
             .all(|count| *count > 0)
     }
 }

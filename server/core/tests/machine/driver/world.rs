@@ -29,6 +29,8 @@ pub(crate) struct Tally {
     pub(crate) compactions: [u64; 4],
     /// Compactions within runs that completed, and that did not.
     pub(crate) in_runs: [u64; 2],
+    /// Crashes while a question was open.
+    pub(crate) cut_questions: u64,
     /// How often the leaf or the settings were changed.
     pub(crate) changed: u64,
 }
@@ -154,6 +156,8 @@ impl World {
         let applied = self.rng.one_in(2);
         let compacting = self.shell.session().compaction().is_some();
         self.tally.compactions[3] += u64::from(compacting);
+        let asked = self.shell.view().open_interactions().next().is_some();
+        self.tally.cut_questions += u64::from(asked);
         self.shell.crash(applied);
         self.shell.done.clear();
         self.lands_at = None;
