@@ -312,8 +312,8 @@ impl EngineEvent {
             Self::Asked { ask, question, .. } => [ask, &question.title, &question.details],
             Self::AskWithdrawn { ask } => [ask, "", ""],
             Self::CompactionFinished(Ok(compacted)) => [&compacted.summary, "", ""],
-            Self::CompactionFinished(Err(Failure { code, details, .. })) => [code, details, ""],
-            Self::Stopped {
+            Self::CompactionFinished(Err(Failure { code, details, .. }))
+            | Self::Stopped {
                 reason: StopReason::Failed(Failure { code, details, .. }),
                 ..
             } => [code, details, ""],
