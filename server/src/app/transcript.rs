@@ -90,7 +90,8 @@ impl StoredTranscript {
         Ok(walked.is_full())
     }
 
-    /// What a compaction kept, newest first: from the entry before it back to the first kept one.
+    /// What a compaction kept, newest first: from the entry before it back to the first kept one. An
+    /// entry that is not on the way back keeps nothing: an engine may name whatever it likes.
     async fn kept(
         &self,
         mut at: Option<EntryId>,
@@ -98,12 +99,26 @@ impl StoredTranscript {
         window: &mut Window,
         walked: &mut Walked,
     ) -> Result<(), ReadError> {
-        while let (Some(id), Some(first)) = (at.filter(|_| !walked.is_full()), first) {
-            let Some(entry) = window.entry(self.repository.as_ref(), id).await? else {
+        let Some(first) = first else { return Ok(()) };
+        let mut kept = Vec::new();
+        while let Some(id) = at.filter(|id| id.session == first.session && id.seq >= first.seq) {
+            // What is beyond the bound is not read; that it would be found is taken for granted.
+            if walked.newest_first.len() + kept.len() >= walked.max {
                 break;
+            }
+            let Some(entry) = window.entry(self.repository.as_ref(), id).await? else {
+                return Ok(());
             };
-            walked.add(id);
-            at = entry.parent.filter(|_| id != first);
+            kept.push(id);
+            if id == first {
+                break;
+            }
+            at = entry.parent;
+        }
+        let whole =
+            kept.last() == Some(&first) || walked.newest_first.len() + kept.len() >= walked.max;
+        if whole {
+            kept.into_iter().for_each(|id| walked.add(id));
         }
         Ok(())
     }
