@@ -10,6 +10,7 @@
 mod cli;
 mod coming_late;
 mod fake;
+mod filtering;
 mod observing;
 mod outcomes;
 mod reaching;
@@ -17,4 +18,5 @@ mod rejoining;
 mod relay;
 mod rendering;
 mod request_ids;
+mod waiting;
 mod wire;

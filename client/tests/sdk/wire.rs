@@ -134,11 +134,56 @@ pub(crate) fn capabilities() -> v1::Capabilities {
         follow_up: true,
         tool_progress: true,
         usage: false,
+        manual_compaction: true,
+        model_selection: true,
+        thinking: true,
+        navigate: false,
+        interactions: vec![
+            v1::InteractionKind::Approval.into(),
+            v1::InteractionKind::Form.into(),
+        ],
+        sandbox: v1::SandboxLevel::Confined.into(),
+        models: vec![
+            v1::Model {
+                spec: "swift".to_owned(),
+                thinking_levels: Vec::new(),
+            },
+            v1::Model {
+                spec: "deep".to_owned(),
+                thinking_levels: vec!["low".to_owned(), "high".to_owned()],
+            },
+        ],
+        default_model: "deep".to_owned(),
         commands: vec!["steer".to_owned(), "abort".to_owned(), "dance".to_owned()],
         request_binding_retention: Some(prost_types::Duration {
             seconds: 86_400,
             nanos: 0,
         }),
+    }
+}
+
+/// One of two pages of what a composer may offer.
+pub(crate) fn offers(page: usize) -> v1::ListCommandsResponse {
+    let offer = |name: &str, description: &str, target: v1::CommandTarget| v1::OfferedCommand {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        target: target.into(),
+    };
+    let first = page % 2 == 1;
+    v1::ListCommandsResponse {
+        commands: if first {
+            vec![
+                offer("abort", "Stops the run.", v1::CommandTarget::Dispatch),
+                offer("dance", "Unheard of.", v1::CommandTarget::Dispatch),
+            ]
+        } else {
+            vec![offer(
+                "recall",
+                "Tells what it knows.",
+                v1::CommandTarget::Prompt,
+            )]
+        },
+        next_page_token: if first { "more" } else { "" }.to_owned(),
     }
 }
 
@@ -260,6 +305,12 @@ fn envelope(seq: u64, payload: Option<session_event::Payload>) -> v1::EventsResp
     }))
 }
 
+pub(crate) fn heartbeat(seq: u64) -> v1::EventsResponse {
+    item(Item::Heartbeat(v1::Heartbeat {
+        position: Some(position(seq)),
+    }))
+}
+
 pub(crate) fn turn(seq: u64) -> v1::EventsResponse {
     let turn = u32::try_from(seq).unwrap();
     let started = v1::TurnStarted { turn };
@@ -312,6 +363,7 @@ pub(crate) fn tool(output: &str) -> [v1::InvokeResponse; 2] {
         failed: false,
         output: output.to_owned(),
         omitted_bytes: 0,
+        artifact: None,
     });
     [invoked(started), invoked(ended)]
 }

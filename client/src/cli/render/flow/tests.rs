@@ -1,5 +1,6 @@
 //! What a person sees of a run, whenever they came.
 
+use sessionplane_core::domain::entry::PathMarks;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 
@@ -49,6 +50,7 @@ fn a_tool_interrupts_the_text_and_shows_its_end() {
             call: "t1".to_owned(),
             failed: true,
             output: BoundedText::new(&output.join("\n"), 4096),
+            artifact: None,
         },
     ];
     let pieces = events.iter().flat_map(|event| flow.invoked(event));
@@ -77,7 +79,8 @@ fn appended(seq: u64, body: EntryBody) -> Event {
     let entry = Entry {
         id: format!("01K00000000000000000000001-{seq}").parse().unwrap(),
         parent: None,
-        run: run(),
+        run: Some(run()),
+        path: PathMarks::default(),
         at: Timestamp::default(),
         body,
     };
@@ -105,6 +108,7 @@ fn tool_entry() -> Event {
         input_json: BoundedText::new("{}", 100),
         output: BoundedText::new("one\ntwo\n", 100),
         failed: false,
+        artifact: None,
     };
     appended(3, body)
 }
@@ -146,6 +150,7 @@ fn tool_finished() -> Event {
         call: "t1".to_owned(),
         failed: false,
         output: BoundedText::new("one\ntwo\n", 100),
+        artifact: None,
     })
 }
 
