@@ -7,6 +7,7 @@
     reason = "a helper of a test fails the test"
 )]
 
+mod answering;
 mod cli;
 mod coming_late;
 mod fake;
@@ -18,5 +19,6 @@ mod rejoining;
 mod relay;
 mod rendering;
 mod request_ids;
+mod verbs;
 mod waiting;
 mod wire;

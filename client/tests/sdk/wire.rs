@@ -283,15 +283,20 @@ pub(crate) fn snapshot_of(state: v1::SessionState) -> v1::EventsResponse {
 }
 
 pub(crate) fn event(seq: u64, payload: session_event::Payload) -> v1::EventsResponse {
-    envelope(seq, Some(payload))
+    envelope(seq, RUN, Some(payload))
+}
+
+/// An event of no run.
+pub(crate) fn between_runs(seq: u64, payload: session_event::Payload) -> v1::EventsResponse {
+    envelope(seq, "", Some(payload))
 }
 
 /// An event of a type that no client knows yet.
 pub(crate) fn future_event(seq: u64) -> v1::EventsResponse {
-    envelope(seq, None)
+    envelope(seq, RUN, None)
 }
 
-fn envelope(seq: u64, payload: Option<session_event::Payload>) -> v1::EventsResponse {
+fn envelope(seq: u64, run: &str, payload: Option<session_event::Payload>) -> v1::EventsResponse {
     item(Item::Event(v1::SessionEventEnvelope {
         session_id: SESSION.to_owned(),
         epoch: EPOCH,
@@ -299,7 +304,7 @@ fn envelope(seq: u64, payload: Option<session_event::Payload>) -> v1::EventsResp
         event: Some(v1::SessionEvent {
             r#type: "weather_changed".to_owned(),
             time: Some(time(1_767_225_600)),
-            run_id: RUN.to_owned(),
+            run_id: run.to_owned(),
             payload,
         }),
     }))
@@ -402,6 +407,25 @@ pub(crate) fn dispatch_accepted() -> v1::DispatchResponse {
     };
     v1::DispatchResponse {
         answer: Some(dispatch_response::Answer::Accepted(accepted)),
+    }
+}
+
+/// Applied, outside of a run.
+pub(crate) fn dispatch_done() -> v1::DispatchResponse {
+    let accepted = v1::DispatchAccepted::default();
+    v1::DispatchResponse {
+        answer: Some(dispatch_response::Answer::Accepted(accepted)),
+    }
+}
+
+pub(crate) fn dispatch_no(code: v1::RejectionCode) -> v1::DispatchResponse {
+    let rejected = v1::DispatchRejected {
+        code: code.into(),
+        message: "it cannot be done".to_owned(),
+        retryable: false,
+    };
+    v1::DispatchResponse {
+        answer: Some(dispatch_response::Answer::Rejected(rejected)),
     }
 }
 

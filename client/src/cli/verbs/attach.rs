@@ -351,9 +351,10 @@ impl Attached<'_> {
 
     fn give(&mut self, command: Command) -> Result<(), Stop> {
         if command == Command::Abort {
-            let unsent = self.giving.take_back();
-            if unsent > 0 {
-                self.not_done(&format!("{unsent} lines before it were not sent"))?;
+            match self.giving.take_back() {
+                0 => {}
+                1 => self.not_done("the line before it was not sent")?,
+                more => self.not_done(&format!("{more} lines before it were not sent"))?,
             }
         }
         if self.giving.give(command) {

@@ -164,6 +164,33 @@ fn shown(flow: &mut Flow, events: impl IntoIterator<Item = Event>) -> String {
 }
 
 #[test]
+fn for_a_person_a_text_comes_block_by_block_and_its_last_line_is_under_way() {
+    let mut flow = Flow::attended(true);
+    let prose = |text: &str| Piece::Prose(text.to_owned());
+    flow.observed(&message(true));
+    assert_eq!(flow.observed(&piece_of("# One\n\nT")), [prose("# One\n\n")]);
+    assert_eq!(flow.observed(&piece_of("wo wor")), []);
+    assert_eq!(flow.under_way(), Some("Two wor"));
+    assert_eq!(flow.observed(&message(false)), [prose("Two wor")]);
+    assert_eq!(flow.under_way(), None);
+    flow.observed(&tool_started());
+    flow.observed(&progress("1/3\n2/3\n"));
+    assert_eq!(flow.under_way(), Some("* sh: 2/3"));
+    flow.observed(&tool_finished());
+    assert_eq!(flow.under_way(), None);
+}
+
+#[test]
+fn a_text_that_another_piece_interrupts_is_given_out_first() {
+    let mut flow = Flow::attended(true);
+    flow.observed(&message(true));
+    flow.observed(&piece_of("let me look"));
+    let pieces = flow.observed(&tool_started());
+    assert_eq!(pieces[0], Piece::Prose("let me look".to_owned()));
+    assert_eq!(pieces[1], Piece::Break);
+}
+
+#[test]
 fn what_began_before_is_shown_once_and_whole_by_its_entry() {
     let events = [
         piece_of("wh"),
