@@ -63,6 +63,10 @@ pub(crate) struct Arguments {
 
 /// What every verb takes.
 #[derive(Args, Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of its own, and every combination exists"
+)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Globals {
     /// The server: HOST:PORT, http://HOST:PORT or unix:/PATH [env:

@@ -113,16 +113,12 @@ impl Screen {
     pub(crate) fn put(&mut self, piece: &Piece) -> io::Result<()> {
         self.clear_status()?;
         match piece {
-            Piece::Answer(text) => {
-                self.leave_other_line(false)?;
-                self.out.write(&visible::lines(text), false)
-            }
             Piece::Prose(text) if self.is_rich() => {
                 self.leave_other_line(false)?;
                 let text = markdown::laid_out(text, self.out.colour);
                 self.out.write(&text, false)
             }
-            Piece::Prose(text) => {
+            Piece::Answer(text) | Piece::Prose(text) => {
                 self.leave_other_line(false)?;
                 self.out.write(&visible::lines(text), false)
             }

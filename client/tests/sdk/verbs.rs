@@ -7,7 +7,7 @@ use sessionplane::v1::{self, dispatch_request::Command as Given, session_event::
 use tonic::{Code, Status};
 
 use super::cli::{interrupt, ran, reads, sends, sessionctl, told};
-use super::fake::{Fake, Script, Stage, Step, soon};
+use super::fake::{Fake, Stage, Step, soon};
 use super::wire;
 
 fn run_of(number: u64, outcome: v1::RunOutcome, code: &str) -> v1::RunRecord {
@@ -18,19 +18,19 @@ fn run_of(number: u64, outcome: v1::RunOutcome, code: &str) -> v1::RunRecord {
     }
 }
 
-fn runs(runs: Vec<v1::RunRecord>, next_page_token: &str) -> Script<v1::ListRunsResponse> {
+fn runs(runs: Vec<v1::RunRecord>, next_page_token: &str) -> v1::ListRunsResponse {
     let next_page_token = next_page_token.to_owned();
-    Ok(v1::ListRunsResponse {
+    v1::ListRunsResponse {
         runs,
         next_page_token,
-    })
+    }
 }
 
-fn state(state: v1::SessionState) -> Script<v1::GetStateResponse> {
-    Ok(v1::GetStateResponse { state: Some(state) })
+fn state(state: v1::SessionState) -> v1::GetStateResponse {
+    v1::GetStateResponse { state: Some(state) }
 }
 
-async fn given(fake: &Fake) -> Given {
+fn given(fake: &Fake) -> Given {
     fake.look(|stage| stage.dispatched.last().unwrap().command.clone().unwrap())
 }
 
@@ -53,7 +53,7 @@ async fn c16_runs_are_a_table_that_fits_its_lines_and_says_where_the_older_ones_
         ]
     };
     let fake = Fake::start(Stage {
-        run_pages: pages().into_iter().chain(pages()).collect(),
+        run_pages: pages().into_iter().chain(pages()).map(Ok).collect(),
         ..Stage::default()
     })
     .await;
@@ -101,7 +101,7 @@ async fn c16_runs_show_the_first_words_of_their_prompts_if_asked() {
         ..v1::ListEntriesResponse::default()
     };
     let fake = Fake::start(Stage {
-        run_pages: [runs(vec![run_of(3, v1::RunOutcome::Completed, "")], "")].into(),
+        run_pages: [Ok(runs(vec![run_of(3, v1::RunOutcome::Completed, "")], ""))].into(),
         pages: [Ok(page)].into(),
         ..Stage::default()
     })
@@ -131,7 +131,7 @@ async fn c16_wait_ends_as_the_run_did() {
                 settled(outcome, failure),
             ]
             .into(),
-            states: [state(wire::state(true))].into(),
+            states: [Ok(state(wire::state(true)))].into(),
             ..Stage::default()
         })
         .await;
@@ -151,7 +151,7 @@ async fn c16_wait_takes_an_id_for_a_session_if_no_run_has_it_and_gives_up_in_tim
     let mut idle = wire::state(false);
     let fake = Fake::start(Stage {
         no_run: true,
-        states: [state(wire::state(true)), state(idle.clone())].into(),
+        states: [Ok(state(wire::state(true))), Ok(state(idle.clone()))].into(),
         ..Stage::default()
     })
     .await;
@@ -169,7 +169,7 @@ async fn c16_wait_takes_an_id_for_a_session_if_no_run_has_it_and_gives_up_in_tim
     });
     {
         let mut stage = fake.stage.lock().unwrap();
-        stage.states = [state(idle)].into();
+        stage.states = [Ok(state(idle))].into();
         let run = Some(wire::settled(v1::RunOutcome::Completed, ""));
         stage.waits = [Ok(v1::WaitRunResponse { run })].into();
     }
@@ -205,7 +205,7 @@ async fn c23_models_and_levels_are_chosen_and_given_back() {
         let (code, out, err) = ran(&fake, words).await;
         assert_eq!((code, err.as_str()), (0, ""), "{words:?}");
         assert!(out.starts_with("the runs to come "), "{out}");
-        assert_eq!(given(&fake).await, expected);
+        assert_eq!(given(&fake), expected);
     }
     let (code, out, _) = ran(&fake, &["--json", "set-thinking", "docs", "--default"]).await;
     assert_eq!(code, 0);
@@ -258,7 +258,7 @@ async fn c22_a_refused_change_says_what_to_do() {
 async fn c24_an_entry_to_go_on_from_is_named_by_its_id_or_its_number() {
     let fake = Fake::start(Stage {
         dispatches: (0..2).map(|_| Ok(wire::dispatch_done())).collect(),
-        states: [state(wire::state(false))].into(),
+        states: [Ok(state(wire::state(false)))].into(),
         ..Stage::default()
     })
     .await;
@@ -273,7 +273,7 @@ async fn c24_an_entry_to_go_on_from_is_named_by_its_id_or_its_number() {
         let expected = Given::Navigate(v1::Navigate {
             entry_id: wire::entry_id(2),
         });
-        assert_eq!(given(&fake).await, expected);
+        assert_eq!(given(&fake), expected);
     }
     assert_eq!(ran(&fake, &["navigate", "docs", "two"]).await.0, 2);
 }
@@ -282,7 +282,7 @@ async fn c24_an_entry_to_go_on_from_is_named_by_its_id_or_its_number() {
 async fn a_new_session_may_branch_off_another() {
     let fake = Fake::start(Stage {
         invokes: [Ok(sends([wire::accepted(false), wire::completed()]))].into(),
-        states: [state(wire::state(false))].into(),
+        states: [Ok(state(wire::state(false)))].into(),
         ..Stage::default()
     })
     .await;
@@ -334,7 +334,7 @@ async fn compacting(watched: Vec<Vec<Step<v1::EventsResponse>>>) -> Fake {
     compacting.status = v1::SessionStatus::Compacting.into();
     Fake::start(Stage {
         dispatches: [Ok(wire::dispatch_done())].into(),
-        states: [state(wire::state(false)), state(compacting)].into(),
+        states: [Ok(state(wire::state(false))), Ok(state(compacting))].into(),
         events: watched.into_iter().map(Ok).collect(),
         ..Stage::default()
     })
@@ -351,7 +351,7 @@ async fn c22_compact_tells_that_it_began_and_waits_for_the_outcome_if_asked() {
     let expected = Given::Compact(v1::Compact {
         instructions: "keep it short".to_owned(),
     });
-    assert_eq!(given(&fake).await, expected);
+    assert_eq!(given(&fake), expected);
     for (outcome, exit, words) in [
         (
             v1::CompactionOutcome::Completed,
@@ -426,7 +426,7 @@ async fn c32_events_are_filtered_by_the_server_and_a_typo_is_told() {
     ]);
     steps.push(Step::Hang);
     let fake = Fake::start(Stage {
-        states: [state(wire::state(true))].into(),
+        states: [Ok(state(wire::state(true)))].into(),
         events: [Ok(steps)].into(),
         ..Stage::default()
     })
@@ -470,7 +470,7 @@ async fn c29_entries_follow_across_a_lost_connection_each_once() {
     ]);
     after.push(Step::Hang);
     let fake = Fake::start(Stage {
-        states: [state(wire::state(true))].into(),
+        states: [Ok(state(wire::state(true)))].into(),
         events: [Ok(before), Ok(after)].into(),
         ..Stage::default()
     })

@@ -9,14 +9,14 @@ use sessionplane_client::domain::run::{RunOutcome, RunRecord};
 use sessionplane_client::{Client, ClientOptions};
 use tonic::{Code, Status};
 
-use super::fake::{Fake, Script, Stage, client_of, soon};
+use super::fake::{Fake, Stage, client_of, soon};
 use super::relay::Relay;
 use super::wire;
 
-fn settled() -> Script<v1::WaitRunResponse> {
-    Ok(v1::WaitRunResponse {
+fn settled() -> v1::WaitRunResponse {
+    v1::WaitRunResponse {
         run: Some(wire::settled(v1::RunOutcome::Completed, "")),
-    })
+    }
 }
 
 fn completed(record: &RunRecord) -> bool {
@@ -35,7 +35,7 @@ async fn c16_a_wait_goes_on_when_its_call_is_out_of_time_or_its_server_is_lost()
         Err(draining),
         Err(lost),
         Err(Status::unavailable("a proxy")),
-        settled(),
+        Ok(settled()),
     ];
     let fake = Fake::start(Stage {
         waits: waits.into(),
@@ -63,7 +63,7 @@ async fn c16_a_wait_asks_again_when_its_own_call_is_out_of_time() {
         }
     })
     .await;
-    let later: Vec<_> = (0..4).map(|_| settled()).collect();
+    let later: Vec<_> = (0..4).map(|_| Ok(settled())).collect();
     fake.stage.lock().unwrap().waits = later.into();
     assert!(completed(&soon(waiting).await.unwrap().unwrap()));
 }
@@ -72,7 +72,7 @@ async fn c16_a_wait_asks_again_when_its_own_call_is_out_of_time() {
 async fn c16_a_wait_outlives_the_connection_and_the_server() {
     let old = Fake::start(Stage::default()).await;
     let new = Fake::start(Stage {
-        waits: [settled()].into(),
+        waits: [Ok(settled())].into(),
         ..Stage::default()
     })
     .await;

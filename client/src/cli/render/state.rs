@@ -173,7 +173,8 @@ fn listed(fact: &str, words: &[&str]) -> Vec<String> {
         let comma = if at + 1 < words.len() { ", " } else { "" };
         match lines.last_mut() {
             Some(line) if line.len() == MARGIN || line.len() + word.len() < WIDTH => {
-                *line += &format!("{word}{comma}");
+                line.push_str(word);
+                line.push_str(comma);
             }
             _ => lines.push(format!("{:<MARGIN$}{word}{comma}", "")),
         }
@@ -185,14 +186,19 @@ fn listed(fact: &str, words: &[&str]) -> Vec<String> {
 }
 
 fn model_line(model: &Model, is_default: bool) -> String {
-    let mut line = format!("model          {}", model.spec);
-    if !model.thinking_levels.is_empty() {
-        line += &format!(" (thinking: {})", model.thinking_levels.join(", "));
-    }
-    if is_default {
-        line += ", unless another is chosen";
-    }
-    visible::clipped(&line, WIDTH)
+    let levels = match &model.thinking_levels[..] {
+        [] => String::new(),
+        levels => format!(" (thinking: {})", levels.join(", ")),
+    };
+    let unless = if is_default {
+        ", unless another is chosen"
+    } else {
+        ""
+    };
+    visible::clipped(
+        &format!("model          {}{levels}{unless}", model.spec),
+        WIDTH,
+    )
 }
 
 /// What a composer may offer, one a line.

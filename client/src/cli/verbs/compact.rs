@@ -147,11 +147,18 @@ async fn outcome(
         }
         if let Some(ended) = missed.by(&item) {
             return match ended {
-                Some(entry) => told(&CompactionOutcome::Completed(entry), context, screen),
-                None => Err(unknown(session)),
+                Ended::As(entry) => told(&CompactionOutcome::Completed(entry), context, screen),
+                Ended::Untold => Err(unknown(session)),
             };
         }
     }
+}
+
+/// How a compaction ended that no event told of.
+enum Ended {
+    /// Its summary is this entry.
+    As(EntryId),
+    Untold,
 }
 
 /// The end of a compaction that no event told.
@@ -164,8 +171,8 @@ struct Missed {
 }
 
 impl Missed {
-    /// Whether it has ended, and the summary's entry if one came to be.
-    fn by(&mut self, item: &WatchItem) -> Option<Option<EntryId>> {
+    /// Whether it has ended.
+    fn by(&mut self, item: &WatchItem) -> Option<Ended> {
         match item {
             WatchItem::Gap => self.gap = true,
             WatchItem::Entries { entries, .. } => {
@@ -176,15 +183,19 @@ impl Missed {
                 self.summary = self.summary.or(summary);
             }
             WatchItem::Snapshot(state) if self.gap && !state.view.compacting => {
-                return Some(self.summary);
+                return Some(self.end());
             }
             WatchItem::Heartbeat(at) => {
                 let passed = |over: Position| at.epoch == over.epoch && at.seq >= over.seq;
-                return self.over.filter(|over| passed(*over)).map(|_| self.summary);
+                return self.over.filter(|over| passed(*over)).map(|_| self.end());
             }
             _ => {}
         }
         None
+    }
+
+    fn end(&self) -> Ended {
+        self.summary.map_or(Ended::Untold, Ended::As)
     }
 }
 
