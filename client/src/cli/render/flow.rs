@@ -145,17 +145,10 @@ impl Flow {
             EventBody::InteractionResolved { id, resolution } => {
                 self.beside(resolved(*id, resolution))
             }
-            EventBody::CompactionStarted { trigger } => {
-                let line = format!("! compacting ({})\n", trigger.as_str());
-                self.beside(Piece::Aside(line))
-            }
-            EventBody::CompactionFinished { outcome } => {
-                let line = format!("! compaction {}\n", compaction_words(outcome));
-                self.beside(Piece::Aside(line))
-            }
-            // The entry of a choice tells it; a leaf that moved is told here.
-            EventBody::StateChanged { leaf, .. } => match leaf {
-                Some(leaf) => self.beside(Piece::Aside(format!("! at entry {}\n", leaf.seq))),
+            EventBody::CompactionStarted { .. }
+            | EventBody::CompactionFinished { .. }
+            | EventBody::StateChanged { .. } => match changed(&event.body) {
+                Some(line) => self.aside(&line),
                 None => Vec::new(),
             },
             EventBody::EntryAppended { entry } => self.appended(entry),
@@ -316,6 +309,20 @@ impl Flow {
         self.heading = None;
         pieces.append(&mut rest);
         pieces
+    }
+}
+
+/// What changed in the session as a whole, on one line; nothing where an entry tells it.
+fn changed(body: &EventBody) -> Option<String> {
+    match body {
+        EventBody::CompactionStarted { trigger } => {
+            Some(format!("! compacting ({})", trigger.as_str()))
+        }
+        EventBody::CompactionFinished { outcome } => {
+            Some(format!("! compaction {}", compaction_words(outcome)))
+        }
+        EventBody::StateChanged { leaf, .. } => leaf.map(|leaf| format!("! at entry {}", leaf.seq)),
+        _ => None,
     }
 }
 
