@@ -108,7 +108,7 @@ pub(crate) struct Globals {
     /// another, no Markdown that is laid out (also: NO_COLOR)
     #[arg(long, global = true)]
     pub(crate) plain: bool,
-    /// Nothing beside the answer but failures
+    /// Nothing beside the answer but questions and failures
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
 }

@@ -12,7 +12,7 @@ mod time;
 pub(crate) use entry::entry_lines;
 pub(crate) use event::{Log, STARTS_OVER, compaction_words, connection_line};
 pub(crate) use flow::Flow;
-pub(crate) use interaction::{Desk, question_lines};
+pub(crate) use interaction::{Desk, asked, question_lines};
 pub(crate) use run::{run_lines, run_row, runs_heading, settled_lines};
 pub(crate) use state::{capability_lines, offer_lines, state_lines, summary};
 pub(crate) use time::rfc3339;

@@ -21,6 +21,8 @@ pub(crate) enum Piece {
     Prose(String),
     /// A part of what goes on beside it: dimmed, to standard error.
     Aside(String),
+    /// What somebody must do something about: beside the answer too, but never dimmed nor left out.
+    Question(String),
     /// Whatever follows begins on a line of its own.
     Break,
 }
@@ -50,7 +52,7 @@ pub(crate) struct Looks {
     pub(crate) colourless: bool,
     /// Nothing but text: no colour, no line that replaces another, no Markdown that is laid out.
     pub(crate) plain: bool,
-    /// Nothing beside the answer but failures.
+    /// Nothing beside the answer but questions and failures.
     pub(crate) quiet: bool,
 }
 
@@ -123,20 +125,23 @@ impl Screen {
                 self.out.write(&visible::lines(text), false)
             }
             Piece::Aside(_) if self.looks.quiet => Ok(()),
-            Piece::Aside(text) => {
-                self.leave_other_line(true)?;
-                let side = if self.merged {
-                    &mut self.out
-                } else {
-                    &mut self.err
-                };
-                side.write(&visible::lines(text), true)
-            }
+            Piece::Aside(text) => self.beside(text, true),
+            Piece::Question(text) => self.beside(text, false),
             Piece::Break => {
                 self.out.end_line()?;
                 self.err.end_line()
             }
         }
+    }
+
+    fn beside(&mut self, text: &str, dim: bool) -> io::Result<()> {
+        self.leave_other_line(true)?;
+        let side = if self.merged {
+            &mut self.out
+        } else {
+            &mut self.err
+        };
+        side.write(&visible::lines(text), dim)
     }
 
     /// Writes pieces in their order.
@@ -345,16 +350,19 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_quiet_screen_shows_answers_and_failures_only() {
+    fn a_quiet_screen_shows_answers_questions_and_failures_only() {
         let (mut screen, out, err) = pipes();
         screen.looks.quiet = true;
         screen
             .put_all([aside("* tool\n"), answer("done\n")])
             .unwrap();
+        screen
+            .put(&Piece::Question("? Go on?\n".to_owned()))
+            .unwrap();
         screen.aside("settled").unwrap();
         screen.error("no").unwrap();
         assert_eq!(out.text(), "done\n");
-        assert_eq!(err.text(), "error: no\n");
+        assert_eq!(err.text(), "? Go on?\nerror: no\n");
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) enum Desk {
 
 /// A question as it is shown beside a conversation.
 pub(crate) fn asked(interaction: &Interaction, desk: Desk) -> Piece {
-    Piece::Aside(format!(
+    Piece::Question(format!(
         "{}\n",
         question_lines(interaction, desk).join("\n")
     ))

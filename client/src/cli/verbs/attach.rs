@@ -28,10 +28,8 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
 use crate::cli::outage::Outage;
-use crate::cli::render::{
-    Desk, Flow, STARTS_OVER, connection_line, question_lines, settled_lines, summary,
-};
-use crate::cli::screen::Screen;
+use crate::cli::render::{Desk, Flow, STARTS_OVER, asked, connection_line, settled_lines, summary};
+use crate::cli::screen::{Piece, Screen};
 use crate::clock::instant;
 use crate::watch::{Watch, WatchItem, WatchOptions};
 use giving::{Given, Giving};
@@ -252,8 +250,8 @@ impl Attached<'_> {
         for question in questions {
             let pieces = self.flow.pause();
             self.screen.put_all(pieces)?;
-            let lines = question_lines(question, Desk::Here);
-            self.screen.aside(&lines.join("\n"))?;
+            self.screen.put(&Piece::Break)?;
+            self.screen.put(&asked(question, Desk::Here))?;
         }
         Ok(())
     }

@@ -56,7 +56,10 @@ fn a_tool_interrupts_the_text_and_shows_its_end() {
     let pieces = events.iter().flat_map(|event| flow.invoked(event));
     let said: String = pieces
         .map(|piece| match piece {
-            Piece::Answer(text) | Piece::Prose(text) | Piece::Aside(text) => text,
+            Piece::Answer(text)
+            | Piece::Prose(text)
+            | Piece::Aside(text)
+            | Piece::Question(text) => text,
             Piece::Break => "\n".to_owned(),
         })
         .collect();
@@ -157,7 +160,9 @@ fn tool_finished() -> Event {
 fn shown(flow: &mut Flow, events: impl IntoIterator<Item = Event>) -> String {
     let pieces = events.into_iter().flat_map(|event| flow.observed(&event));
     let said = pieces.map(|piece| match piece {
-        Piece::Answer(text) | Piece::Prose(text) | Piece::Aside(text) => text,
+        Piece::Answer(text) | Piece::Prose(text) | Piece::Aside(text) | Piece::Question(text) => {
+            text
+        }
         Piece::Break => "|".to_owned(),
     });
     said.collect()
