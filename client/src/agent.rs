@@ -41,15 +41,7 @@ impl Agent for Client {
     }
 
     async fn wait_run(&self, run: RunId, options: CallOptions) -> Result<RunRecord, CallError> {
-        let wire = v1::WaitRunRequest {
-            run_id: run.to_string(),
-        };
-        let answer = call(self.patience(&options, Effect::Reads), || {
-            let (mut stub, request) = (self.invoke_stub(), self.timed(wire.clone(), &options));
-            async move { answered(stub.wait_run(request)).await }
-        });
-        let answer = answer.await?;
-        readable(convert::run::waited(answer))
+        self.wait_until_settled(run, options.deadline).await
     }
 
     async fn get_run(&self, run: RunId, options: CallOptions) -> Result<RunRecord, CallError> {

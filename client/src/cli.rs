@@ -1,6 +1,7 @@
 //! The rooms of `sessionctl`, the command line client: one file per verb, rendering apart from
 //! them. No verb writes to a terminal or exits the process by itself.
 
+mod answering;
 mod args;
 mod context;
 mod credentials;
@@ -9,8 +10,10 @@ mod exit;
 mod hint;
 mod interrupt;
 mod json;
+mod markdown;
 mod outage;
 mod pages;
+mod place;
 mod prompt;
 mod render;
 mod screen;

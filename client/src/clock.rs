@@ -17,9 +17,9 @@ pub(crate) fn bounded(time: Duration) -> Duration {
 /// The wall time.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a caller's process has no context to take a clock from; only ids are made of it"
+    reason = "a caller's process has no context to take a clock from; only ids and ages are made of it"
 )]
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     Timestamp::from_millis(since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -39,6 +39,7 @@ mod rejoin;
 mod retry;
 mod target;
 mod token;
+mod waiting;
 mod watch;
 
 pub use sessionplane_core::{contract, domain};

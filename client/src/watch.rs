@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use sessionplane_core::contract::{EventItem, SessionState};
+use sessionplane_core::contract::{EventFilter, EventItem, SessionState};
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::EventEnvelope;
@@ -31,6 +31,9 @@ pub struct WatchOptions {
     pub resume: Option<Position>,
     /// Entries after this one are sent before the snapshot; all of them without it.
     pub entries_since: Option<EntryId>,
+    /// What live events are wanted: the same after every reconnect. Entries that were appended
+    /// while the stream was lost are sent whatever it says.
+    pub filter: EventFilter,
     /// How often and how fast a lost stream is taken up again. Before the first success the
     /// client's own patience counts instead, so that a wrong address is told soon.
     pub reconnect: Backoff,
@@ -47,6 +50,7 @@ impl Default for WatchOptions {
         Self {
             resume: None,
             entries_since: None,
+            filter: EventFilter::default(),
             reconnect: Backoff::STREAMS,
             silence: Some(Duration::from_secs(40)),
             open_deadline: Duration::from_secs(10),
@@ -176,7 +180,7 @@ impl Resume for Observe {
     type Item = WatchItem;
 
     fn open(&self, within: Option<Duration>) -> Opening<Received> {
-        let request = self.cursor.request(&self.session);
+        let request = self.cursor.request(&self.session, &self.options.filter);
         let client = self.client.clone();
         let deadline = self.options.open_deadline;
         let patience = Patience {

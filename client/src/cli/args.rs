@@ -5,18 +5,28 @@
     reason = "these comments are the help that a terminal shows, where a backtick is noise"
 )]
 
+mod control;
+mod reading;
 mod value;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use sessionplane_core::domain::ids::{AgentName, EntryId, RequestId, RunId, SessionRef};
+use clap_complete::Shell;
+use sessionplane_core::domain::ids::{AgentName, RequestId, SessionRef};
 
+use super::place::Place;
+use super::screen::Looks;
 use super::session;
 use crate::retry::Effect;
 use crate::target::Target;
-use value::{count, count_from_one, duration};
+pub(crate) use control::{
+    AbortArgs, CompactArgs, NavigateArgs, RespondArgs, SetModelArgs, SetThinkingArgs, TextArgs,
+    TextSource,
+};
+pub(crate) use reading::{EntriesArgs, EventsArgs, RunArgs, RunsArgs, TargetArgs, WaitArgs};
+use value::{count, duration};
 
 const AFTER_HELP: &str = "\
 SESSION is an id if it has the shape of one (26 letters and digits), else a
@@ -53,6 +63,10 @@ pub(crate) struct Arguments {
 
 /// What every verb takes.
 #[derive(Args, Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of its own, and every combination exists"
+)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Globals {
     /// The server: HOST:PORT, http://HOST:PORT or unix:/PATH [env:
@@ -87,9 +101,27 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "TIME", value_parser = duration,
         allow_hyphen_values = true)]
     pub(crate) timeout: Option<Duration>,
-    /// No colour (also: NO_COLOR)
+    /// No colour
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
+    /// Nothing but text on a terminal too: no colour, no line that replaces
+    /// another, no Markdown that is laid out (also: NO_COLOR)
+    #[arg(long, global = true)]
+    pub(crate) plain: bool,
+    /// Nothing beside the answer but questions and failures
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+impl Globals {
+    /// How the output may look.
+    pub(crate) fn looks(&self) -> Looks {
+        Looks {
+            colourless: self.no_color,
+            plain: self.plain,
+            quiet: self.quiet,
+        }
+    }
 }
 
 /// What to do.
@@ -105,9 +137,10 @@ pub(crate) enum Verb {
     /// Be there: see what happens in a session and type to steer it
     ///
     /// A line that is typed steers the active run. /follow TEXT adds a text
-    /// for when the run would otherwise stop, /abort stops it, // begins a text
-    /// that begins with a slash. Ctrl-D, or the end of a pipe, detaches and
-    /// disturbs nothing.
+    /// for when the run would otherwise stop, /answer ANSWER answers the open
+    /// question, /abort stops the run; /help lists all of them. // begins a
+    /// text that begins with a slash. Ctrl-D, or the end of a pipe, detaches
+    /// and disturbs nothing.
     Attach(AttachArgs),
     /// Show what a session is doing
     State(SessionArgs),
@@ -115,8 +148,19 @@ pub(crate) enum Verb {
     Entries(EntriesArgs),
     /// Print the events of a session as they happen
     Events(EventsArgs),
+    /// List the runs of a session, newest first
+    #[command(after_help = reading::RUNS_EXAMPLES)]
+    Runs(RunsArgs),
     /// Show the record of a run
     Run(RunArgs),
+    /// Wait until a run has settled and tell how it ended
+    ///
+    /// Waits across lost connections and restarts of the server, for as long as
+    /// --timeout says. Of a session it waits for the active run; if none is
+    /// active, its last one is told. Exit codes: 0 completed, 1 failed or
+    /// aborted, 3 not settled in time (it goes on).
+    #[command(after_help = reading::WAIT_EXAMPLES)]
+    Wait(WaitArgs),
     /// Put a text before the model, at its next call
     #[command(override_usage = "sessionctl steer [OPTIONS] SESSION TEXT\n       \
         sessionctl steer [OPTIONS] SESSION --text-file PATH")]
@@ -127,10 +171,42 @@ pub(crate) enum Verb {
         sessionctl follow-up [OPTIONS] SESSION --text-file PATH"
     )]
     FollowUp(TextArgs),
-    /// Stop the active run
+    /// Stop the active run, or a compaction
     Abort(AbortArgs),
+    /// Answer a question that a run waits with; alone, list what is open
+    ///
+    /// TARGET is the question's id, or the session if only one is open. With
+    /// a session and no answer the open questions are listed. An answer is a
+    /// choice's id, yes or no, a text, or NAME=VALUE for each field of a form.
+    /// A secret is better read from a file or a pipe than typed as an argument.
+    #[command(after_help = control::RESPOND_EXAMPLES)]
+    Respond(RespondArgs),
+    /// Have a summary take the place of the earlier conversation
+    ///
+    /// Only between runs. The answer comes at once and says that it began;
+    /// --wait waits for its outcome. Nothing is lost: the entries stay, and a
+    /// compaction that fails leaves the conversation as it was.
+    #[command(after_help = control::COMPACT_EXAMPLES)]
+    Compact(CompactArgs),
+    /// Choose the model of the runs to come
+    #[command(after_help = control::SET_MODEL_EXAMPLES)]
+    SetModel(SetModelArgs),
+    /// Choose the thinking level of the runs to come
+    #[command(after_help = control::SET_THINKING_EXAMPLES)]
+    SetThinking(SetThinkingArgs),
+    /// Go on from an earlier entry; what came after it stays as a branch
+    #[command(after_help = control::NAVIGATE_EXAMPLES)]
+    Navigate(NavigateArgs),
     /// Show what a session, or a new session of an agent, can do
-    Capabilities(CapabilitiesArgs),
+    Capabilities(TargetArgs),
+    /// List the commands that a composer may offer
+    Commands(TargetArgs),
+    /// Print the completions of a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
+    /// Write the manual pages into a folder
+    #[command(hide = true)]
+    Man(ManArgs),
     /// Show the version of this program and of the API it speaks
     Version,
 }
@@ -140,12 +216,26 @@ impl Verb {
     pub(crate) fn waits(&self) -> Waits {
         match self {
             Self::Invoke(_) => Waits::Run,
-            Self::Attach(_) | Self::Events(_) => Waits::Stream,
-            Self::Steer(_) | Self::FollowUp(_) | Self::Abort(_) => Waits::Answer(Effect::Writes),
+            Self::Attach(_) | Self::Events(_) | Self::Entries(EntriesArgs { follow: true, .. }) => {
+                Waits::Stream
+            }
+            Self::Steer(_)
+            | Self::FollowUp(_)
+            | Self::Abort(_)
+            | Self::Respond(_)
+            | Self::Compact(_)
+            | Self::SetModel(_)
+            | Self::SetThinking(_)
+            | Self::Navigate(_) => Waits::Answer(Effect::Writes),
             Self::State(_)
             | Self::Entries(_)
+            | Self::Runs(_)
             | Self::Run(_)
+            | Self::Wait(_)
             | Self::Capabilities(_)
+            | Self::Commands(_)
+            | Self::Completions(_)
+            | Self::Man(_)
             | Self::Version => Waits::Answer(Effect::Reads),
         }
     }
@@ -170,18 +260,6 @@ pub(crate) struct SessionArgs {
     pub(crate) session: SessionRef,
 }
 
-/// A text, from one of three places.
-#[derive(Args, Debug)]
-#[group(required = true, multiple = false)]
-pub(crate) struct TextSource {
-    /// The text, at most 1 MiB; - reads it from standard input
-    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
-    pub(crate) text: Option<String>,
-    /// Read the text from this file; - is standard input
-    #[arg(long, value_name = "PATH")]
-    pub(crate) text_file: Option<PathBuf>,
-}
-
 /// `invoke`.
 #[derive(Args, Debug)]
 pub(crate) struct InvokeArgs {
@@ -191,6 +269,13 @@ pub(crate) struct InvokeArgs {
     /// The agent of a session that is created [default: the server's]
     #[arg(long, value_name = "AGENT", requires = "new")]
     pub(crate) agent: Option<AgentName>,
+    /// The session that a new one branches off: its past becomes the new one's
+    #[arg(long, value_name = "SESSION", value_parser = session::parse, requires = "new")]
+    pub(crate) parent: Option<SessionRef>,
+    /// The last entry of the parent's past: an id, or its number [default: where
+    /// the parent is]
+    #[arg(long, value_name = "ENTRY", value_parser = Place::parse, requires = "parent")]
+    pub(crate) from: Option<Place>,
     /// Abort the run when this command is gone; otherwise it goes on
     #[arg(long)]
     pub(crate) cancel_on_disconnect: bool,
@@ -198,6 +283,28 @@ pub(crate) struct InvokeArgs {
     pub(crate) session: SessionArgs,
     #[command(flatten)]
     pub(crate) text: TextSource,
+}
+
+/// `completions`.
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  sessionctl completions bash > ~/.local/share/bash-completion/completions/sessionctl
+  sessionctl completions zsh > ~/.zfunc/_sessionctl
+  sessionctl completions fish > ~/.config/fish/completions/sessionctl.fish";
+
+/// `man`.
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// The folder, which must be there
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
 }
 
 /// `attach`.
@@ -209,75 +316,6 @@ pub(crate) struct AttachArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = count,
         allow_negative_numbers = true)]
     pub(crate) last: u32,
-}
-
-/// `entries`.
-#[derive(Args, Debug)]
-pub(crate) struct EntriesArgs {
-    #[command(flatten)]
-    pub(crate) session: SessionArgs,
-    /// Only entries after this one
-    #[arg(long, value_name = "ID")]
-    pub(crate) since: Option<String>,
-    /// At most so many entries [default: all]
-    #[arg(long, value_name = "COUNT", value_parser = count_from_one,
-        allow_negative_numbers = true)]
-    pub(crate) limit: Option<u32>,
-}
-
-/// `events`.
-#[derive(Args, Debug)]
-pub(crate) struct EventsArgs {
-    #[command(flatten)]
-    pub(crate) session: SessionArgs,
-    /// First the entries after this one [default: none but new ones]
-    #[arg(long, value_name = "ID")]
-    pub(crate) since: Option<EntryId>,
-    /// First all entries
-    #[arg(long, conflicts_with = "since")]
-    pub(crate) all: bool,
-}
-
-/// `run`.
-#[derive(Args, Debug)]
-pub(crate) struct RunArgs {
-    /// The run
-    #[arg(value_name = "RUN_ID")]
-    pub(crate) run: RunId,
-}
-
-/// `steer` and `follow-up`.
-#[derive(Args, Debug)]
-pub(crate) struct TextArgs {
-    #[command(flatten)]
-    pub(crate) session: SessionArgs,
-    #[command(flatten)]
-    pub(crate) text: TextSource,
-    /// Only if this run is the active one
-    #[arg(long, value_name = "RUN_ID")]
-    pub(crate) expected_run: Option<RunId>,
-}
-
-/// `abort`.
-#[derive(Args, Debug)]
-pub(crate) struct AbortArgs {
-    #[command(flatten)]
-    pub(crate) session: SessionArgs,
-    /// Only if this run is the active one
-    #[arg(long, value_name = "RUN_ID")]
-    pub(crate) expected_run: Option<RunId>,
-}
-
-/// `capabilities`.
-#[derive(Args, Debug)]
-#[group(required = true, multiple = false)]
-pub(crate) struct CapabilitiesArgs {
-    /// The session: an id, a name, or key:TEXT
-    #[arg(value_name = "SESSION", value_parser = session::parse)]
-    pub(crate) session: Option<SessionRef>,
-    /// An agent of the server's configuration
-    #[arg(long, value_name = "AGENT")]
-    pub(crate) agent: Option<AgentName>,
 }
 
 #[cfg(test)]
@@ -337,7 +375,23 @@ mod tests {
         let mut command = Arguments::command();
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
-        for name in ["invoke", "attach", "entries", "steer"] {
+        for name in [
+            "invoke",
+            "attach",
+            "entries",
+            "events",
+            "steer",
+            "runs",
+            "wait",
+            "respond",
+            "compact",
+            "set-model",
+            "set-thinking",
+            "navigate",
+            "capabilities",
+            "commands",
+            "completions",
+        ] {
             let verb = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), verb.render_long_help().to_string());
         }

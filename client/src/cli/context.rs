@@ -129,6 +129,18 @@ impl Context {
         effect: Effect,
         call: impl Future<Output = T>,
     ) -> Result<T, Stop> {
+        let words = format!("waiting for {}", self.client.target());
+        self.waiting(screen, effect, &words, call).await
+    }
+
+    /// The same, in `words` of what is being waited for.
+    pub(crate) async fn waiting<T>(
+        &self,
+        screen: &mut Screen,
+        effect: Effect,
+        words: &str,
+        call: impl Future<Output = T>,
+    ) -> Result<T, Stop> {
         let mut call = std::pin::pin!(call);
         let mut waited = Duration::ZERO;
         loop {
@@ -140,8 +152,7 @@ impl Context {
                 () = tokio::time::sleep(IMPATIENCE) => {
                     waited += IMPATIENCE;
                     let seconds = waited.as_secs();
-                    let target = self.client.target();
-                    screen.status(&format!("waiting for {target}… {seconds} s"))?;
+                    screen.status(&format!("{words}… {seconds} s"))?;
                 }
             }
         }

@@ -25,14 +25,14 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return told(&error).into(),
     };
-    let mut screen = Screen::of_process(arguments.globals.no_color);
+    let mut screen = Screen::of_process(arguments.globals.looks());
     let Some(verb) = arguments.verb else {
         let printed = screen.line(FIRST_STEPS).map_err(Stop::from);
         return ended(printed.map(|()| Exit::Done), &mut screen, false).into();
     };
     let json = arguments.globals.json;
-    if matches!(verb, Verb::Version) {
-        return ended(verbs::version(json, &mut screen), &mut screen, json).into();
+    if let Some(end) = verbs::alone(&verb, json, &mut screen) {
+        return ended(end, &mut screen, json).into();
     }
     let end = started(verb, arguments.globals, &mut screen);
     ended(end, &mut screen, json).into()

@@ -176,6 +176,19 @@ pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Reje
         RejectionCode::UnsupportedCapability => {
             format!("what it can do: sessionctl capabilities {word}")
         }
+        RejectionCode::NoSuchInteraction => format!("what is open: sessionctl respond {word}"),
+        RejectionCode::SessionBusy => {
+            format!("wait for it: sessionctl wait {word}\n  stop it:     sessionctl abort {word}")
+        }
+        RejectionCode::InvalidCommand if kind == CommandKind::SetModel => {
+            format!("what may be chosen: sessionctl capabilities {word}")
+        }
+        RejectionCode::InvalidCommand if kind == CommandKind::SetThinking => {
+            format!("what may be chosen: sessionctl state {word}")
+        }
+        RejectionCode::InvalidCommand if kind == CommandKind::Navigate => {
+            format!("the entries there are: sessionctl entries {word}")
+        }
         _ if rejection.retryable => "the same command may succeed later".to_owned(),
         _ => return first,
     };
@@ -184,19 +197,29 @@ pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Reje
 
 /// The command line that gives a command once more under its id, which does nothing twice.
 pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) -> String {
-    let word = word(session);
-    let (verb, text) = match command {
-        Command::Steer { text } => ("steer", Some(text)),
-        Command::FollowUp { text } => ("follow-up", Some(text)),
-        Command::Abort => ("abort", None),
-        Command::Compact { instructions } => ("compact", instructions.as_ref()),
-        Command::SetModel { .. }
-        | Command::SetThinking { .. }
-        | Command::Navigate { .. }
-        | Command::Respond { .. } => (command.kind().as_str(), None),
+    let chosen = |chosen: &Option<String>| match chosen {
+        Some(chosen) => format!(" {}", pasted(chosen)),
+        None => " --default".to_owned(),
     };
-    let text = text.map_or_else(String::new, |text| format!(" {}", pasted(text)));
-    format!("sessionctl {verb} {word} --request-id {id}{text}")
+    let word = word(session);
+    let (verb, rest) = match command {
+        Command::Steer { text } => ("steer", format!(" {}", pasted(text))),
+        Command::FollowUp { text } => ("follow-up", format!(" {}", pasted(text))),
+        Command::Abort => ("abort", String::new()),
+        Command::Compact { instructions: None } => ("compact", String::new()),
+        Command::Compact {
+            instructions: Some(text),
+        } => ("compact", format!(" --instructions {}", pasted(text))),
+        Command::SetModel { model } => ("set-model", chosen(model)),
+        Command::SetThinking { level } => ("set-thinking", chosen(level)),
+        Command::Navigate { entry } => ("navigate", format!(" {entry}")),
+        Command::Respond { interaction, .. } => {
+            // The answer may be a secret.
+            let answer = "'... the same answer ...'";
+            return format!("sessionctl respond {interaction} --request-id {id} {answer}");
+        }
+    };
+    format!("sessionctl {verb} {word} --request-id {id}{rest}")
 }
 
 /// A text as an argument that can be pasted; a stand-in where it cannot.

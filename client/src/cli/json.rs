@@ -9,8 +9,9 @@ mod interaction;
 mod run;
 mod state;
 
-pub(crate) use answer::{capabilities, dispatched, error, version};
+pub(crate) use answer::{capabilities, dispatched, error, offered, version};
 pub(crate) use entry::entry;
-pub(crate) use event::{invoked, missed, missed_text, rejoined, rejoining, watched};
+pub(crate) use event::{compacted, invoked, missed, missed_text, rejoined, rejoining, watched};
+pub(crate) use interaction::interaction;
 pub(crate) use run::run;
 pub(crate) use state::state;

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 use serde_json::Value;
 
-use super::visible;
+use super::{markdown, visible};
 
 const DIM: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
@@ -16,8 +16,13 @@ const CLEAR_LINE: &str = "\r\x1b[2K";
 pub(crate) enum Piece {
     /// A part of an answer: to standard output as it is, no line end added.
     Answer(String),
+    /// Whole lines of an answer that are written in Markdown: as they are, unless a person sees
+    /// them on a terminal.
+    Prose(String),
     /// A part of what goes on beside it: dimmed, to standard error.
     Aside(String),
+    /// What somebody must do something about: beside the answer too, but never dimmed nor left out.
+    Question(String),
     /// Whatever follows begins on a line of its own.
     Break,
 }
@@ -37,19 +42,48 @@ pub(crate) struct Screen {
     /// Everything goes to standard output: the command is a view, not an answer.
     merged: bool,
     status: bool,
+    looks: Looks,
+}
+
+/// How the outputs may look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Looks {
+    /// No colour.
+    pub(crate) colourless: bool,
+    /// Nothing but text: no colour, no line that replaces another, no Markdown that is laid out.
+    pub(crate) plain: bool,
+    /// Nothing beside the answer but questions and failures.
+    pub(crate) quiet: bool,
+}
+
+impl Looks {
+    /// With what the environment says: a `NO_COLOR` that is not empty, whatever it says, and a
+    /// terminal that can do nothing.
+    fn under(self, no_color: &str, term: &str) -> Self {
+        let plain = self.plain || !no_color.is_empty() || term == "dumb";
+        Self {
+            plain,
+            colourless: self.colourless || plain,
+            ..self
+        }
+    }
 }
 
 impl Screen {
     /// The process's own outputs.
-    pub(crate) fn of_process(no_color: bool) -> Self {
+    pub(crate) fn of_process(looks: Looks) -> Self {
         let variable = |name| std::env::var(name).unwrap_or_default();
-        let colour = !no_color && wants_colour(&variable("NO_COLOR"), &variable("TERM"));
+        let looks = looks.under(&variable("NO_COLOR"), &variable("TERM"));
         let (out, err) = (io::stdout(), io::stderr());
         let (out_is, err_is) = (out.is_terminal(), err.is_terminal());
-        Self::new(
-            Side::new(Box::new(out), out_is, colour && out_is),
-            Side::new(Box::new(err), err_is, colour && err_is),
-        )
+        let colour = !looks.colourless;
+        Self {
+            looks,
+            ..Self::new(
+                Side::new(Box::new(out), out_is, colour && out_is),
+                Side::new(Box::new(err), err_is, colour && err_is),
+            )
+        }
     }
 
     fn new(out: Side, err: Side) -> Self {
@@ -58,6 +92,7 @@ impl Screen {
             err,
             merged: false,
             status: false,
+            looks: Looks::default(),
         }
     }
 
@@ -71,28 +106,42 @@ impl Screen {
         self.err.is_terminal
     }
 
+    /// Whether text may be laid out, and lines replaced.
+    pub(crate) fn is_rich(&self) -> bool {
+        self.out.is_terminal && self.err.is_terminal && !self.looks.plain
+    }
+
     /// Writes one piece. What others wrote in it is made safe here.
     pub(crate) fn put(&mut self, piece: &Piece) -> io::Result<()> {
         self.clear_status()?;
         match piece {
-            Piece::Answer(text) => {
+            Piece::Prose(text) if self.is_rich() => {
+                self.leave_other_line(false)?;
+                let text = markdown::laid_out(text, self.out.colour);
+                self.out.write(&text, false)
+            }
+            Piece::Answer(text) | Piece::Prose(text) => {
                 self.leave_other_line(false)?;
                 self.out.write(&visible::lines(text), false)
             }
-            Piece::Aside(text) => {
-                self.leave_other_line(true)?;
-                let side = if self.merged {
-                    &mut self.out
-                } else {
-                    &mut self.err
-                };
-                side.write(&visible::lines(text), true)
-            }
+            Piece::Aside(_) if self.looks.quiet => Ok(()),
+            Piece::Aside(text) => self.beside(text, true),
+            Piece::Question(text) => self.beside(text, false),
             Piece::Break => {
                 self.out.end_line()?;
                 self.err.end_line()
             }
         }
+    }
+
+    fn beside(&mut self, text: &str, dim: bool) -> io::Result<()> {
+        self.leave_other_line(true)?;
+        let side = if self.merged {
+            &mut self.out
+        } else {
+            &mut self.err
+        };
+        side.write(&visible::lines(text), dim)
     }
 
     /// Writes pieces in their order.
@@ -132,7 +181,8 @@ impl Screen {
     /// Shows a passing line that the next output replaces. Only where a person sees it, and only
     /// where the cursor stands at the beginning of a line.
     pub(crate) fn status(&mut self, text: &str) -> io::Result<()> {
-        if !self.err.is_terminal || self.err.mid_line && !self.status || self.other_line_is_open() {
+        let unseen = !self.err.is_terminal || self.looks.plain || self.looks.quiet;
+        if unseen || self.err.mid_line && !self.status || self.other_line_is_open() {
             return Ok(());
         }
         self.clear_status()?;
@@ -166,12 +216,6 @@ impl Screen {
     fn other_line_is_open(&self) -> bool {
         self.out.is_terminal && self.out.mid_line
     }
-}
-
-/// Whether the environment allows colour: a `NO_COLOR` that is not empty forbids it, whatever it
-/// says.
-fn wants_colour(no_color: &str, term: &str) -> bool {
-    no_color.is_empty() && term != "dumb"
 }
 
 impl Side {
@@ -278,13 +322,47 @@ pub(crate) mod tests {
 
     #[test]
     fn no_color_is_honoured() {
-        assert!(wants_colour("", "xterm"));
-        assert!(!wants_colour("1", "xterm"));
-        assert!(!wants_colour("0", "xterm"));
-        assert!(!wants_colour("", "dumb"));
+        let plain = |no_color, term| Looks::default().under(no_color, term).plain;
+        assert!(!plain("", "xterm"));
+        assert!(plain("1", "xterm"));
+        assert!(plain("0", "xterm"));
+        assert!(plain("", "dumb"));
+        assert!(Looks::default().under("1", "xterm").colourless);
         let (mut screen, paper) = terminal(false);
         screen.put(&aside("plain\n")).unwrap();
         assert_eq!(paper.text(), "plain\n");
+    }
+
+    #[test]
+    fn prose_is_laid_out_for_a_person_and_left_alone_for_all_others() {
+        let prose = Piece::Prose("# Two *words*\n".to_owned());
+        let (mut screen, paper) = terminal(true);
+        screen.put(&prose).unwrap();
+        assert!(paper.text().contains("\x1b[1m"), "{:?}", paper.text());
+        let (mut screen, out, _) = pipes();
+        screen.put(&prose).unwrap();
+        assert_eq!(out.text(), "# Two *words*\n");
+        let (mut screen, paper) = terminal(false);
+        screen.looks.plain = true;
+        screen.put(&prose).unwrap();
+        screen.status("waiting").unwrap();
+        assert_eq!(paper.text(), "# Two *words*\n");
+    }
+
+    #[test]
+    fn a_quiet_screen_shows_answers_questions_and_failures_only() {
+        let (mut screen, out, err) = pipes();
+        screen.looks.quiet = true;
+        screen
+            .put_all([aside("* tool\n"), answer("done\n")])
+            .unwrap();
+        screen
+            .put(&Piece::Question("? Go on?\n".to_owned()))
+            .unwrap();
+        screen.aside("settled").unwrap();
+        screen.error("no").unwrap();
+        assert_eq!(out.text(), "done\n");
+        assert_eq!(err.text(), "? Go on?\nerror: no\n");
     }
 
     #[test]

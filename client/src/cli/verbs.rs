@@ -1,21 +1,28 @@
 //! The verbs, one file each, and the one place that tells them apart.
 
 mod abort;
+mod alone;
 mod attach;
-
 mod capabilities;
 mod catch_up;
+mod commands;
+mod compact;
 mod dispatch;
 mod entries;
 mod events;
 mod follow_up;
 mod invoke;
+mod navigate;
+mod respond;
 mod run;
+mod runs;
+mod set_model;
+mod set_thinking;
 mod state;
 mod steer;
-mod version;
+mod wait;
 
-pub(crate) use version::run as version;
+pub(crate) use alone::run as alone;
 
 use super::args::Verb;
 use super::context::Context;
@@ -30,11 +37,21 @@ pub(crate) async fn run(verb: Verb, context: &Context, screen: &mut Screen) -> R
         Verb::State(args) => state::run(args, context, screen).await,
         Verb::Entries(args) => entries::run(args, context, screen).await,
         Verb::Events(args) => events::run(args, context, screen).await,
+        Verb::Runs(args) => runs::run(args, context, screen).await,
         Verb::Run(args) => run::run(args, context, screen).await,
+        Verb::Wait(args) => wait::run(args, context, screen).await,
         Verb::Steer(args) => steer::run(args, context, screen).await,
         Verb::FollowUp(args) => follow_up::run(args, context, screen).await,
         Verb::Abort(args) => abort::run(args, context, screen).await,
+        Verb::Respond(args) => respond::run(args, context, screen).await,
+        Verb::Compact(args) => compact::run(args, context, screen).await,
+        Verb::SetModel(args) => set_model::run(args, context, screen).await,
+        Verb::SetThinking(args) => set_thinking::run(args, context, screen).await,
+        Verb::Navigate(args) => navigate::run(args, context, screen).await,
         Verb::Capabilities(args) => capabilities::run(args, context, screen).await,
-        Verb::Version => version::run(context.globals.json, screen),
+        Verb::Commands(args) => commands::run(args, context, screen).await,
+        alone @ (Verb::Completions(_) | Verb::Man(_) | Verb::Version) => {
+            alone::run(&alone, context.globals.json, screen).unwrap_or(Ok(Exit::Done))
+        }
     }
 }

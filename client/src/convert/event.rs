@@ -90,7 +90,7 @@ fn body(payload: Payload) -> Result<Option<EventBody>, Malformed> {
         },
         Payload::InteractionRequested(requested) => return interaction_requested(requested),
         Payload::InteractionResolved(resolved) => interaction_resolved(resolved)?,
-        Payload::CompactionStarted(started) => compaction_started(&started),
+        Payload::CompactionStarted(started) => compaction_started(started),
         Payload::CompactionFinished(finished) => compaction_finished(&finished)?,
         Payload::StateChanged(changed) => state_changed(changed)?,
         Payload::ServingError(lost) => EventBody::ServingError {
@@ -164,7 +164,7 @@ fn interaction_resolved(resolved: v1::InteractionResolved) -> Result<EventBody, 
 }
 
 /// A trigger this client does not know is told by the run that the event is of, or is not.
-fn compaction_started(started: &v1::CompactionStarted) -> EventBody {
+fn compaction_started(started: v1::CompactionStarted) -> EventBody {
     let trigger = match started.trigger() {
         v1::CompactionTrigger::Overflow => CompactionTrigger::Overflow,
         v1::CompactionTrigger::Manual | v1::CompactionTrigger::Unspecified => {

@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 
 use sessionplane_core::contract::InvokeEvent;
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::ids::InteractionId;
 
-/// Most messages and most tool calls that are remembered; of more, the newest.
+/// Most messages, tool calls and questions that are remembered, of each; of more, the newest.
 const REMEMBERED: usize = 4096;
 
 /// What was yielded.
@@ -16,6 +17,7 @@ const REMEMBERED: usize = 4096;
 pub(super) struct Seen {
     messages: Newest<Message>,
     tools: Newest<Tool>,
+    questions: Newest<Asked>,
     retries: Count,
     /// The replay lacks its beginning.
     cut: Cut,
@@ -39,6 +41,14 @@ struct Tool {
     call: String,
     started: bool,
     ended: bool,
+}
+
+/// What was yielded of a question.
+#[derive(Debug)]
+struct Asked {
+    id: InteractionId,
+    requested: bool,
+    resolved: bool,
 }
 
 /// How much was yielded, and how much of that the replay has told again.
@@ -77,6 +87,7 @@ impl Seen {
         self.retries.told = 0;
         self.messages.replay();
         self.tools.replay();
+        self.questions.replay();
         for message in &mut self.messages.all {
             message.bytes.told = 0;
         }
@@ -109,6 +120,7 @@ impl Seen {
                 self.cut = Cut::Here;
                 self.messages.was_told = false;
                 self.tools.was_told = false;
+                self.questions.was_told = false;
                 Some(event)
             }
             InvokeEvent::ToolStarted { ref call, .. } => {
@@ -123,9 +135,15 @@ impl Seen {
                 let new = self.retries.add(1) > 0;
                 (new || self.cut != Cut::None).then_some(event)
             }
-            InvokeEvent::InteractionRequested { .. }
-            | InvokeEvent::InteractionResolved { .. }
-            | InvokeEvent::Accepted { .. }
+            InvokeEvent::InteractionRequested { ref interaction } => {
+                let asked = self.question(interaction.id)?;
+                (!std::mem::replace(&mut asked.requested, true)).then_some(event)
+            }
+            InvokeEvent::InteractionResolved { id, .. } => {
+                let asked = self.question(id)?;
+                (!std::mem::replace(&mut asked.resolved, true)).then_some(event)
+            }
+            InvokeEvent::Accepted { .. }
             | InvokeEvent::Completed { .. }
             | InvokeEvent::Failed { .. } => Some(event),
         }
@@ -168,6 +186,18 @@ impl Seen {
                 channel,
                 bytes: Count::default(),
                 unaligned: false,
+            },
+        )
+    }
+
+    /// A question; none if it was told and forgotten.
+    fn question(&mut self, id: InteractionId) -> Option<&mut Asked> {
+        self.questions.find(
+            |asked| asked.id == id,
+            || Asked {
+                id,
+                requested: false,
+                resolved: false,
             },
         )
     }
@@ -238,108 +268,4 @@ impl<T> Newest<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn delta(message: &str, text: &str) -> InvokeEvent {
-        InvokeEvent::Delta {
-            message: message.to_owned(),
-            channel: OutputChannel::Text,
-            text: text.to_owned(),
-        }
-    }
-
-    fn tool(call: &str) -> InvokeEvent {
-        InvokeEvent::ToolStarted {
-            call: call.to_owned(),
-            name: "sh".to_owned(),
-            input_json: sessionplane_core::domain::text::BoundedText::default(),
-        }
-    }
-
-    fn text_of(seen: &mut Seen, events: impl IntoIterator<Item = InvokeEvent>) -> String {
-        let new = events.into_iter().filter_map(|event| seen.admit(event));
-        new.map(|event| match event {
-            InvokeEvent::Delta { text, .. } => text,
-            InvokeEvent::ToolStarted { call, .. } => format!("[{call}]"),
-            _ => "~".to_owned(),
-        })
-        .collect()
-    }
-
-    #[test]
-    fn c12_a_replay_adds_only_what_is_new() {
-        let mut seen = Seen::default();
-        let first = [delta("a", "one "), tool("t1"), delta("b", "tw")];
-        assert_eq!(text_of(&mut seen, first.clone()), "one [t1]tw");
-        seen.replay();
-        let more = [delta("b", "o "), tool("t2"), delta("c", "three")];
-        let again = first.into_iter().chain(more);
-        assert_eq!(text_of(&mut seen, again), "o [t2]three");
-        assert_eq!(seen.text("b"), Some(4));
-    }
-
-    #[test]
-    fn c12_after_a_loss_only_the_message_that_was_cut_may_repeat() {
-        let mut seen = Seen::default();
-        text_of(
-            &mut seen,
-            [delta("a", "one "), delta("b", "two "), delta("c", "thr")],
-        );
-        seen.replay();
-        let again = [
-            InvokeEvent::Resumed { skipped: 2 },
-            delta("b", "wo "),
-            delta("c", "thr"),
-            delta("c", "ee"),
-        ];
-        assert_eq!(text_of(&mut seen, again), "~wo ee");
-        assert_eq!(seen.text("b"), None);
-        assert_eq!(seen.text("c"), Some(5));
-    }
-
-    #[test]
-    fn a_replay_that_stops_before_what_was_seen_is_no_replay() {
-        let mut seen = Seen::default();
-        text_of(&mut seen, [delta("a", "one "), delta("b", "two")]);
-        seen.replay();
-        assert!(seen.lacks_its_replay(), "nothing was told again");
-        text_of(&mut seen, [delta("a", "one ")]);
-        assert!(seen.lacks_its_replay(), "half was told again");
-        text_of(&mut seen, [delta("b", "two")]);
-        assert!(!seen.lacks_its_replay());
-    }
-
-    #[test]
-    fn what_is_remembered_is_bounded() {
-        let mut seen = Seen::default();
-        for message in 0..REMEMBERED * 2 {
-            seen.admit(delta(&message.to_string(), "x"));
-        }
-        assert_eq!(seen.messages.all.len(), REMEMBERED);
-    }
-
-    #[test]
-    fn c12_a_replay_of_more_than_is_remembered_tells_nothing_twice() {
-        let mut seen = Seen::default();
-        let many = REMEMBERED + 3;
-        let all = || (0..many).flat_map(|n| [delta(&n.to_string(), "x"), tool(&n.to_string())]);
-        assert_eq!(text_of(&mut seen, all()).matches('x').count(), many);
-        for _ in 0..2 {
-            seen.replay();
-            let more = [delta("new", "y"), tool("t")];
-            let again = text_of(&mut seen, all().chain(more));
-            assert!(
-                ["y[t]", ""].contains(&again.as_str()),
-                "{} bytes",
-                again.len()
-            );
-        }
-        seen.replay();
-        let cut = [
-            InvokeEvent::Resumed { skipped: 1 },
-            delta("unheard of", "z"),
-        ];
-        assert_eq!(text_of(&mut seen, cut), "~z", "rather twice than never");
-    }
-}
+mod tests;

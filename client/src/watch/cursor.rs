@@ -50,12 +50,12 @@ impl Cursor {
     }
 
     /// The one call that goes on from here.
-    pub(super) fn request(&self, named: &SessionRef) -> EventsRequest {
+    pub(super) fn request(&self, named: &SessionRef, filter: &EventFilter) -> EventsRequest {
         EventsRequest {
             session: self.session.map_or_else(|| named.clone(), SessionRef::Id),
             resume: self.position,
             entries_since: self.last_entry.map(|entry| entry.to_string()),
-            filter: EventFilter::default(),
+            filter: filter.clone(),
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
     use std::sync::Arc;
 
     use sessionplane_core::domain::access::PrincipalKind;
-    use sessionplane_core::domain::entry::EntryBody;
+    use sessionplane_core::domain::entry::{EntryBody, PathMarks};
     use sessionplane_core::domain::event::Event;
     use sessionplane_core::domain::ids::{PrincipalId, RunId};
     use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
@@ -223,7 +223,8 @@ mod tests {
                 seq,
             },
             parent: None,
-            run: RunId::mint(Timestamp::from_millis(1), 2),
+            run: Some(RunId::mint(Timestamp::from_millis(1), 2)),
+            path: PathMarks::default(),
             at: Timestamp::from_millis(5),
             body: EntryBody::User {
                 text: Arc::from("hi"),
@@ -340,7 +341,7 @@ mod tests {
             ],
         );
         let name = SessionRef::Id(session());
-        let request = cursor.request(&name);
+        let request = cursor.request(&name, &EventFilter::default());
         assert_eq!(request.resume, Some(Position { epoch: 3, seq: 7 }));
         assert_eq!(request.entries_since, Some(entry(5).id.to_string()));
     }
@@ -349,6 +350,7 @@ mod tests {
     fn c31_a_gap_and_a_new_epoch_are_items_and_told_once() {
         let mut cursor = Cursor::default();
         play(&mut cursor, [subscribed(3, false, false), turn(3, 9)]);
+        let name = SessionRef::Id(session());
         let items = play(&mut cursor, [subscribed(4, false, true)]);
         assert_eq!(
             items,
@@ -358,7 +360,7 @@ mod tests {
                 WatchItem::Gap,
             ]
         );
-        assert_eq!(cursor.request(&SessionRef::Id(session())).resume, None);
+        assert_eq!(cursor.request(&name, &EventFilter::default()).resume, None);
         assert_eq!(seqs(&play(&mut cursor, [turn(4, 1)])), [1]);
     }
 

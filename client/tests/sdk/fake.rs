@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::metadata::MetadataMap;
-use tonic::{Request, Response, Status, async_trait};
+use tonic::{Code, Request, Response, Status, async_trait};
 
 /// Longest wait of a test for anything.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
@@ -45,10 +45,16 @@ pub(crate) struct Stage {
     pub(crate) dispatches: VecDeque<Script<v1::DispatchResponse>>,
     pub(crate) states: VecDeque<Script<v1::GetStateResponse>>,
     pub(crate) pages: VecDeque<Script<v1::ListEntriesResponse>>,
+    pub(crate) run_pages: VecDeque<Script<v1::ListRunsResponse>>,
+    /// How `WaitRun` is answered; none of these: not before its deadline.
+    pub(crate) waits: VecDeque<Script<v1::WaitRunResponse>>,
     pub(crate) invoked: Vec<InvokeRequest>,
     pub(crate) observed: Vec<v1::EventsRequest>,
     pub(crate) dispatched: Vec<v1::DispatchRequest>,
     pub(crate) listed: Vec<v1::ListEntriesRequest>,
+    pub(crate) runs_listed: Vec<v1::ListRunsRequest>,
+    pub(crate) waited: Vec<v1::WaitRunRequest>,
+    pub(crate) offers_asked: Vec<v1::ListCommandsRequest>,
     pub(crate) metadata: Vec<MetadataMap>,
     /// What `GetRun` answers; a completed run without one.
     pub(crate) run: Option<v1::RunRecord>,
@@ -56,6 +62,10 @@ pub(crate) struct Stage {
     pub(crate) on_dispatch: Option<Arc<Notify>>,
     /// Dispatches are never answered.
     pub(crate) mute: bool,
+    /// Steers are never answered.
+    pub(crate) slow_steers: bool,
+    /// `GetRun` knows no run.
+    pub(crate) no_run: bool,
 }
 
 /// A served stage.
@@ -183,9 +193,32 @@ impl Invoke for Service {
         _: Request<v1::GetRunRequest>,
     ) -> Result<Response<v1::GetRunResponse>, Status> {
         let completed = || super::wire::settled(v1::RunOutcome::Completed, "");
+        if self.0.lock().unwrap().no_run {
+            return Err(super::wire::ours(Code::NotFound, "NO_SUCH_RUN", "refused"));
+        }
         let run = self.0.lock().unwrap().run.clone();
         let run = Some(run.unwrap_or_else(completed));
         Ok(Response::new(v1::GetRunResponse { run }))
+    }
+
+    async fn list_runs(
+        &self,
+        request: Request<v1::ListRunsRequest>,
+    ) -> Result<Response<v1::ListRunsResponse>, Status> {
+        self.note(request, |stage, asked| stage.runs_listed.push(asked));
+        self.next(|stage| &mut stage.run_pages).map(Response::new)
+    }
+
+    async fn wait_run(
+        &self,
+        request: Request<v1::WaitRunRequest>,
+    ) -> Result<Response<v1::WaitRunResponse>, Status> {
+        self.note(request, |stage, asked| stage.waited.push(asked));
+        let answer = self.0.lock().unwrap().waits.pop_front();
+        match answer {
+            Some(answer) => answer.map(Response::new),
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -198,7 +231,18 @@ impl SessionControl for Service {
         request: Request<v1::DispatchRequest>,
     ) -> Result<Response<v1::DispatchResponse>, Status> {
         self.note(request, |stage, asked| stage.dispatched.push(asked));
-        if self.0.lock().unwrap().mute {
+        let steers = matches!(
+            self.0.lock().unwrap().dispatched.last(),
+            Some(v1::DispatchRequest {
+                command: Some(v1::dispatch_request::Command::Steer(_)),
+                ..
+            })
+        );
+        let (mute, slow) = {
+            let stage = self.0.lock().unwrap();
+            (stage.mute, stage.slow_steers)
+        };
+        if mute || (slow && steers) {
             std::future::pending::<()>().await;
         }
         if let Some(told) = &self.0.lock().unwrap().on_dispatch {
@@ -213,6 +257,15 @@ impl SessionControl for Service {
     ) -> Result<Response<v1::GetCapabilitiesResponse>, Status> {
         let capabilities = Some(super::wire::capabilities());
         Ok(Response::new(v1::GetCapabilitiesResponse { capabilities }))
+    }
+
+    async fn list_commands(
+        &self,
+        request: Request<v1::ListCommandsRequest>,
+    ) -> Result<Response<v1::ListCommandsResponse>, Status> {
+        self.note(request, |stage, asked| stage.offers_asked.push(asked));
+        let asked = self.0.lock().unwrap().offers_asked.len();
+        Ok(Response::new(super::wire::offers(asked)))
     }
 
     async fn get_state(

@@ -7,9 +7,11 @@
     reason = "a helper of a test fails the test"
 )]
 
+mod answering;
 mod cli;
 mod coming_late;
 mod fake;
+mod filtering;
 mod observing;
 mod outcomes;
 mod reaching;
@@ -17,4 +19,6 @@ mod rejoining;
 mod relay;
 mod rendering;
 mod request_ids;
+mod verbs;
+mod waiting;
 mod wire;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use sessionplane::v1;
 use sessionplane_client::contract::{
-    Agent as _, CallOptions, DispatchRequest, EventItem, EventsRequest, InvokeEvent, ResultStream,
-    SessionControl as _,
+    Agent as _, CallOptions, DispatchRequest, EventFilter, EventItem, EventsRequest, InvokeEvent,
+    ResultStream, SessionControl as _,
 };
 use sessionplane_client::domain::command::{Command, DispatchAnswer, RejectionCode};
 use sessionplane_client::domain::error::{CallError, Outcome, Reason};
@@ -269,6 +269,7 @@ async fn c34_an_event_of_an_unknown_type_does_not_end_the_stream() {
         session: wire::docs(),
         resume: None,
         entries_since: None,
+        filter: EventFilter::default(),
     };
     let client = fake.client();
     let stream = soon(client.events(request, CallOptions::default()))

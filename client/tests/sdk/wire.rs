@@ -134,11 +134,56 @@ pub(crate) fn capabilities() -> v1::Capabilities {
         follow_up: true,
         tool_progress: true,
         usage: false,
+        manual_compaction: true,
+        model_selection: true,
+        thinking: true,
+        navigate: false,
+        interactions: vec![
+            v1::InteractionKind::Approval.into(),
+            v1::InteractionKind::Form.into(),
+        ],
+        sandbox: v1::SandboxLevel::Confined.into(),
+        models: vec![
+            v1::Model {
+                spec: "swift".to_owned(),
+                thinking_levels: Vec::new(),
+            },
+            v1::Model {
+                spec: "deep".to_owned(),
+                thinking_levels: vec!["low".to_owned(), "high".to_owned()],
+            },
+        ],
+        default_model: "deep".to_owned(),
         commands: vec!["steer".to_owned(), "abort".to_owned(), "dance".to_owned()],
         request_binding_retention: Some(prost_types::Duration {
             seconds: 86_400,
             nanos: 0,
         }),
+    }
+}
+
+/// One of two pages of what a composer may offer.
+pub(crate) fn offers(page: usize) -> v1::ListCommandsResponse {
+    let offer = |name: &str, description: &str, target: v1::CommandTarget| v1::OfferedCommand {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        target: target.into(),
+    };
+    let first = page % 2 == 1;
+    v1::ListCommandsResponse {
+        commands: if first {
+            vec![
+                offer("abort", "Stops the run.", v1::CommandTarget::Dispatch),
+                offer("dance", "Unheard of.", v1::CommandTarget::Dispatch),
+            ]
+        } else {
+            vec![offer(
+                "recall",
+                "Tells what it knows.",
+                v1::CommandTarget::Prompt,
+            )]
+        },
+        next_page_token: if first { "more" } else { "" }.to_owned(),
     }
 }
 
@@ -238,15 +283,20 @@ pub(crate) fn snapshot_of(state: v1::SessionState) -> v1::EventsResponse {
 }
 
 pub(crate) fn event(seq: u64, payload: session_event::Payload) -> v1::EventsResponse {
-    envelope(seq, Some(payload))
+    envelope(seq, RUN, Some(payload))
+}
+
+/// An event of no run.
+pub(crate) fn between_runs(seq: u64, payload: session_event::Payload) -> v1::EventsResponse {
+    envelope(seq, "", Some(payload))
 }
 
 /// An event of a type that no client knows yet.
 pub(crate) fn future_event(seq: u64) -> v1::EventsResponse {
-    envelope(seq, None)
+    envelope(seq, RUN, None)
 }
 
-fn envelope(seq: u64, payload: Option<session_event::Payload>) -> v1::EventsResponse {
+fn envelope(seq: u64, run: &str, payload: Option<session_event::Payload>) -> v1::EventsResponse {
     item(Item::Event(v1::SessionEventEnvelope {
         session_id: SESSION.to_owned(),
         epoch: EPOCH,
@@ -254,9 +304,15 @@ fn envelope(seq: u64, payload: Option<session_event::Payload>) -> v1::EventsResp
         event: Some(v1::SessionEvent {
             r#type: "weather_changed".to_owned(),
             time: Some(time(1_767_225_600)),
-            run_id: RUN.to_owned(),
+            run_id: run.to_owned(),
             payload,
         }),
+    }))
+}
+
+pub(crate) fn heartbeat(seq: u64) -> v1::EventsResponse {
+    item(Item::Heartbeat(v1::Heartbeat {
+        position: Some(position(seq)),
     }))
 }
 
@@ -312,6 +368,7 @@ pub(crate) fn tool(output: &str) -> [v1::InvokeResponse; 2] {
         failed: false,
         output: output.to_owned(),
         omitted_bytes: 0,
+        artifact: None,
     });
     [invoked(started), invoked(ended)]
 }
@@ -350,6 +407,25 @@ pub(crate) fn dispatch_accepted() -> v1::DispatchResponse {
     };
     v1::DispatchResponse {
         answer: Some(dispatch_response::Answer::Accepted(accepted)),
+    }
+}
+
+/// Applied, outside of a run.
+pub(crate) fn dispatch_done() -> v1::DispatchResponse {
+    let accepted = v1::DispatchAccepted::default();
+    v1::DispatchResponse {
+        answer: Some(dispatch_response::Answer::Accepted(accepted)),
+    }
+}
+
+pub(crate) fn dispatch_no(code: v1::RejectionCode) -> v1::DispatchResponse {
+    let rejected = v1::DispatchRejected {
+        code: code.into(),
+        message: "it cannot be done".to_owned(),
+        retryable: false,
+    };
+    v1::DispatchResponse {
+        answer: Some(dispatch_response::Answer::Rejected(rejected)),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Answers to single calls, and refusals.
 
 use serde_json::{Value, json};
-use sessionplane_core::contract::CapabilityReport;
+use sessionplane_core::contract::{CapabilityReport, CommandTarget, OfferedCommand};
 use sessionplane_core::domain::command::{AcceptedInput, CommandKind, DispatchAnswer};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
+use sessionplane_core::domain::settings::Model;
 
 use super::field::{duration, maybe};
 
@@ -52,13 +53,36 @@ pub(crate) fn capabilities(report: &CapabilityReport) -> Value {
         .iter()
         .map(|kind| CommandKind::as_str(*kind))
         .collect();
+    let kinds: Vec<_> = can.interactions.iter().map(|kind| kind.as_str()).collect();
+    let model =
+        |model: &Model| json!({ "spec": model.spec, "thinking_levels": model.thinking_levels });
     json!({
+        "manual_compaction": can.manual_compaction,
+        "model_selection": can.model_selection,
+        "thinking": can.thinking,
+        "navigate": can.navigate,
+        "interactions": kinds,
+        "sandbox": can.sandbox.as_str(),
+        "models": report.models.models.iter().map(model).collect::<Vec<_>>(),
+        "default_model": report.models.default.model,
         "steering": steering,
         "follow_up": can.follow_up,
         "tool_progress": can.tool_progress,
         "usage": can.usage,
         "commands": commands,
         "request_binding_retention": duration(report.binding_retention),
+    })
+}
+
+/// A name that a composer may offer.
+pub(crate) fn offered(offered: &OfferedCommand) -> Value {
+    json!({
+        "name": offered.name,
+        "description": offered.description,
+        "target": match offered.target {
+            CommandTarget::Dispatch(_) => "dispatch",
+            CommandTarget::Prompt => "prompt",
+        },
     })
 }
 

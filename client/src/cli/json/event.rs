@@ -266,7 +266,8 @@ fn change(body: &EventBody) -> Value {
     }
 }
 
-fn compacted(outcome: &CompactionOutcome) -> Value {
+/// How a compaction ended.
+pub(crate) fn compacted(outcome: &CompactionOutcome) -> Value {
     let (entry, failure) = match outcome {
         CompactionOutcome::Completed(entry) => (Some(*entry), None),
         CompactionOutcome::Failed(failure) => (None, Some(failure)),

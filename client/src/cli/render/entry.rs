@@ -129,7 +129,7 @@ pub(crate) fn entry_block(entry: &Entry) -> Vec<Piece> {
             }
             pieces.extend(cut_before(text.omitted_bytes));
             if !text.text.is_empty() {
-                pieces.push(Piece::Answer(format!("{}\n", text.text.trim_end())));
+                pieces.push(Piece::Prose(format!("{}\n", text.text.trim_end())));
             }
             if *partial {
                 pieces.push(cut_off());

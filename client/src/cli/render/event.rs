@@ -1,5 +1,6 @@
 //! Items of a watch as lines: what is live, and the contents of entries that were not told live.
 
+use sessionplane_core::domain::compaction::CompactionOutcome;
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::{Event, EventBody, OutputChannel, QueueChange};
 
@@ -172,7 +173,7 @@ fn words(body: &EventBody) -> String {
         EventBody::EntryAppended { entry } => format!("{} {}", entry.id.seq, entry.body.kind()),
         EventBody::UsageUpdated { usage, .. } => usage_words(usage).unwrap_or_default(),
         EventBody::CompactionStarted { trigger } => trigger.as_str().to_owned(),
-        EventBody::CompactionFinished { outcome } => outcome.as_str().to_owned(),
+        EventBody::CompactionFinished { outcome } => compaction_words(outcome),
         EventBody::StateChanged { leaf, chosen, .. } => match leaf {
             Some(leaf) => format!("at entry {}, {}", leaf.seq, settings_words(chosen)),
             None => settings_words(chosen),
@@ -187,6 +188,18 @@ fn words(body: &EventBody) -> String {
     }
 }
 
+/// How a compaction ended.
+pub(crate) fn compaction_words(outcome: &CompactionOutcome) -> String {
+    match outcome {
+        CompactionOutcome::Completed(entry) => format!("completed, entry {}", entry.seq),
+        CompactionOutcome::Failed(failure) => {
+            let details = visible::line(&failure.details);
+            format!("failed ({}: {details})", failure.code)
+        }
+        CompactionOutcome::Aborted => "aborted".to_owned(),
+    }
+}
+
 fn queue(change: &QueueChange, depth: u32) -> String {
     let what = match change {
         QueueChange::Added(input) => format!("added {} {}", input.kind.as_str(), input.id),
@@ -197,7 +210,7 @@ fn queue(change: &QueueChange, depth: u32) -> String {
     format!("{what}, {depth} waiting")
 }
 
-fn last_line(text: &str) -> String {
+pub(super) fn last_line(text: &str) -> String {
     text.trim_end()
         .lines()
         .last()

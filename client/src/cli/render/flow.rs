@@ -9,11 +9,12 @@ use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::text::BoundedText;
 
 use super::entry::{cut_off, entry_block, tool_line, tool_output};
-use super::event::{JOINED_MESSAGE, joined_tool};
-use super::interaction::{asked, resolved};
+use super::event::{JOINED_MESSAGE, compaction_words, joined_tool, last_line};
+use super::interaction::{Desk, asked, resolved};
 use super::live::{Live, Telling, Told};
 use super::run::settled_line;
 use super::time::age;
+use crate::cli::markdown::Blocks;
 use crate::cli::screen::Piece;
 
 /// What is being told at the moment.
@@ -24,9 +25,31 @@ pub(crate) struct Flow {
     /// The tool call whose line was the last one to be told.
     heading: Option<String>,
     live: Live,
+    /// Where questions are answered.
+    desk: Desk,
+    /// An answer's text is told block by block, so that it can be laid out.
+    by_blocks: bool,
+    blocks: Blocks,
+    /// What the tool that runs has told last.
+    progress: Option<String>,
 }
 
 impl Flow {
+    /// For somebody who is there: questions are answered where they are shown, and a text is laid
+    /// out if the screen is `rich`.
+    pub(crate) fn attended(rich: bool) -> Self {
+        Self {
+            desk: Desk::Here,
+            by_blocks: rich,
+            ..Self::default()
+        }
+    }
+
+    /// What is under way and not told yet, on one line.
+    pub(crate) fn under_way(&self) -> Option<&str> {
+        self.blocks.tail().or(self.progress.as_deref())
+    }
+
     /// What an invoke's event adds to the screen. Nothing for the first and the last one.
     pub(crate) fn invoked(&mut self, event: &InvokeEvent) -> Vec<Piece> {
         match event {
@@ -59,7 +82,9 @@ impl Flow {
                 self.live = Live::default();
                 self.beside(skipped_line(*skipped))
             }
-            InvokeEvent::InteractionRequested { interaction } => self.beside(asked(interaction)),
+            InvokeEvent::InteractionRequested { interaction } => {
+                self.beside(asked(interaction, self.desk))
+            }
             InvokeEvent::InteractionResolved { id, resolution } => {
                 self.beside(resolved(*id, resolution))
             }
@@ -87,7 +112,7 @@ impl Flow {
             }
             EventBody::MessageFinished { message } => {
                 self.live.end(run, message);
-                Vec::new()
+                self.rest_of_block()
             }
             EventBody::ToolStarted {
                 call,
@@ -96,7 +121,11 @@ impl Flow {
             } => self.tool_started(run, call, (name, input_json)),
             EventBody::ToolProgress { call, output } => match self.live.piece(run, call) {
                 Telling::Joined => self.aside(&joined_tool(call, &output.text)),
-                Telling::Goes | Telling::Waits => Vec::new(),
+                Telling::Goes | Telling::Waits => {
+                    let name = self.live.tool(run, call).unwrap_or("tool");
+                    self.progress = Some(format!("* {name}: {}", last_line(&output.text)));
+                    Vec::new()
+                }
             },
             EventBody::ToolFinished {
                 call,
@@ -110,21 +139,16 @@ impl Flow {
                 delay,
                 reason,
             } => self.beside(retry(*attempt, *max_attempts, *delay, reason)),
-            EventBody::InteractionRequested { interaction } => self.beside(asked(interaction)),
+            EventBody::InteractionRequested { interaction } => {
+                self.beside(asked(interaction, self.desk))
+            }
             EventBody::InteractionResolved { id, resolution } => {
                 self.beside(resolved(*id, resolution))
             }
-            EventBody::CompactionStarted { trigger } => {
-                let line = format!("! compacting ({})\n", trigger.as_str());
-                self.beside(Piece::Aside(line))
-            }
-            EventBody::CompactionFinished { outcome } => {
-                let line = format!("! compaction {}\n", outcome.as_str());
-                self.beside(Piece::Aside(line))
-            }
-            // The entry of a choice tells it; a leaf that moved is told here.
-            EventBody::StateChanged { leaf, .. } => match leaf {
-                Some(leaf) => self.beside(Piece::Aside(format!("! at entry {}\n", leaf.seq))),
+            EventBody::CompactionStarted { .. }
+            | EventBody::CompactionFinished { .. }
+            | EventBody::StateChanged { .. } => match changed(&event.body) {
+                Some(line) => self.aside(&line),
                 None => Vec::new(),
             },
             EventBody::EntryAppended { entry } => self.appended(entry),
@@ -171,10 +195,15 @@ impl Flow {
 
     /// Ends a running text.
     pub(crate) fn pause(&mut self) -> Vec<Piece> {
-        match self.speaking.take() {
-            Some(_) => vec![Piece::Break],
-            None => Vec::new(),
-        }
+        let mut pieces = self.rest_of_block();
+        pieces.extend(self.speaking.take().map(|_| Piece::Break));
+        pieces
+    }
+
+    /// What was held back of a text.
+    fn rest_of_block(&mut self) -> Vec<Piece> {
+        self.progress = None;
+        self.blocks.finish().map(Piece::Prose).into_iter().collect()
     }
 
     /// A line of the connection's: it does not end the answer's text, which may go on after it.
@@ -196,10 +225,14 @@ impl Flow {
             pieces.extend(self.pause());
             self.speaking = Some((message.to_owned(), channel));
         }
-        pieces.push(match channel {
-            OutputChannel::Text => Piece::Answer(text.to_owned()),
-            OutputChannel::Thinking => Piece::Aside(text.to_owned()),
-        });
+        match channel {
+            OutputChannel::Text if self.by_blocks => {
+                let whole = self.blocks.push(text).into_iter();
+                pieces.extend(whole.map(Piece::Prose));
+            }
+            OutputChannel::Text => pieces.push(Piece::Answer(text.to_owned())),
+            OutputChannel::Thinking => pieces.push(Piece::Aside(text.to_owned())),
+        }
         pieces
     }
 
@@ -276,6 +309,20 @@ impl Flow {
         self.heading = None;
         pieces.append(&mut rest);
         pieces
+    }
+}
+
+/// What changed in the session as a whole, on one line; nothing where an entry tells it.
+fn changed(body: &EventBody) -> Option<String> {
+    match body {
+        EventBody::CompactionStarted { trigger } => {
+            Some(format!("! compacting ({})", trigger.as_str()))
+        }
+        EventBody::CompactionFinished { outcome } => {
+            Some(format!("! compaction {}", compaction_words(outcome)))
+        }
+        EventBody::StateChanged { leaf, .. } => leaf.map(|leaf| format!("! at entry {}", leaf.seq)),
+        _ => None,
     }
 }
 

@@ -2,10 +2,11 @@
 
 use sessionplane_core::domain::input::UndeliveredInput;
 use sessionplane_core::domain::run::{RunOutcome, RunRecord, Settlement};
+use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 
 use super::WIDTH;
-use super::time::{age, rfc3339};
+use super::time::{age, brief, rfc3339};
 use crate::cli::visible;
 
 /// A run's record, one fact a line.
@@ -42,6 +43,36 @@ pub(crate) fn run_lines(run: &RunRecord) -> Vec<String> {
         lines.extend(text.lines().map(|line| format!("           {line}")));
     }
     lines
+}
+
+/// The heading of a list of runs.
+pub(crate) fn runs_heading() -> String {
+    row("RUN", "OUTCOME", "AGE", "TOOK", "MODEL")
+}
+
+/// A run as a row of a list, which never takes more than a line; `now` is what its age is of.
+pub(crate) fn run_row(run: &RunRecord, now: Timestamp) -> String {
+    let how = run.settled.as_ref().map(|settled| &settled.outcome);
+    let outcome = match how {
+        None => "running".to_owned(),
+        Some(RunOutcome::Failed(failure)) => format!("failed: {}", failure.code),
+        Some(outcome) => outcome.as_str().to_owned(),
+    };
+    let end = run.settled.as_ref().map_or(now, |settled| settled.at);
+    row(
+        &run.id.to_string(),
+        &outcome,
+        &brief(now.since(run.started_at)),
+        &brief(end.since(run.started_at)),
+        run.settings.model.as_deref().unwrap_or("-"),
+    )
+}
+
+fn row(run: &str, outcome: &str, age: &str, took: &str, model: &str) -> String {
+    let outcome = visible::clipped(outcome, 22);
+    let model = visible::clipped(model, 14);
+    let row = format!("{run:<26}  {outcome:<22}  {age:>4}  {took:>5}  {model}");
+    row.trim_end().to_owned()
 }
 
 /// How a run ended, then each input that was never shown to the model.

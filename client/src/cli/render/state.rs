@@ -1,11 +1,13 @@
 //! A session's state and capabilities.
 
-use sessionplane_core::contract::{CapabilityReport, SessionState};
+use sessionplane_core::contract::{CapabilityReport, CommandTarget, OfferedCommand, SessionState};
 use sessionplane_core::domain::command::CommandKind;
 use sessionplane_core::domain::event::PendingInput;
+use sessionplane_core::domain::settings::{Model, SettingsOverride};
 use sessionplane_core::domain::view::SessionView;
 
 use super::WIDTH;
+use super::interaction::{Desk, question_lines};
 use super::run::usage_words;
 use super::time::{age, rfc3339};
 use crate::cli::visible;
@@ -28,6 +30,21 @@ pub(crate) fn state_lines(state: &SessionState) -> Vec<String> {
     });
     if let Some(model) = model(view) {
         lines.push(format!("model     {model}"));
+    }
+    if view.chosen != SettingsOverride::default() {
+        lines.push(format!(
+            "chosen    {}",
+            visible::line(&chosen(&view.chosen))
+        ));
+    }
+    if !view.resolved.available_levels.is_empty() {
+        let levels = view.resolved.available_levels.join(", ");
+        lines.push(format!("levels    {}", visible::line(&levels)));
+    }
+    for open in view.open_interactions() {
+        lines.push(format!("waits     {}", open.id));
+        let question = question_lines(open, Desk::Shell);
+        lines.extend(question.iter().map(|line| format!("  {line}")));
     }
     lines.push(format!("queue     {} waiting", view.pending.len()));
     lines.extend(view.pending.values().map(pending));
@@ -63,10 +80,24 @@ pub(crate) fn summary(view: &SessionView) -> String {
     ];
     // An agent is often named after its only model.
     words.extend(model(view).filter(|model| *model != record.agent.as_str()));
+    match view.open_interactions().count() {
+        0 => {}
+        1 => words.push("1 question open".to_owned()),
+        more => words.push(format!("{more} questions open")),
+    }
     if !view.pending.is_empty() {
         words.push(format!("{} waiting", view.pending.len()));
     }
     visible::clipped(&words.join(", "), WIDTH)
+}
+
+/// What people chose, as against the agent's default.
+fn chosen(chosen: &SettingsOverride) -> String {
+    let model = chosen.model.as_ref().map(|model| format!("model {model}"));
+    let level = chosen.thinking_level.as_ref();
+    let level = level.map(|level| format!("thinking {level}"));
+    let words: Vec<_> = [model, level].into_iter().flatten().collect();
+    words.join(", ")
 }
 
 fn model(view: &SessionView) -> Option<String> {
@@ -102,15 +133,85 @@ pub(crate) fn capability_lines(report: &CapabilityReport) -> Vec<String> {
         .iter()
         .map(|kind| CommandKind::as_str(*kind))
         .collect();
-    vec![
-        format!("commands       {}", commands.join(", ")),
+    let kinds: Vec<_> = can.interactions.iter().map(|kind| kind.as_str()).collect();
+    let kinds = if kinds.is_empty() {
+        "none".to_owned()
+    } else {
+        kinds.join(", ")
+    };
+    let mut lines = listed("commands", &commands);
+    lines.extend([
         format!("steering       {steering}"),
         format!("follow-up      {}", yes(can.follow_up)),
+        format!("compaction     {}", yes(can.manual_compaction)),
+        format!("navigate       {}", yes(can.navigate)),
+        format!("model choice   {}", yes(can.model_selection)),
+        format!("thinking       {}", yes(can.thinking)),
+    ]);
+    lines.extend(report.models.models.iter().map(|model| {
+        let is_default = report.models.default.model.as_ref() == Some(&model.spec);
+        model_line(model, is_default)
+    }));
+    lines.extend([
+        format!("questions      {kinds}"),
         format!("tool progress  {}", yes(can.tool_progress)),
         format!("usage          {}", yes(can.usage)),
+        format!("sandbox        {}", can.sandbox.as_str()),
         format!(
             "request ids    kept {} after a run",
             age(report.binding_retention)
         ),
-    ]
+    ]);
+    lines
+}
+
+/// A fact of several words, on as many lines as they take.
+fn listed(fact: &str, words: &[&str]) -> Vec<String> {
+    const MARGIN: usize = 15;
+    let mut lines = vec![format!("{fact:<MARGIN$}")];
+    for (at, word) in words.iter().enumerate() {
+        let comma = if at + 1 < words.len() { ", " } else { "" };
+        match lines.last_mut() {
+            Some(line) if line.len() == MARGIN || line.len() + word.len() < WIDTH => {
+                line.push_str(word);
+                line.push_str(comma);
+            }
+            _ => lines.push(format!("{:<MARGIN$}{word}{comma}", "")),
+        }
+    }
+    lines
+        .iter()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
+
+fn model_line(model: &Model, is_default: bool) -> String {
+    let levels = match &model.thinking_levels[..] {
+        [] => String::new(),
+        levels => format!(" (thinking: {})", levels.join(", ")),
+    };
+    let unless = if is_default {
+        ", unless another is chosen"
+    } else {
+        ""
+    };
+    visible::clipped(
+        &format!("model          {}{levels}{unless}", model.spec),
+        WIDTH,
+    )
+}
+
+/// What a composer may offer, one a line.
+pub(crate) fn offer_lines(offered: &[OfferedCommand]) -> Vec<String> {
+    let widest = offered.iter().map(|it| it.name.chars().count()).max();
+    let widest = widest.unwrap_or_default().min(24);
+    let line = |it: &OfferedCommand| {
+        let target = match it.target {
+            CommandTarget::Dispatch(_) => "dispatch",
+            CommandTarget::Prompt => "prompt",
+        };
+        let line = format!("{:<widest$}  {target:<8}  {}", it.name, it.description);
+        visible::clipped(line.trim_end(), WIDTH)
+    };
+    offered.iter().map(line).collect()
 }

@@ -43,6 +43,17 @@ pub(crate) fn age(took: Duration) -> String {
     }
 }
 
+/// How long something took, in one unit and at most four characters up to 999 days.
+pub(super) fn brief(took: Duration) -> String {
+    let seconds = took.as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +69,13 @@ mod tests {
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
         ] {
             assert_eq!(rfc3339(Timestamp::from_millis(millis)), expected);
+        }
+    }
+
+    #[test]
+    fn an_age_in_a_table_has_one_unit() {
+        for (seconds, expected) in [(9, "9s"), (61, "1m"), (7300, "2h"), (90_000, "1d")] {
+            assert_eq!(brief(Duration::from_secs(seconds)), expected);
         }
     }
 

@@ -1,6 +1,8 @@
 //! `sessionctl attach`: be there, see what happens, steer by typing, leave without disturbing.
 
+mod giving;
 mod lines;
+mod questions;
 mod typing;
 
 use std::future::Future;
@@ -9,13 +11,12 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use sessionplane_core::contract::{
-    Agent as _, CallOptions, DispatchRequest, SessionControl as _, SessionState,
-};
+use sessionplane_core::contract::{Agent as _, CallOptions, SessionControl as _, SessionState};
 use sessionplane_core::domain::command::{Command, DispatchAnswer};
 use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::event::EventBody;
-use sessionplane_core::domain::ids::{EntryId, RequestId, RunId, SessionRef};
+use sessionplane_core::domain::ids::{EntryId, RunId, SessionRef};
+use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::run::RunRecord;
 use tokio::io::Stdin;
 use tokio_util::codec::FramedRead;
@@ -27,12 +28,14 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
 use crate::cli::outage::Outage;
-use crate::cli::render::{Flow, STARTS_OVER, connection_line, settled_lines, summary};
-use crate::cli::screen::Screen;
-use crate::clock::{instant, mint_request_id};
+use crate::cli::render::{Desk, Flow, STARTS_OVER, asked, connection_line, settled_lines, summary};
+use crate::cli::screen::{Piece, Screen};
+use crate::clock::instant;
 use crate::watch::{Watch, WatchItem, WatchOptions};
+use giving::{Given, Giving};
 use lines::{Line, Lines};
-use typing::{Typing, parse};
+use questions::Questions;
+use typing::{HELP, Typing, parse};
 
 /// How often a person is told that the server is gone.
 const TICK: Duration = Duration::from_secs(1);
@@ -62,11 +65,13 @@ pub(super) async fn run(
         // For a person all of it is one view; a program finds objects only on standard output.
         screen.merge();
     }
+    let rich = screen.is_rich() && !context.globals.json;
     let mut attached = Attached {
         context,
         screen,
-        flow: Flow::default(),
-        answer: None,
+        flow: Flow::attended(rich),
+        giving: Giving::new(context.client.clone(), session.clone()),
+        questions: Questions::default(),
         record: None,
         running: state.view.active_run,
         outage: Outage::default(),
@@ -85,19 +90,12 @@ fn before_the_last(state: &SessionState, count: u32) -> Option<EntryId> {
     (seq > 0).then_some(EntryId { session, seq })
 }
 
-/// An answer that is waited for, with what was asked.
-type Asked<K, T> = (
-    K,
-    Pin<Box<dyn Future<Output = Result<T, CallError>> + Send>>,
+/// A run whose record is asked for.
+type Asked = (
+    RunId,
+    Pin<Box<dyn Future<Output = Result<RunRecord, CallError>> + Send>>,
 );
 type Typed = Option<io::Result<Line>>;
-
-/// A command that was typed, with the id that it can be repeated by.
-#[derive(Clone)]
-struct Given {
-    command: Command,
-    id: RequestId,
-}
 
 /// Somebody is there.
 struct Attached<'a> {
@@ -105,10 +103,11 @@ struct Attached<'a> {
     screen: &'a mut Screen,
     session: SessionRef,
     flow: Flow,
-    /// The command that was typed last, while it is not answered; meanwhile no other is read.
-    answer: Option<Asked<Given, DispatchAnswer>>,
+    /// What was typed, while it is not answered.
+    giving: Giving,
+    questions: Questions,
     /// The record of a run whose end was missed, while it is asked for.
-    record: Option<Asked<RunId, RunRecord>>,
+    record: Option<Asked>,
     running: Option<RunId>,
     outage: Outage,
     /// The last entries and the state were shown.
@@ -125,12 +124,14 @@ impl Attached<'_> {
         let mut lines = FramedRead::new(tokio::io::stdin(), Lines::default());
         let mut ticks = tokio::time::interval(TICK);
         loop {
-            let answered = self.answer.is_none() && self.record.is_none();
+            let answered = self.giving.is_idle() && self.record.is_none();
             if self.closing && self.introduced && answered {
                 self.screen.aside(&self.farewell())?;
                 return Ok(self.left());
             }
-            let listens = self.introduced && !self.closing && self.answer.is_none();
+            // What a pipe holds can wait in it; a person is heard at any time.
+            let room = is_typed() || !self.giving.is_full();
+            let listens = self.introduced && !self.closing && room;
             tokio::select! {
                 item = watch.next() => match item {
                     Some(Ok(item)) => self.show(&item)?,
@@ -140,10 +141,7 @@ impl Attached<'_> {
                     None => return Ok(Exit::Done),
                 },
                 typed = typed(&mut lines), if listens => self.typed(typed)?,
-                (given, answer) = arrived(self.answer.as_mut()) => {
-                    self.answer = None;
-                    self.answered(&given, answer)?;
-                }
+                (given, answer) = self.giving.answered() => self.answered(&given, answer)?,
                 (run, record) = arrived(self.record.as_mut()) => {
                     self.record = None;
                     self.recorded(run, record)?;
@@ -160,7 +158,7 @@ impl Attached<'_> {
     /// How it ends when nothing more is typed. A person has seen what was refused; a script that
     /// writes into a pipe sees the exit code.
     fn left(&self) -> Exit {
-        if self.refused && !io::stdin().is_terminal() {
+        if self.refused && !is_typed() {
             return Exit::Failed;
         }
         Exit::Done
@@ -234,10 +232,31 @@ impl Attached<'_> {
 
     fn show(&mut self, item: &WatchItem) -> Result<(), Stop> {
         self.note(item);
+        let unseen = self.questions.note(item);
         if self.context.globals.json {
             self.introduced |= matches!(item, WatchItem::Snapshot(_));
             return Ok(self.screen.json(&json::watched(item))?);
         }
+        self.tell(item)?;
+        self.ask(&unseen)?;
+        match self.flow.under_way().filter(|_| !self.outage.is_on()) {
+            Some(line) => Ok(self.screen.status(line)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows questions that were asked before somebody was there.
+    fn ask(&mut self, questions: &[Interaction]) -> Result<(), Stop> {
+        for question in questions {
+            let pieces = self.flow.pause();
+            self.screen.put_all(pieces)?;
+            self.screen.put(&Piece::Break)?;
+            self.screen.put(&asked(question, Desk::Here))?;
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, item: &WatchItem) -> Result<(), Stop> {
         match item {
             WatchItem::Entries {
                 entries,
@@ -288,7 +307,7 @@ impl Attached<'_> {
             .aside(&format!("-- {} --", summary(&state.view)))?;
         if self.screen.is_watched() {
             self.screen
-                .aside("-- a line steers; /follow TEXT queues; /abort stops; Ctrl-D detaches --")?;
+                .aside("-- a line steers; /help lists the commands; Ctrl-D detaches --")?;
         }
         Ok(())
     }
@@ -308,11 +327,16 @@ impl Attached<'_> {
         };
         match parse(&line) {
             Typing::Nothing => {}
+            Typing::Help => self.screen.aside(HELP)?,
             Typing::Unknown => self.not_done(
-                "no such command; there are /abort and /follow TEXT\n  \
+                "no such command; /help lists them\n  \
                  a text that begins with / is typed with two: //...",
             )?,
-            Typing::Command(command) => self.dispatch(command),
+            Typing::Command(command) => self.give(command)?,
+            Typing::Answer { question, text } => match self.questions.answer(question, &text) {
+                Ok(command) => self.give(command)?,
+                Err(problem) => self.not_done(&problem)?,
+            },
         }
         Ok(())
     }
@@ -323,20 +347,18 @@ impl Attached<'_> {
         Ok(self.screen.error(words)?)
     }
 
-    fn dispatch(&mut self, command: Command) {
-        let client = self.context.client.clone();
-        let id = mint_request_id();
-        let request = DispatchRequest {
-            session: self.session.clone(),
-            command: command.clone(),
-            expected_run: None,
-        };
-        let options = CallOptions {
-            request_id: Some(id.clone()),
-            deadline: None,
-        };
-        let answer = async move { client.dispatch(request, options).await };
-        self.answer = Some((Given { command, id }, Box::pin(answer)));
+    fn give(&mut self, command: Command) -> Result<(), Stop> {
+        if command == Command::Abort {
+            match self.giving.take_back() {
+                0 => {}
+                1 => self.not_done("the line before it was not sent")?,
+                more => self.not_done(&format!("{more} lines before it were not sent"))?,
+            }
+        }
+        if self.giving.give(command) {
+            return Ok(());
+        }
+        self.not_done("too many lines wait for their answers; that one was not sent")
     }
 
     fn answered(
@@ -348,6 +370,8 @@ impl Attached<'_> {
         self.refused |= !matches!(answer, Ok(DispatchAnswer::Accepted(_)));
         match answer {
             Ok(answer) if json => self.screen.json(&json::dispatched(&answer))?,
+            // Its end is told by an event.
+            Ok(DispatchAnswer::Accepted(_)) if given.is_answer() => {}
             Ok(DispatchAnswer::Accepted(accepted)) => {
                 self.screen.aside(&accepted_line(&accepted))?;
             }
@@ -381,13 +405,15 @@ async fn typed(lines: &mut FramedRead<Stdin, Lines>) -> Typed {
     lines.next().await
 }
 
-/// What was asked for and the answer, once there is one.
-async fn arrived<K: Clone, T>(asked: Option<&mut Asked<K, T>>) -> (K, Result<T, CallError>) {
+/// Whether a person types.
+fn is_typed() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// The run and its record, once it came.
+async fn arrived(asked: Option<&mut Asked>) -> (RunId, Result<RunRecord, CallError>) {
     match asked {
-        Some((what, answer)) => {
-            let answer = answer.await;
-            (what.clone(), answer)
-        }
+        Some((run, record)) => (*run, record.await),
         None => std::future::pending().await,
     }
 }

@@ -1,7 +1,8 @@
 //! What the commands of the control plane have in common: they are given, and answered.
 
 use sessionplane_core::contract::{DispatchRequest, SessionControl as _};
-use sessionplane_core::domain::command::{Acceptance, DispatchAnswer};
+use sessionplane_core::domain::command::{Acceptance, Command, DispatchAnswer};
+use sessionplane_core::domain::ids::SessionRef;
 use sessionplane_core::domain::input::InputFate;
 
 use crate::cli::context::Context;
@@ -16,6 +17,25 @@ pub(super) async fn give(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
+    give_and_say(request, context, screen, None).await
+}
+
+/// Gives a command that concerns no run.
+pub(super) fn between_runs(session: SessionRef, command: Command) -> DispatchRequest {
+    DispatchRequest {
+        session,
+        command,
+        expected_run: None,
+    }
+}
+
+/// Gives a command and tells the answer; an acceptance in `words`, or else as it came.
+pub(super) async fn give_and_say(
+    request: DispatchRequest,
+    context: &Context,
+    screen: &mut Screen,
+    words: Option<String>,
+) -> Result<Exit, Stop> {
     let session = request.session.clone();
     let kind = request.command.kind();
     let call = context.client.dispatch(request, context.call());
@@ -27,7 +47,7 @@ pub(super) async fn give(
     match answer {
         DispatchAnswer::Accepted(accepted) => {
             if !context.globals.json {
-                screen.line(&accepted_line(&accepted))?;
+                screen.line(&words.unwrap_or_else(|| accepted_line(&accepted)))?;
             }
             Ok(Exit::Done)
         }

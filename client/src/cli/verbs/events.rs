@@ -1,6 +1,8 @@
 //! `sessionctl events`: what happens, one line each, until Ctrl-C.
 
-use sessionplane_core::contract::SessionControl as _;
+use std::collections::BTreeSet;
+
+use sessionplane_core::contract::{EventFilter, SessionControl as _};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::{EntryId, SessionRef};
 
@@ -13,11 +15,38 @@ use crate::cli::render::Log;
 use crate::cli::screen::Screen;
 use crate::watch::{WatchItem, WatchOptions};
 
+/// The types of events that this program knows.
+const EVENT_TYPES: [&str; 22] = [
+    "run_started",
+    "run_settled",
+    "turn_started",
+    "turn_finished",
+    "message_started",
+    "message_delta",
+    "message_finished",
+    "tool_started",
+    "tool_progress",
+    "tool_finished",
+    "queue_changed",
+    "input_delivered",
+    "input_discarded",
+    "compaction_started",
+    "compaction_finished",
+    "retry_scheduled",
+    "state_changed",
+    "interaction_requested",
+    "interaction_resolved",
+    "entry_appended",
+    "usage_updated",
+    "serving_error",
+];
+
 pub(super) async fn run(
     args: EventsArgs,
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
+    let filter = filter(&args, screen)?;
     let session = args.session.session;
     let stop = |error| context.stop(error, Some(&session), Effect::Reads);
     // Asked for in any case: a session or a server that is not there is told at once.
@@ -31,6 +60,7 @@ pub(super) async fn run(
     };
     let options = WatchOptions {
         entries_since,
+        filter,
         open_deadline: context.opening(),
         ..WatchOptions::default()
     };
@@ -47,6 +77,24 @@ pub(super) async fn run(
             None => return Ok(Exit::Done),
         }
     }
+}
+
+/// What is wanted. A type that this client does not know may be a newer server's, or a typo.
+fn filter(args: &EventsArgs, screen: &mut Screen) -> Result<EventFilter, Stop> {
+    let types = args.filter.iter().map(|name| name.trim().to_owned());
+    let types: BTreeSet<_> = types.filter(|name| !name.is_empty()).collect();
+    if types.is_empty() && !args.filter.is_empty() {
+        return Err(Stop::usage("--filter names no type of events"));
+    }
+    for name in &types {
+        if !EVENT_TYPES.contains(&name.as_str()) {
+            screen.aside(&format!("! this program knows no events of type {name}"))?;
+        }
+    }
+    Ok(EventFilter {
+        types,
+        no_thinking: args.no_thinking,
+    })
 }
 
 /// The newest entry there is: what came before it is not news.

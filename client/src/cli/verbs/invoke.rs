@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use sessionplane_core::contract::{InvokeEvent, InvokeRequest, OnDisconnect};
+use sessionplane_core::contract::{InvokeEvent, InvokeRequest, OnDisconnect, Parent};
 use sessionplane_core::domain::command::DispatchAnswer;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::{RunId, SessionRef};
@@ -21,6 +21,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint;
 use crate::cli::json;
 use crate::cli::outage::Outage;
+use crate::cli::place::Place;
 use crate::cli::render::{Flow, settled_lines};
 use crate::cli::screen::Screen;
 use crate::clock::instant;
@@ -35,11 +36,15 @@ pub(super) async fn run(
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
     let session = args.session.session;
+    let parent = match args.parent {
+        Some(session) => Some(parent(session, args.from, context, screen).await?),
+        None => None,
+    };
     let request = InvokeRequest {
         session: session.clone(),
         prompt: context.text(args.text).await?,
         agent: args.agent,
-        parent: None,
+        parent,
         must_exist: !args.new,
         on_disconnect: if args.cancel_on_disconnect {
             OnDisconnect::Cancel
@@ -63,6 +68,20 @@ pub(super) async fn run(
         outage: Outage::default(),
     };
     following.follow(stream).await
+}
+
+/// Where the new session branches off.
+async fn parent(
+    session: SessionRef,
+    from: Option<Place>,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Parent, Stop> {
+    let entry = match from {
+        Some(place) => Some(place.id(&session, context, screen).await?),
+        None => None,
+    };
+    Ok(Parent { session, entry })
 }
 
 type Answer = Pin<Box<dyn Future<Output = Result<DispatchAnswer, CallError>> + Send>>;

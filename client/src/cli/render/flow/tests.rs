@@ -1,5 +1,6 @@
 //! What a person sees of a run, whenever they came.
 
+use sessionplane_core::domain::entry::PathMarks;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 
@@ -49,12 +50,16 @@ fn a_tool_interrupts_the_text_and_shows_its_end() {
             call: "t1".to_owned(),
             failed: true,
             output: BoundedText::new(&output.join("\n"), 4096),
+            artifact: None,
         },
     ];
     let pieces = events.iter().flat_map(|event| flow.invoked(event));
     let said: String = pieces
         .map(|piece| match piece {
-            Piece::Answer(text) | Piece::Aside(text) => text,
+            Piece::Answer(text)
+            | Piece::Prose(text)
+            | Piece::Aside(text)
+            | Piece::Question(text) => text,
             Piece::Break => "\n".to_owned(),
         })
         .collect();
@@ -77,7 +82,8 @@ fn appended(seq: u64, body: EntryBody) -> Event {
     let entry = Entry {
         id: format!("01K00000000000000000000001-{seq}").parse().unwrap(),
         parent: None,
-        run: run(),
+        run: Some(run()),
+        path: PathMarks::default(),
         at: Timestamp::default(),
         body,
     };
@@ -105,6 +111,7 @@ fn tool_entry() -> Event {
         input_json: BoundedText::new("{}", 100),
         output: BoundedText::new("one\ntwo\n", 100),
         failed: false,
+        artifact: None,
     };
     appended(3, body)
 }
@@ -146,16 +153,46 @@ fn tool_finished() -> Event {
         call: "t1".to_owned(),
         failed: false,
         output: BoundedText::new("one\ntwo\n", 100),
+        artifact: None,
     })
 }
 
 fn shown(flow: &mut Flow, events: impl IntoIterator<Item = Event>) -> String {
     let pieces = events.into_iter().flat_map(|event| flow.observed(&event));
     let said = pieces.map(|piece| match piece {
-        Piece::Answer(text) | Piece::Aside(text) => text,
+        Piece::Answer(text) | Piece::Prose(text) | Piece::Aside(text) | Piece::Question(text) => {
+            text
+        }
         Piece::Break => "|".to_owned(),
     });
     said.collect()
+}
+
+#[test]
+fn for_a_person_a_text_comes_block_by_block_and_its_last_line_is_under_way() {
+    let mut flow = Flow::attended(true);
+    let prose = |text: &str| Piece::Prose(text.to_owned());
+    flow.observed(&message(true));
+    assert_eq!(flow.observed(&piece_of("# One\n\nT")), [prose("# One\n\n")]);
+    assert_eq!(flow.observed(&piece_of("wo wor")), []);
+    assert_eq!(flow.under_way(), Some("Two wor"));
+    assert_eq!(flow.observed(&message(false)), [prose("Two wor")]);
+    assert_eq!(flow.under_way(), None);
+    flow.observed(&tool_started());
+    flow.observed(&progress("1/3\n2/3\n"));
+    assert_eq!(flow.under_way(), Some("* sh: 2/3"));
+    flow.observed(&tool_finished());
+    assert_eq!(flow.under_way(), None);
+}
+
+#[test]
+fn a_text_that_another_piece_interrupts_is_given_out_first() {
+    let mut flow = Flow::attended(true);
+    flow.observed(&message(true));
+    flow.observed(&piece_of("let me look"));
+    let pieces = flow.observed(&tool_started());
+    assert_eq!(pieces[0], Piece::Prose("let me look".to_owned()));
+    assert_eq!(pieces[1], Piece::Break);
 }
 
 #[test]

@@ -1,13 +1,44 @@
 //! What a line means that somebody types while being there. Values only.
 
 use sessionplane_core::domain::command::Command;
+use sessionplane_core::domain::ids::InteractionId;
+
+/// What there is to type.
+pub(super) const HELP: &str = "\
+TEXT                    steer the active run: it reads TEXT at its next step
+/follow TEXT            add TEXT for when the run would otherwise stop
+/answer ANSWER          answer the open question
+/answer qN ANSWER       answer one of several
+/abort                  stop the run, or a compaction
+/compact [TEXT]         have a summary take the place of what was said; TEXT
+                        says what to keep (between runs)
+/model NAME|--default   choose the model of the runs to come (between runs)
+/thinking LEVEL|--default
+                        choose their thinking level (between runs)
+/help                   this
+//TEXT                  a text that begins with a slash
+Ctrl-D                  detach; the run goes on";
 
 /// What a line means.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typing {
     Nothing,
     Unknown,
+    Help,
     Command(Command),
+    /// An answer, to the only open question if none is named.
+    Answer {
+        question: Option<Named>,
+        text: String,
+    },
+}
+
+/// A question, as a line names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    Id(InteractionId),
+    /// By its number within its run.
+    Ordinal(u32),
 }
 
 /// Reads a line that was typed.
@@ -24,13 +55,44 @@ pub(super) fn parse(line: &str) -> Typing {
             text: command.into(),
         });
     }
-    match command.split_once(' ').unwrap_or((command, "")) {
-        ("abort", "") => Typing::Command(Command::Abort),
-        ("follow", text) if !text.trim().is_empty() => Typing::Command(Command::FollowUp {
-            text: text.trim().into(),
-        }),
-        _ => Typing::Unknown,
+    let (word, rest) = command.split_once(' ').unwrap_or((command, ""));
+    let rest = rest.trim();
+    let given = (!rest.is_empty()).then_some(rest);
+    let command = match (word, given) {
+        ("help", None) => return Typing::Help,
+        ("answer", Some(text)) => return answer(text),
+        ("abort", None) => Command::Abort,
+        ("follow", Some(text)) => Command::FollowUp { text: text.into() },
+        ("compact", instructions) => Command::Compact {
+            instructions: instructions.map(Into::into),
+        },
+        ("model", Some(model)) => Command::SetModel {
+            model: chosen(model),
+        },
+        ("thinking", Some(level)) => Command::SetThinking {
+            level: chosen(level),
+        },
+        _ => return Typing::Unknown,
+    };
+    Typing::Command(command)
+}
+
+fn answer(text: &str) -> Typing {
+    let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let ordinal = || first.strip_prefix('q')?.parse().ok().map(Named::Ordinal);
+    let question = first.parse().ok().map(Named::Id).or_else(ordinal);
+    let text = match question {
+        Some(_) => rest.trim(),
+        None => text,
+    };
+    Typing::Answer {
+        question,
+        text: text.to_owned(),
     }
+}
+
+fn chosen(word: &str) -> Option<String> {
+    (word != "--default").then(|| word.to_owned())
 }
 
 #[cfg(test)]
@@ -51,8 +113,57 @@ mod tests {
         });
         assert_eq!(parse("/follow then docs"), follow);
         assert_eq!(parse("  "), Typing::Nothing);
-        for typo in ["/aborted", "/abort now", "/follow", "/follow  ", "/"] {
+        for typo in [
+            "/aborted",
+            "/abort now",
+            "/follow",
+            "/follow  ",
+            "/",
+            "/answer",
+            "/model",
+            "/help me",
+        ] {
             assert_eq!(parse(typo), Typing::Unknown, "{typo:?}");
         }
+    }
+
+    #[test]
+    fn what_is_chosen_between_runs_is_a_command_too() {
+        let model = |model: Option<&str>| {
+            let model = model.map(str::to_owned);
+            Typing::Command(Command::SetModel { model })
+        };
+        assert_eq!(parse("/model deep"), model(Some("deep")));
+        assert_eq!(parse("/model --default"), model(None));
+        let instructions = |text: Option<&str>| {
+            let instructions = text.map(Into::into);
+            Typing::Command(Command::Compact { instructions })
+        };
+        assert_eq!(parse("/compact"), instructions(None));
+        assert_eq!(parse("/compact keep this"), instructions(Some("keep this")));
+        assert_eq!(parse("/help"), Typing::Help);
+    }
+
+    #[test]
+    fn c25_an_answer_may_name_its_question() {
+        let id: InteractionId = "01K00000000000000000000002-q2".parse().unwrap();
+        for (line, question, text) in [
+            ("/answer yes", None, "yes"),
+            ("/answer q2 far north", Some(Named::Ordinal(2)), "far north"),
+            (
+                "/answer 01K00000000000000000000002-q2 a",
+                Some(Named::Id(id)),
+                "a",
+            ),
+            ("/answer quite so", None, "quite so"),
+        ] {
+            let text = text.to_owned();
+            assert_eq!(parse(line), Typing::Answer { question, text }, "{line}");
+        }
+    }
+
+    #[test]
+    fn help_fits_eighty_columns() {
+        assert!(HELP.lines().all(|line| line.chars().count() <= 80));
     }
 }

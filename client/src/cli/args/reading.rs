@@ -1,0 +1,102 @@
+//! What the reading commands take.
+
+use clap::Args;
+use sessionplane_core::domain::ids::{AgentName, EntryId, RunId, SessionRef};
+
+use super::SessionArgs;
+use super::value::count_from_one;
+use crate::cli::session;
+
+pub(super) const RUNS_EXAMPLES: &str = "\
+Examples:
+  sessionctl runs docs --limit 5 --prompts
+  sessionctl --json runs docs --all | jq -r 'select(.outcome==\"failed\").run_id'";
+
+pub(super) const WAIT_EXAMPLES: &str = "\
+Examples:
+  sessionctl wait docs && notify-send \"docs is done\"
+  sessionctl wait 01K... --timeout 10m";
+
+/// `entries`.
+#[derive(Args, Debug)]
+pub(crate) struct EntriesArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
+    /// Only entries after this one
+    #[arg(long, value_name = "ID")]
+    pub(crate) since: Option<String>,
+    /// At most so many entries [default: all]
+    #[arg(long, value_name = "COUNT", value_parser = count_from_one,
+        allow_negative_numbers = true)]
+    pub(crate) limit: Option<u32>,
+    /// Then print entries as they are appended, until Ctrl-C
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) follow: bool,
+}
+
+/// `events`.
+#[derive(Args, Debug)]
+pub(crate) struct EventsArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
+    /// First the entries after this one [default: none but new ones]
+    #[arg(long, value_name = "ID")]
+    pub(crate) since: Option<EntryId>,
+    /// First all entries
+    #[arg(long, conflicts_with = "since")]
+    pub(crate) all: bool,
+    /// Only live events of these types, e.g. run_settled,tool_started
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', num_args = 1)]
+    pub(crate) filter: Vec<String>,
+    /// No deltas of thinking
+    #[arg(long)]
+    pub(crate) no_thinking: bool,
+}
+
+/// `runs`.
+#[derive(Args, Debug)]
+pub(crate) struct RunsArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
+    /// At most so many runs
+    #[arg(long, value_name = "COUNT", value_parser = count_from_one,
+        allow_negative_numbers = true, default_value_t = 20)]
+    pub(crate) limit: u32,
+    /// All runs
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
+    /// Only runs before this one
+    #[arg(long, value_name = "RUN_ID")]
+    pub(crate) before: Option<RunId>,
+    /// Show the first words of each prompt, which takes one more call for each
+    #[arg(long)]
+    pub(crate) prompts: bool,
+}
+
+/// `run`.
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// The run
+    #[arg(value_name = "RUN_ID")]
+    pub(crate) run: RunId,
+}
+
+/// `wait`.
+#[derive(Args, Debug)]
+pub(crate) struct WaitArgs {
+    /// A run's id, or a session: an id, a name, or key:TEXT
+    #[arg(value_name = "TARGET", value_parser = session::parse)]
+    pub(crate) target: SessionRef,
+}
+
+/// `capabilities` and `commands`.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct TargetArgs {
+    /// The session: an id, a name, or key:TEXT
+    #[arg(value_name = "SESSION", value_parser = session::parse)]
+    pub(crate) session: Option<SessionRef>,
+    /// An agent of the server's configuration
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<AgentName>,
+}

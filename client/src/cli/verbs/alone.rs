@@ -1,0 +1,59 @@
+//! The verbs that ask no server, and so need neither an address nor a token: `version`,
+//! `completions` and `man`.
+
+use std::path::Path;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::cli::args::{Arguments, Verb};
+use crate::cli::exit::{Exit, Stop};
+use crate::cli::json as answer;
+use crate::cli::screen::Screen;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const API: &str = "sessionplane.v1";
+const PROGRAM: &str = "sessionctl";
+
+/// Runs a verb that asks no server; none if it is another.
+pub(crate) fn run(verb: &Verb, json: bool, screen: &mut Screen) -> Option<Result<Exit, Stop>> {
+    Some(match verb {
+        Verb::Version => version(json, screen),
+        Verb::Completions(args) => completions(args.shell, screen),
+        Verb::Man(args) => pages(&args.folder, screen),
+        _ => return None,
+    })
+}
+
+fn version(json: bool, screen: &mut Screen) -> Result<Exit, Stop> {
+    if json {
+        screen.json(&answer::version(VERSION, API))?;
+    } else {
+        screen.line(&format!("sessionctl {VERSION}, API {API}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn completions(shell: Shell, screen: &mut Screen) -> Result<Exit, Stop> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), PROGRAM, &mut script);
+    screen.line(String::from_utf8_lossy(&script).trim_end())?;
+    Ok(Exit::Done)
+}
+
+/// One page for the whole and one for each command.
+fn pages(folder: &Path, screen: &mut Screen) -> Result<Exit, Stop> {
+    let unwritten = |error: std::io::Error| {
+        let words = format!(
+            "cannot write manual pages into {}: {error}",
+            folder.display()
+        );
+        Stop::failed(Exit::Failed, words)
+    };
+    clap_mangen::generate_to(Arguments::command(), folder).map_err(unwritten)?;
+    screen.aside(&format!(
+        "wrote {}/{PROGRAM}.1 and one for each command",
+        folder.display()
+    ))?;
+    Ok(Exit::Done)
+}

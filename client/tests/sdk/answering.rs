@@ -1,0 +1,371 @@
+//! Questions: shown with what can be answered, answered from anywhere, once.
+
+use std::process::Stdio;
+use std::sync::Arc;
+
+use sessionplane::v1::{self, dispatch_request::Command as Given, session_event::Payload};
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Notify;
+
+use super::cli::{ran, reads, sends, sessionctl, told};
+use super::fake::{Fake, Stage, Step, soon};
+use super::wire;
+
+fn id(ordinal: u32) -> String {
+    format!("{}-q{ordinal}", wire::RUN)
+}
+
+fn asked(ordinal: u32, title: &str, shape: v1::question::Shape) -> v1::Interaction {
+    v1::Interaction {
+        id: id(ordinal),
+        question: Some(v1::Question {
+            title: title.to_owned(),
+            details: "make deploy\n".to_owned(),
+            shape: Some(shape),
+            default_answer: None,
+        }),
+        asked_at: Some(wire::time(1_767_225_600)),
+        deadline: Some(wire::time(1_767_225_720)),
+        resolution: None,
+    }
+}
+
+fn approval(ordinal: u32) -> v1::Interaction {
+    let choice = |id: &str, label: &str| v1::Choice {
+        id: id.to_owned(),
+        label: label.to_owned(),
+    };
+    let choices = vec![choice("allow", "Allow it"), choice("deny", "Deny it")];
+    let mut approval = asked(
+        ordinal,
+        "Deploy?",
+        v1::question::Shape::Approval(v1::Choices { choices }),
+    );
+    let default = v1::interaction_answer::Answer::Choice("deny".to_owned());
+    approval.question.as_mut().unwrap().default_answer = Some(v1::InteractionAnswer {
+        answer: Some(default),
+    });
+    approval
+}
+
+fn secret(ordinal: u32) -> v1::Interaction {
+    let shape = v1::question::Shape::Input(v1::InputShape { secret: true });
+    asked(ordinal, "Password?", shape)
+}
+
+fn form(ordinal: u32) -> v1::Interaction {
+    let field = |name: &str, kind: v1::FormFieldKind| v1::FormField {
+        name: name.to_owned(),
+        label: name.to_owned(),
+        kind: kind.into(),
+        choices: Vec::new(),
+        required: true,
+    };
+    let fields = vec![
+        field("zone", v1::FormFieldKind::Text),
+        field("copies", v1::FormFieldKind::Number),
+    ];
+    let shape = v1::question::Shape::Form(v1::FormShape { fields });
+    asked(ordinal, "Where to?", shape)
+}
+
+fn waiting(interactions: Vec<v1::Interaction>) -> v1::SessionState {
+    v1::SessionState {
+        interactions,
+        ..wire::state(true)
+    }
+}
+
+/// A session whose run waits for answers; `times` reads of its state.
+async fn asking(interactions: Vec<v1::Interaction>, times: usize) -> Fake {
+    let state = v1::GetStateResponse {
+        state: Some(waiting(interactions)),
+    };
+    Fake::start(Stage {
+        states: (0..times).map(|_| Ok(state.clone())).collect(),
+        dispatches: (0..times).map(|_| Ok(wire::dispatch_done())).collect(),
+        ..Stage::default()
+    })
+    .await
+}
+
+fn responses(fake: &Fake) -> Vec<(String, v1::interaction_answer::Answer)> {
+    let response = |request: &v1::DispatchRequest| match request.command.clone() {
+        Some(Given::Respond(respond)) => {
+            let answer = respond.answer.unwrap().answer.unwrap();
+            Some((respond.interaction_id, answer))
+        }
+        _ => None,
+    };
+    fake.look(|stage| stage.dispatched.iter().filter_map(response).collect())
+}
+
+#[tokio::test]
+async fn c25_open_questions_are_listed_with_the_way_to_answer_them() {
+    let mut over = approval(1);
+    over.resolution = Some(v1::Resolution {
+        time: Some(wire::time(1_767_225_601)),
+        cause: v1::ResolutionCause::Expired.into(),
+        ..v1::Resolution::default()
+    });
+    let fake = asking(vec![over, approval(2), form(3), secret(4)], 4).await;
+    let (code, listed, err) = ran(&fake, &["respond", "docs"]).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (_, state, _) = ran(&fake, &["state", "docs"]).await;
+    insta::assert_snapshot!(format!("{listed}---\n{state}"));
+    let (_, out, _) = ran(&fake, &["--json", "respond", "docs"]).await;
+    let ids: Vec<_> = out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].clone())
+        .collect();
+    assert_eq!(ids, [id(2), id(3), id(4)]);
+}
+
+#[tokio::test]
+async fn c25_an_answer_is_read_by_the_kind_of_its_question() {
+    use v1::interaction_answer::Answer;
+    let fake = asking(vec![approval(1), form(2)], 4).await;
+    let (code, out, err) = ran(&fake, &["respond", &id(1), "allow"]).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(out, format!("answered {}\n", id(1)));
+    let (code, out, _) = ran(
+        &fake,
+        &["--json", "respond", &id(2), "zone=far north", "copies=2"],
+    )
+    .await;
+    assert_eq!(code, 0);
+    assert!(out.starts_with("{\"accepted\""), "{out}");
+    let fields = [("zone", "far north"), ("copies", "2")];
+    let fields = fields.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let fields = fields.into_iter().collect();
+    assert_eq!(
+        responses(&fake),
+        [
+            (id(1), Answer::Choice("allow".to_owned())),
+            (id(2), Answer::Form(v1::FormAnswer { fields })),
+        ]
+    );
+    let (code, _, err) = ran(&fake, &["respond", &id(1), "perhaps"]).await;
+    assert_eq!(code, 2, "nothing was sent");
+    assert!(
+        err.contains("allow, deny") && err.contains("Deploy?"),
+        "{err}"
+    );
+    let (code, _, err) = ran(&fake, &["respond", "docs", "allow"]).await;
+    assert_eq!(code, 2, "two are open");
+    assert!(err.contains(&id(1)) && err.contains(&id(2)), "{err}");
+    assert_eq!(responses(&fake).len(), 2);
+}
+
+#[tokio::test]
+async fn c25_a_secret_comes_from_a_pipe_without_its_line_end() {
+    let fake = asking(vec![secret(1)], 1).await;
+    let mut command = sessionctl(&fake, &["respond", "docs", "--text-file", "-"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"hunter2\n").await.unwrap();
+    drop(stdin);
+    let (code, out, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!(code, 0, "{err}");
+    assert!(!(out + &err).contains("hunter2"));
+    let text = v1::interaction_answer::Answer::Text("hunter2".to_owned());
+    assert_eq!(responses(&fake), [(id(1), text)]);
+}
+
+#[tokio::test]
+async fn c25_b31_a_question_that_is_gone_is_told_as_such() {
+    let fake = asking(vec![approval(1)], 2).await;
+    let no = wire::dispatch_no(v1::RejectionCode::NoSuchInteraction);
+    fake.stage.lock().unwrap().dispatches = [Ok(no)].into();
+    let (code, _, err) = ran(&fake, &["respond", &id(1), "allow"]).await;
+    assert_eq!(code, 1, "somebody was faster");
+    assert!(err.contains("no_such_interaction"), "{err}");
+    assert!(err.contains("what is open: sessionctl respond"), "{err}");
+    let (code, _, err) = ran(&fake, &["respond", &id(7), "allow"]).await;
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        err.contains(&format!("no question {} is open", id(7))),
+        "{err}"
+    );
+}
+
+fn requested(seq: u64, interaction: v1::Interaction) -> v1::EventsResponse {
+    let requested = v1::InteractionRequested {
+        interaction: Some(interaction),
+    };
+    wire::event(seq, Payload::InteractionRequested(requested))
+}
+
+fn resolved(seq: u64, ordinal: u32) -> v1::EventsResponse {
+    let answer = v1::interaction_answer::Answer::Choice("allow".to_owned());
+    let resolved = v1::InteractionResolved {
+        interaction_id: id(ordinal),
+        resolution: Some(v1::Resolution {
+            time: Some(wire::time(1_767_225_601)),
+            cause: v1::ResolutionCause::Answered.into(),
+            answer: Some(v1::InteractionAnswer {
+                answer: Some(answer),
+            }),
+            origin: None,
+        }),
+    };
+    wire::event(seq, Payload::InteractionResolved(resolved))
+}
+
+#[tokio::test]
+async fn c25_a_question_is_answered_from_a_second_terminal_after_the_first_died() {
+    let answered = Arc::new(Notify::new());
+    let invoked = v1::invoke_event::Event::InteractionRequested(v1::InteractionRequested {
+        interaction: Some(approval(1)),
+    });
+    let steps = vec![
+        Step::Send(wire::accepted(false)),
+        Step::Send(wire::invoked(invoked)),
+        Step::Hang,
+    ];
+    let mut watched = sends([
+        wire::subscribed(false, false),
+        wire::snapshot_of(waiting(vec![approval(1)])),
+    ]);
+    watched.push(Step::Wait(answered.clone()));
+    watched.extend(sends([resolved(6, 1)]));
+    watched.push(Step::Hang);
+    let state = v1::GetStateResponse {
+        state: Some(waiting(vec![approval(1)])),
+    };
+    let fake = Fake::start(Stage {
+        invokes: [Ok(steps)].into(),
+        states: [Ok(state)].into(),
+        events: [Ok(watched)].into(),
+        dispatches: [Ok(wire::dispatch_done())].into(),
+        on_dispatch: Some(answered),
+        ..Stage::default()
+    })
+    .await;
+    let mut first = sessionctl(&fake, &["invoke", "docs", "deploy"])
+        .spawn()
+        .unwrap();
+    let mut err = first.stderr.take().unwrap();
+    let way = format!("answer: sessionctl respond {} allow|deny", id(1));
+    super::cli::reads_from(&mut err, &way).await;
+    first.kill().await.unwrap();
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut second = command.stdin(Stdio::piped()).spawn().unwrap();
+    let shown = reads(&mut second, "answer: /answer q1 allow|deny").await;
+    assert!(shown.contains("? Deploy?\n    make deploy\n"), "{shown}");
+    assert!(shown.contains("within 2 min 0 s"), "{shown}");
+    let mut stdin = second.stdin.take().unwrap();
+    stdin.write_all(b"/answer allow\n").await.unwrap();
+    reads(&mut second, "answered: allow").await;
+    drop(stdin);
+    let (code, _, err) = told(soon(second.wait_with_output()).await.unwrap());
+    assert_eq!((code, err.as_str()), (0, ""));
+    let allow = v1::interaction_answer::Answer::Choice("allow".to_owned());
+    assert_eq!(responses(&fake), [(id(1), allow)]);
+}
+
+#[tokio::test]
+async fn c21_c25_neither_an_answer_nor_an_abort_waits_for_a_slow_steer() {
+    let mut watched = sends([
+        wire::subscribed(false, false),
+        wire::snapshot(5, true),
+        requested(6, approval(1)),
+        requested(7, approval(2)),
+    ]);
+    watched.push(Step::Hang);
+    let state = v1::GetStateResponse {
+        state: Some(wire::state(true)),
+    };
+    let fake = Fake::start(Stage {
+        states: [Ok(state)].into(),
+        events: [Ok(watched)].into(),
+        dispatches: (0..2).map(|_| Ok(wire::dispatch_done())).collect(),
+        slow_steers: true,
+        ..Stage::default()
+    })
+    .await;
+    let mut command = sessionctl(&fake, &["--timeout", "10s", "attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    reads(&mut child, "/answer q2").await;
+    let mut stdin = child.stdin.take().unwrap();
+    let lines = b"use tabs\nand no spaces\n/answer deny\n/answer q2 deny\n/abort\n";
+    stdin.write_all(lines).await.unwrap();
+    reads(&mut child, "accepted").await;
+    let mut err = child.stderr.take().unwrap();
+    let told = super::cli::reads_from(&mut err, "not sent").await;
+    assert!(told.contains("say which one is answered"), "{told}");
+    assert!(told.contains("the line before it was not sent"), "{told}");
+    child.kill().await.unwrap();
+    fake.look(|stage| {
+        let kinds: Vec<_> = stage
+            .dispatched
+            .iter()
+            .map(|given| match &given.command {
+                Some(Given::Steer(_)) => "steer",
+                Some(Given::Respond(_)) => "respond",
+                Some(Given::Abort(_)) => "abort",
+                _ => "?",
+            })
+            .collect();
+        assert_eq!(
+            kinds.iter().filter(|kind| **kind == "steer").count(),
+            1,
+            "{kinds:?}"
+        );
+        assert!(
+            kinds.contains(&"respond") && kinds.contains(&"abort"),
+            "{kinds:?}"
+        );
+    });
+}
+
+#[tokio::test]
+async fn attach_gives_every_command_that_can_be_typed() {
+    let mut watched = sends([wire::subscribed(false, false), wire::snapshot(5, false)]);
+    watched.push(Step::Hang);
+    let state = v1::GetStateResponse {
+        state: Some(wire::state(false)),
+    };
+    let fake = Fake::start(Stage {
+        states: [Ok(state)].into(),
+        events: [Ok(watched)].into(),
+        dispatches: (0..5).map(|_| Ok(wire::dispatch_done())).collect(),
+        ..Stage::default()
+    })
+    .await;
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let lines = "/help\n/follow then docs\n/compact keep it\n/model deep\n/model --default\n\
+                 /thinking high\n";
+    stdin.write_all(lines.as_bytes()).await.unwrap();
+    drop(stdin);
+    let (code, out, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("/answer ANSWER"), "{out}");
+    let given: Vec<_> = fake.look(|stage| {
+        let all = stage.dispatched.iter();
+        all.map(|given| given.command.clone().unwrap()).collect()
+    });
+    let model = |model: Option<&str>| {
+        Given::SetModel(v1::SetModel {
+            model: model.map(str::to_owned),
+        })
+    };
+    assert_eq!(
+        given,
+        [
+            Given::FollowUp(v1::FollowUp {
+                text: "then docs".to_owned()
+            }),
+            Given::Compact(v1::Compact {
+                instructions: "keep it".to_owned()
+            }),
+            model(Some("deep")),
+            model(None),
+            Given::SetThinking(v1::SetThinking {
+                level: Some("high".to_owned())
+            }),
+        ]
+    );
+}
