@@ -5,6 +5,10 @@
 //! random), `SESSIONPLANE_SEED` replays the choices of a failed run (timing apart).
 #![cfg(test)]
 
+#[path = "crash/changes.rs"]
+mod changes;
+#[path = "crash/compactions.rs"]
+mod compactions;
 #[path = "crash/daemon.rs"]
 mod daemon;
 #[path = "crash/kills.rs"]
@@ -17,7 +21,11 @@ mod load;
 mod panics;
 #[path = "crash/starts.rs"]
 mod starts;
+#[path = "crash/state.rs"]
+mod state;
 #[path = "crash/stops.rs"]
 mod stops;
+#[path = "crash/tree.rs"]
+mod tree;
 #[path = "crash/verify.rs"]
 mod verify;

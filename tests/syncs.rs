@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use sessionplane_client::Client;
 use sessionplane_client::contract::{
-    Agent as _, CallOptions, DispatchRequest, EventItem, EventsRequest, InvokeEvent,
+    Agent as _, CallOptions, DispatchRequest, EventFilter, EventItem, EventsRequest, InvokeEvent,
     SessionControl as _,
 };
 use sessionplane_client::detached;
@@ -118,6 +118,7 @@ async fn work(daemon: &Daemon) -> (Vec<Told>, usize) {
         session: at("queued"),
         resume: None,
         entries_since: None,
+        filter: EventFilter::default(),
     };
     let mut events = daemon
         .client()

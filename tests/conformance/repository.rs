@@ -7,6 +7,8 @@
 pub(crate) mod atomicity;
 #[path = "repository/bindings.rs"]
 pub(crate) mod bindings;
+#[path = "repository/boundary.rs"]
+pub(crate) mod boundary;
 #[path = "repository/failing.rs"]
 pub(crate) mod failing;
 #[path = "repository/fencing.rs"]
@@ -19,6 +21,8 @@ pub(crate) mod names;
 pub(crate) mod reading;
 #[path = "repository/recovery.rs"]
 pub(crate) mod recovery;
+#[path = "repository/runs.rs"]
+pub(crate) mod runs;
 #[path = "repository/script.rs"]
 pub(crate) mod script;
 
@@ -81,6 +85,11 @@ macro_rules! repository_conformance {
                 bindings: c3_a_sweep_keeps_what_an_active_run_needs,
                 bindings: c3_a_sweep_gets_past_any_number_of_active_runs,
                 bindings: c3_a_sweep_takes_no_more_than_it_is_told_oldest_first,
+                bindings: c3_a_binding_without_a_run_is_kept_by_its_age_alone,
+                boundary: c22_a_cut_compaction_is_told_and_given_up_and_has_left_nothing,
+                boundary: c22_a_change_between_runs_is_fenced_while_the_session_is_held,
+                boundary: c22_what_changes_between_runs_never_creates_a_session,
+                boundary: c23_c24_settings_follow_the_leaf_wherever_it_moves,
                 reading: entries_come_whole_at_every_page_size,
                 reading: a_page_is_bounded_in_bytes_and_never_empty,
                 reading: every_kind_of_record_reads_back_as_it_was_written,
@@ -88,6 +97,10 @@ macro_rules! repository_conformance {
                 reading: odd_texts_read_back,
                 reading: inputs_come_in_order_of_acceptance,
                 reading: what_is_not_there_is_nothing_and_not_an_error,
+                runs: c16_runs_are_listed_newest_first_whatever_the_clock_did,
+                runs: c16_a_page_of_runs_goes_on_where_the_one_before_ended,
+                runs: one_entry_is_read_alone,
+                runs: c25_interactions_are_kept_and_overwritten,
                 recovery: c44_an_unreleased_lease_is_orphaned_after_a_crash,
                 recovery: c44_recovery_settles_once,
                 recovery: c41_all_leases_are_void_at_open,

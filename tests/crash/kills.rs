@@ -102,10 +102,16 @@ async fn c44_b27_b54_no_kill_loses_doubles_or_wedges_what_was_acknowledged() {
             let mut checks = JoinSet::new();
             for session in &sessions {
                 let (client, session) = (daemon.client(), session.clone());
-                checks.spawn(async move { verify::session(&client, &session, round).await });
+                let data_dir = home.data_dir();
+                checks.spawn(
+                    async move { verify::session(&client, &session, &data_dir, round).await },
+                );
             }
             joined(checks).await;
             daemon.kill().await;
+        }
+        for session in &sessions {
+            println!("directory {number}: {}", session.lock().summary());
         }
         assert!(
             !home.said().contains("panicked at") || kills.iter().any(panics),

@@ -11,10 +11,14 @@ use sessionplane_client::domain::command::{Acceptance, Command, DispatchAnswer};
 use sessionplane_client::domain::entry::{Entry, EntryBody};
 use sessionplane_client::domain::error::{CallError, Outcome};
 use sessionplane_client::domain::event::EventBody;
-use sessionplane_client::domain::ids::{InputId, RequestId, RunId, SessionRef};
+use sessionplane_client::domain::ids::{InputId, InteractionId, RequestId, RunId, SessionRef};
 use sessionplane_client::domain::input::InputFate;
+use sessionplane_client::domain::interaction::Interaction;
 use sessionplane_client::domain::position::Position;
 use sessionplane_client::domain::run::RunRecord;
+use sessionplane_client::domain::settings::SettingsOverride;
+
+use crate::tree;
 
 /// What a call came to, as far as its caller knows.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,7 +45,7 @@ pub(crate) struct Invoked {
 #[derive(Clone, Debug)]
 pub(crate) struct Dispatched {
     pub(crate) request: DispatchRequest,
-    /// Stands in the text and nowhere else; none for an abort.
+    /// Stands in the text and nowhere else; none for what carries no text.
     pub(crate) marker: Option<String>,
     pub(crate) known: Known<Acceptance>,
 }
@@ -59,6 +63,14 @@ pub(crate) struct Ledger {
     announced: BTreeSet<RunId>,
     /// Runs for which an abort was acknowledged.
     pub(crate) aborted: BTreeSet<RunId>,
+    /// What was asked, as it was told last.
+    pub(crate) asked: BTreeMap<InteractionId, Interaction>,
+    /// Questions of which an answer was acknowledged.
+    pub(crate) answered: BTreeSet<InteractionId>,
+    /// What may be chosen by now: one, or two while nobody knows of the last change.
+    pub(crate) chosen: Vec<SettingsOverride>,
+    /// The entry that the leaf was moved to last, or may have been; none if it never was.
+    pub(crate) moved_to: Vec<Option<u64>>,
     /// The place that the observer has reached.
     pub(crate) position: Option<Position>,
 }
@@ -74,6 +86,10 @@ impl Ledger {
             settled: BTreeMap::new(),
             announced: BTreeSet::new(),
             aborted: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            answered: BTreeSet::new(),
+            chosen: vec![SettingsOverride::default()],
+            moved_to: vec![None],
             position: None,
         }
     }
@@ -133,15 +149,90 @@ impl Ledger {
             Ok(DispatchAnswer::Rejected(_)) => Known::Nothing,
             Err(error) => unanswered(error),
         };
-        let abort = dispatched.request.command == Command::Abort;
-        if let Known::Accepted(acceptance) = dispatched.known {
-            if abort {
-                self.aborted.insert(acceptance.run);
+        let (command, known) = (dispatched.request.command.clone(), dispatched.known.clone());
+        self.changed(&command, &known);
+        if let Known::Accepted(acceptance) = known {
+            match command {
+                // Without a run it ended a compaction.
+                Command::Abort => self.aborted.extend(acceptance.run),
+                Command::Respond { interaction, .. } => {
+                    self.answered.insert(interaction);
+                }
+                _ => {}
             }
             if let Some(input) = acceptance.input {
                 self.fate(input.id, input.fate);
             }
         }
+    }
+
+    /// Takes note of what a change between runs came to. One client makes all of a session's, one
+    /// at a time, so what it was told is what holds.
+    fn changed(&mut self, command: &Command, known: &Known<Acceptance>) {
+        let before = self.chosen[0].clone();
+        if let Some(after) = tree::after(command, &before, &self.entries) {
+            self.chosen = match known {
+                Known::Accepted(_) => vec![after],
+                Known::Nothing => vec![before],
+                Known::Unknown => vec![before, after],
+            };
+        }
+        if let Command::Navigate { entry } = command {
+            let (before, after) = (self.moved_to[0], Some(entry.seq));
+            self.moved_to = match known {
+                Known::Accepted(_) => vec![after],
+                Known::Nothing => vec![before],
+                Known::Unknown => vec![before, after],
+            };
+        }
+    }
+
+    /// Takes note of a question. One that has ended never opens again, or ends otherwise.
+    pub(crate) fn question(&mut self, told: &Interaction) {
+        let before = self.asked.insert(told.id, told.clone());
+        if let Some(ended) = before.and_then(|before| before.resolution) {
+            assert_eq!(
+                told.resolution.as_ref(),
+                Some(&ended),
+                "{} ended otherwise",
+                told.id
+            );
+        }
+    }
+
+    /// Entries that the leaf was moved to, or may have been.
+    pub(crate) fn moves(&self) -> BTreeSet<Option<u64>> {
+        let sent = self.dispatches.values();
+        let moved = sent.filter(|dispatched| dispatched.known != Known::Nothing);
+        moved
+            .filter_map(|dispatched| match dispatched.request.command {
+                Command::Navigate { entry } => Some(Some(entry.seq)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Whether an answer was sent that nobody knows the fate of.
+    pub(crate) fn may_be_answered(&self, id: InteractionId) -> bool {
+        self.dispatches.values().any(|dispatched| {
+            let this = matches!(&dispatched.request.command,
+                Command::Respond { interaction, .. } if *interaction == id);
+            this && dispatched.known == Known::Unknown
+        })
+    }
+
+    /// How many calls of each verb were accepted: a run of the suite that accepted none of a verb
+    /// has not tried it.
+    pub(crate) fn summary(&self) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for dispatched in self.dispatches.values() {
+            if let Known::Accepted(_) = dispatched.known {
+                let verb = dispatched.request.command.kind().as_str();
+                *counts.entry(verb).or_default() += 1;
+            }
+        }
+        let (invokes, entries) = (self.invokes.len(), self.entries.len());
+        format!("{invokes} invokes, {entries} entries, {counts:?}")
     }
 
     /// Takes note of what an observer received.
@@ -157,7 +248,12 @@ impl Ledger {
                     self.entry(entry);
                 }
             }
-            EventItem::Snapshot(state) => self.position = Some(state.position),
+            EventItem::Snapshot(state) => {
+                self.position = Some(state.position);
+                for asked in state.view.interactions.values() {
+                    self.question(asked);
+                }
+            }
             EventItem::Heartbeat(position) => self.position = Some(*position),
             EventItem::Event(envelope) => {
                 let position = Position {
@@ -193,6 +289,14 @@ impl Ledger {
             EventBody::InputDiscarded { input, cause } => {
                 self.fate(*input, InputFate::Discarded(*cause));
             }
+            EventBody::InteractionRequested { interaction } => self.question(interaction),
+            EventBody::InteractionResolved { id, resolution } => {
+                let asked = self.asked.get(id).expect("it was asked first");
+                let mut ended = asked.clone();
+                assert_eq!(ended.resolution, None, "{id} ended twice");
+                ended.resolution = Some((**resolution).clone());
+                self.question(&ended);
+            }
             EventBody::RunSettled { run } => {
                 assert!(self.announced.insert(run.id), "{} settled twice", run.id);
                 self.settled(run);
@@ -210,10 +314,12 @@ pub(crate) fn unanswered<T>(error: &CallError) -> Known<T> {
     }
 }
 
-/// The marker that a user's entry holds.
+/// The marker that a user's entry holds, or a compaction's summary.
 pub(crate) fn marker(entry: &Entry) -> Option<&str> {
-    let EntryBody::User { text, .. } = &entry.body else {
-        return None;
+    let text = match &entry.body {
+        EntryBody::User { text, .. } => text,
+        EntryBody::Compaction { summary, .. } => summary.text.as_str(),
+        _ => return None,
     };
     let from = text.find("<m:")?;
     let length = text[from..].find('>')?;

@@ -3,6 +3,8 @@
 //!
 //! What must never enter: a judgement of what a restarted server says.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -10,19 +12,27 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sessionplane_client::Client;
 use sessionplane_client::contract::{
-    Agent as _, CallOptions, DispatchRequest, EventsRequest, InvokeEvent, InvokeRequest,
-    OnDisconnect, ResultStream, SessionControl as _,
+    Agent as _, CallOptions, DispatchRequest, EventFilter, EventItem, EventsRequest, InvokeEvent,
+    InvokeRequest, OnDisconnect, ResultStream, SessionControl as _,
 };
 use sessionplane_client::domain::command::Command;
 use sessionplane_client::domain::error::Reason;
-use sessionplane_client::domain::ids::RequestId;
+use sessionplane_client::domain::ids::{RequestId, SessionRef};
+use sessionplane_client::domain::interaction::{Interaction, InteractionAnswer, Shape};
+use sessionplane_client::domain::view::{SessionView, Status};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::ledger::{Dispatched, Invoked, Known, Shared, unanswered};
 
 /// Callers per session: they meet each other's runs.
 const CALLERS: usize = 2;
+/// Two questions at once; one of them needs no answer after a while.
+const ASKS: &str = "ask may approval \"May I?\"\n\
+                    ask word input \"A word?\" within 30ms default \"none\"\n\
+                    say \"I wait\"\nwait-answers";
+/// How long what was begun may take to end, on a machine that is busy with other tests.
+const REST: Duration = Duration::from_secs(60);
 /// Streams that one caller reads at a time.
 const STREAMS: usize = 6;
 
@@ -31,17 +41,22 @@ pub(crate) fn start(client: &Client, sessions: &[Shared], round: usize, seed: u6
     let mut tasks = JoinSet::new();
     for (number, session) in sessions.iter().enumerate() {
         tasks.spawn(observe(client.clone(), session.clone()));
-        for caller in 0..CALLERS {
-            let salt = (number * CALLERS + caller) as u64;
+        // The last one changes what is between runs.
+        for seat in 0..=CALLERS {
+            let salt = (number * (CALLERS + 1) + seat) as u64;
             let caller = Caller {
                 client: client.clone(),
                 session: session.clone(),
-                name: format!("{round}-{number}-{caller}"),
+                name: format!("{round}-{number}-{seat}"),
                 rng: StdRng::seed_from_u64(seed.wrapping_add(salt)),
                 calls: 0,
                 streams: JoinSet::new(),
             };
-            tasks.spawn(caller.work());
+            if seat < CALLERS {
+                tasks.spawn(caller.work());
+            } else {
+                tasks.spawn(caller.change());
+            }
         }
     }
     tasks
@@ -77,7 +92,37 @@ pub(crate) fn resumption(session: &Shared) -> EventsRequest {
             .values()
             .next_back()
             .map(|entry| entry.id.to_string()),
+        filter: EventFilter::default(),
     }
+}
+
+/// Waits until nothing holds a session.
+pub(crate) async fn at_rest(client: &Client, session: SessionRef) {
+    let request = EventsRequest {
+        session,
+        resume: None,
+        entries_since: None,
+        filter: EventFilter::default(),
+    };
+    let rests = async {
+        let stream = client.events(request, CallOptions::default()).await;
+        let (mut stream, mut view) = (stream.unwrap(), None::<SessionView>);
+        while view
+            .as_ref()
+            .is_none_or(|view| view.status() != Status::Idle)
+        {
+            match stream.next().await.expect("it goes on").unwrap() {
+                EventItem::Snapshot(state) => view = Some(state.view),
+                EventItem::Event(told) => {
+                    if let Some(view) = &mut view {
+                        view.apply(&told.event);
+                    }
+                }
+                _ => {}
+            }
+        }
+    };
+    timeout(REST, rests).await.expect("it comes to rest");
 }
 
 /// Options with a request id.
@@ -88,31 +133,32 @@ pub(crate) fn under(id: &RequestId) -> CallOptions {
     }
 }
 
-struct Caller {
+pub(crate) struct Caller {
     client: Client,
-    session: Shared,
+    pub(crate) session: Shared,
     name: String,
-    rng: StdRng,
+    pub(crate) rng: StdRng,
     calls: u32,
     streams: JoinSet<()>,
 }
 
 /// The server is gone, or going.
-struct Gone;
+pub(crate) struct Gone;
 
 impl Caller {
     async fn work(mut self) {
         loop {
             let done = match self.rng.random_range(0..100) {
-                0..45 => self.invoke().await,
-                45..68 => {
-                    self.dispatch(|text| Command::Steer { text: text.into() })
+                0..38 => self.invoke().await,
+                38..54 => {
+                    self.dispatch(|text| Command::Steer { text: said(text) })
                         .await
                 }
-                68..90 => {
-                    self.dispatch(|text| Command::FollowUp { text: text.into() })
+                54..70 => {
+                    self.dispatch(|text| Command::FollowUp { text: said(text) })
                         .await
                 }
+                70..93 => self.respond().await,
                 _ => self.dispatch(|_| Command::Abort).await,
             };
             if done.is_err() {
@@ -146,6 +192,7 @@ impl Caller {
             session: self.session.lock().at.clone(),
             prompt: format!("# {marker}\n{}", scenario(&mut self.rng)),
             agent: None,
+            parent: None,
             must_exist: false,
             on_disconnect: if detached {
                 OnDisconnect::Detach
@@ -176,10 +223,48 @@ impl Caller {
         }
     }
 
-    async fn dispatch(&mut self, command: impl FnOnce(&str) -> Command) -> Result<(), Gone> {
+    /// Answers a question that an observer has seen and nobody is known to have answered.
+    async fn respond(&mut self) -> Result<(), Gone> {
+        let open: Vec<Interaction> = {
+            let ledger = self.session.lock();
+            let asked = ledger.asked.values();
+            asked
+                .filter(|it| it.resolution.is_none())
+                .cloned()
+                .collect()
+        };
+        if open.is_empty() {
+            return Ok(());
+        }
+        let picked = &open[self.rng.random_range(0..open.len())];
+        let answer = match &picked.question.shape {
+            Shape::Approval(choices) | Shape::Select(choices) => {
+                InteractionAnswer::Choice(choices[0].id.clone())
+            }
+            Shape::Confirm => InteractionAnswer::Confirmed(true),
+            Shape::Input { .. } => InteractionAnswer::Text("a word".to_owned()),
+            Shape::Form(_) => InteractionAnswer::Fields(BTreeMap::new()),
+        };
+        let interaction = picked.id;
+        self.dispatch(|_| Command::Respond {
+            interaction,
+            answer,
+        })
+        .await
+    }
+
+    /// Sends a command; one that carries a text is given a marker to put there.
+    pub(crate) async fn dispatch(
+        &mut self,
+        command: impl FnOnce(&str) -> Command,
+    ) -> Result<(), Gone> {
         let (id, marker) = self.mint();
-        let command = command(&format!("Consider {marker}, please."));
-        let marker = (command != Command::Abort).then_some(marker);
+        let command = command(&marker);
+        let carries = matches!(
+            command,
+            Command::Steer { .. } | Command::FollowUp { .. } | Command::Compact { .. }
+        );
+        let marker = carries.then_some(marker);
         let session = self.session.lock().at.clone();
         let request = DispatchRequest {
             session,
@@ -230,10 +315,14 @@ async fn read(session: Shared, id: RequestId, stream: ResultStream<InvokeEvent>,
     }
 }
 
+fn said(marker: &str) -> Arc<str> {
+    format!("Consider {marker}, please.").into()
+}
+
 /// A short run of some kind; some hang, and end by an abort or with the server.
 fn scenario(rng: &mut StdRng) -> String {
     let words = rng.random_range(1..30);
-    match rng.random_range(0..10) {
+    match rng.random_range(0..16) {
         0..3 => format!("say-words {words} every 2ms\nusage in=3 out={words}"),
         3..5 => format!(
             "think \"hm\"\ntool search {{}} progress 3 every 4ms\nturn\nsay-words {words} every 2ms"
@@ -241,6 +330,10 @@ fn scenario(rng: &mut StdRng) -> String {
         5..7 => format!("wait 10ms\nturn\nwait 10ms\nturn\nsay-words {words} every 1ms"),
         7 => "say \"almost\"\nfail overloaded \"try later\" retryable".to_owned(),
         8 => "say \"and then\"\ncrash".to_owned(),
+        9 => format!("tool-big {}KiB\nsay \"long\"", 70 + 10 * words),
+        10 => "say \"a lot\"\ncompact \"within a run\" after 5ms\nsay \"and on\"".to_owned(),
+        11..14 => ASKS.to_owned(),
+        14 => "ask go confirm \"Go on?\"\nsay \"I ask\"\nwait 20ms".to_owned(),
         _ => "say \"I wait\"\nhang".to_owned(),
     }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use sessionplane_client::contract::{
-    Agent as _, CallOptions, DispatchRequest, EventsRequest, InvokeEvent, SessionControl as _,
+    Agent as _, CallOptions, DispatchRequest, EventFilter, EventsRequest, InvokeEvent,
+    SessionControl as _,
 };
 use sessionplane_client::detached;
 use sessionplane_client::domain::command::{Command, DispatchAnswer};
@@ -41,6 +42,7 @@ async fn c44_b15_a_session_whose_task_panics_is_settled_and_takes_the_next_run()
         session: at.clone(),
         resume: None,
         entries_since: None,
+        filter: EventFilter::default(),
     };
     let mut events = client
         .events(watched, CallOptions::default())

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use sessionplane_client::contract::{
-    Agent as _, CallOptions, EventItem, EventsRequest, InvokeEvent, SessionControl as _,
+    Agent as _, CallOptions, EventFilter, EventItem, EventsRequest, InvokeEvent,
+    SessionControl as _,
 };
 use sessionplane_client::detached;
 use sessionplane_client::domain::error::Outcome;
@@ -99,6 +100,7 @@ async fn b59_a_stop_is_bounded_and_what_it_cut_is_interrupted_at_the_next_start(
             session: at.clone(),
             resume: None,
             entries_since: None,
+            filter: EventFilter::default(),
         };
         let mut events = daemon
             .client()

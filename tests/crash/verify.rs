@@ -3,6 +3,7 @@
 //! What must never enter: knowledge of how it died.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -20,14 +21,15 @@ use sessionplane_client::domain::run::{RunOutcome, RunRecord, code};
 use sessionplane_client::domain::view::Status;
 use tokio::time::timeout;
 
+use crate::changes;
 use crate::ledger::{Dispatched, Invoked, Known, Ledger, Shared, marker};
-use crate::load::{resumption, under};
+use crate::load::{at_rest, resumption, under};
 
 /// How long any one answer may take on a machine that is busy with other tests.
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// Verifies one session, and takes note of what it learns on the way.
-pub(crate) async fn session(client: &Client, session: &Shared, round: usize) {
+pub(crate) async fn session(client: &Client, session: &Shared, data_dir: &Path, round: usize) {
     let check = Check { client, session };
     match check.observers_resume().await {
         Some(state) => {
@@ -39,6 +41,9 @@ pub(crate) async fn session(client: &Client, session: &Shared, round: usize) {
             assert!(state.view.pending.is_empty(), "an input waits for no run");
             check.entries_are_whole(&state).await;
             check.runs_are_settled().await;
+            session.lock().changes_hold(&state);
+            session.lock().questions_have_ended(&state);
+            session.lock().artifacts_are_there(data_dir);
             check.repeats_do_nothing().await;
             assert_eq!(check.state().await, state, "a repeat did something");
         }
@@ -49,6 +54,7 @@ pub(crate) async fn session(client: &Client, session: &Shared, round: usize) {
     if let Some(state) = check.observers_resume().await {
         check.entries_are_whole(&state).await;
         check.runs_are_settled().await;
+        session.lock().changes_hold(&state);
     }
 }
 
@@ -112,16 +118,29 @@ impl Check<'_> {
     async fn entries_are_whole(&self, state: &SessionState) {
         let entries = self.all_entries().await;
         assert_eq!(entries.len() as u64, state.view.entries);
-        assert_eq!(entries.last().map(|entry| entry.id), state.view.leaf);
-        let mut parent = None;
+        // What was written last, or where somebody moved.
+        let moves = self.ledger(|ledger| ledger.moves());
+        let leaf = state.view.leaf.map(|leaf| leaf.seq);
+        let last = entries.last().map(|entry| entry.id.seq);
+        assert!(
+            leaf == last || moves.contains(&leaf),
+            "nobody moved to {leaf:?}"
+        );
+        let mut before = None;
         let mut texts = BTreeMap::new();
         for (entry, seq) in entries.iter().zip(1..) {
-            assert_eq!(
-                (entry.id.seq, entry.parent),
-                (seq, parent),
-                "the chain is broken"
+            let parent = entry.parent.map(|parent| parent.seq);
+            assert_eq!(entry.id.seq, seq, "the chain is broken");
+            assert!(
+                parent == before || moves.contains(&parent) && parent < Some(seq),
+                "{} follows {parent:?}, where nobody moved to",
+                entry.id
             );
-            parent = Some(entry.id);
+            before = Some(seq);
+            if let (None, EntryBody::Compaction { summary, .. }) = (entry.run, &entry.body) {
+                let whole = marker(entry).map(changes::summary);
+                assert_eq!(Some(&summary.text), whole.as_ref(), "half a summary");
+            }
             if let Some(marker) = marker(entry) {
                 let before = texts.insert(marker.to_owned(), entry.id);
                 assert_eq!(before, None, "{marker} is there twice");
@@ -182,7 +201,9 @@ impl Check<'_> {
         let mut entries: BTreeMap<RunId, Vec<Entry>> = BTreeMap::new();
         self.ledger(|ledger| {
             for entry in ledger.entries.values() {
-                entries.entry(entry.run).or_default().push(entry.clone());
+                if let Some(run) = entry.run {
+                    entries.entry(run).or_default().push(entry.clone());
+                }
             }
         });
         for (id, entries) in entries {
@@ -330,23 +351,35 @@ impl Check<'_> {
                 let answer = self.client.dispatch(dispatched.request, under(&id)).await;
                 self.ledger(|ledger| ledger.answer(&id, &answer));
                 if let Ok(DispatchAnswer::Accepted(found)) = answer {
-                    let ended = self.ledger(|ledger| ledger.settled.contains_key(&found.run));
+                    let run = found.run;
+                    let known = |ledger: &mut Ledger| {
+                        run.is_none_or(|run| ledger.settled.contains_key(&run))
+                    };
+                    let ended = self.ledger(known);
                     assert!(ended, "{id} was accepted by a run that nobody knows");
                 }
             }
+        }
+        // A compaction that was not known of may have begun just now.
+        let at = self.ledger(|ledger| ledger.at.clone());
+        if self.ledger(|ledger| !ledger.entries.is_empty()) {
+            at_rest(self.client, at).await;
         }
         for (id, invoked) in invokes {
             if invoked.known != Known::Unknown {
                 continue;
             }
-            // Those that hang would wait for an abort: they are left to their unknown fate.
+            // Those that hang would wait for an abort or an answer: they are left to their unknown
+            // fate.
             let there = self.ledger(|ledger| {
                 ledger
                     .entries
                     .values()
                     .any(|entry| marker(entry) == Some(&invoked.marker))
             });
-            if !there && invoked.request.prompt.ends_with("hang") {
+            let prompt = &invoked.request.prompt;
+            let waits = prompt.ends_with("hang") || prompt.ends_with("wait-answers");
+            if !there && waits {
                 self.ledger(|ledger| ledger.invokes.remove(&id));
                 continue;
             }

@@ -78,7 +78,7 @@ async fn inspect(path: &Path, script: &Script, entries: &[Entry]) -> Result<(), 
     let binding = store.binding(&binding_key("acme", "call")).await;
     whole_or_named(binding, |binding| binding.is_some());
     whole_or_named(store.cut(script.id()).await, |cut| {
-        cut.is_some_and(|cut| Some(cut.run) == script.run.as_ref().map(|run| run.id))
+        cut.is_some_and(|cut| cut == script.lease())
     });
     store.close().await;
     Ok(())

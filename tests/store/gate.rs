@@ -54,10 +54,14 @@ async fn c39_a_commit_that_is_held_back_shows_nothing_and_is_lost_in_a_crash() {
     let gate = Hold::at(CommitStep::BeforeSync, 1, false);
     let store = MemoryStore::gated(gate.clone());
     let script = admitted(&store).await;
-    let say = script.say(vec![said("late")]);
+    let mut say = script.say(vec![said("late")]);
+    say.interactions = script.ask("late").interactions;
+    let (entry, run) = (say.entries[0].id, script.run_id());
     let call = begun(store.commit(say)).await;
     let head = store.session(script.id()).await.unwrap().unwrap().head;
     assert_eq!(head, script.head);
+    assert_eq!(store.entry(entry).await, Ok(None));
+    assert_eq!(store.interactions(run).await, Ok(Vec::new()));
 
     let after = store.reopen();
     gate.permits.add_permits(1);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sessionplane_core::domain::ids::{InputId, SessionName, SessionRef};
+use sessionplane_core::domain::ids::{EntryId, InputId, SessionName, SessionRef};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
 use sessionplane_core::domain::time::Timestamp;
@@ -163,6 +163,12 @@ async fn everything(store: &SledStore, known: &Script, unborn: &Script) -> Strin
             see(format!("{:?}", store.inputs(run).await.unwrap()));
             let first = InputId { run, ordinal: 1 };
             see(format!("{:?}", store.input(first).await.unwrap()));
+            see(format!("{:?}", store.interactions(run).await.unwrap()));
+        }
+        see(format!("{:?}", store.runs(id, None, 9).await.unwrap()));
+        for seq in 1..9 {
+            let entry = store.entry(EntryId { session: id, seq }).await;
+            see(format!("{:?}", entry.unwrap()));
         }
         for address in [
             SessionRef::Id(id),
@@ -180,7 +186,8 @@ async fn everything(store: &SledStore, known: &Script, unborn: &Script) -> Strin
     seen
 }
 
-/// A session with a settled run that has an old binding, and an active run with long inputs.
+/// A session with a settled run that has an old binding, and an active run with long inputs and
+/// questions.
 async fn busy(store: &SledStore) -> Script {
     let mut known = Script::new(1).named("s1").keyed("k1");
     let mut commit = known.admit(store.mint().await.unwrap(), "one");
@@ -194,6 +201,8 @@ async fn busy(store: &SledStore) -> Script {
     for text in [&long[..], "short"] {
         let steer = known.steer(text);
         known.write(store, steer).await.unwrap();
+        let ask = known.ask(text);
+        known.write(store, ask).await.unwrap();
     }
     known
 }
@@ -215,6 +224,10 @@ async fn c39_nothing_of_a_round_shows_before_it_is_synced() {
         let mut grow = known.steer(&"y".repeat(50_000));
         grow.inputs[0].id.ordinal = 2;
         rewrite.inputs.append(&mut grow.inputs);
+        rewrite
+            .interactions
+            .extend(known.answer("yes").interactions);
+        rewrite.interactions.extend(known.ask("new").interactions);
         let mut create = unborn.admit(store.mint().await.unwrap(), &"z".repeat(9_000));
         unborn.bind(&mut create, binding_key("acme", "new"));
         let one = begun(store.commit(rewrite.clone())).await;

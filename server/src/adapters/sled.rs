@@ -8,7 +8,7 @@
 //! - `inflight`: what keeps readers from seeing a round before it is synced. `reader`: all reads.
 //!   `lookup`: the thread that looks request ids up.
 //! - `open`: opening. `directory`: whose it is, and what a cut start left there. `boot`: what must
-//!   be in order then. `witness`: noticing that sled lost its end. `store`: the ports over all of it.
+//!   be in order then. `upgrade`: from an earlier format. `witness`: noticing that sled lost its end. `store`: the ports over all of it.
 //!
 //! How sled is used, and why: one tree; `flush` reaches the operating system only, so the database
 //! file is synced through a descriptor of our own; no `flush_async` (it deadlocks), no sled
@@ -29,6 +29,7 @@ mod reader;
 mod round;
 mod store;
 mod sweep;
+mod upgrade;
 mod witness;
 mod write;
 

@@ -24,29 +24,30 @@ pub(crate) async fn a_commit_is_visible_after_its_answer_and_whole(subject: &mut
     let mut admit = script.admit(token, "go");
     script.bind(&mut admit, binding_key("acme", "r1"));
     script.write(&*store, admit.clone()).await.unwrap();
+    let id = script.run_id();
 
     let stored = store.session(script.id()).await.unwrap().unwrap();
     assert_eq!(stored.record, script.record);
     assert_eq!(stored.head, admit.head);
     let entries = store.entries(script.id(), ALL).await.unwrap();
     assert_eq!(entries, admit.entries);
-    let run = store.run(admit.run).await.unwrap();
+    let run = store.run(id).await.unwrap();
     assert_eq!(run.as_ref(), admit.runs.first());
     let bound = store.binding(&binding_key("acme", "r1")).await.unwrap();
     assert_eq!(bound.as_ref(), admit.bindings.first());
     assert_eq!(store.audits(script.id()).await.unwrap(), admit.audits);
-    assert_eq!(store.runs_of(script.id()).await.unwrap(), [admit.run]);
+    assert_eq!(store.runs_of(script.id()).await.unwrap(), [id]);
     assert_eq!(store.holder(script.id()).await.unwrap(), Some(token));
 
     let steer = script.steer("left");
     script.write(&*store, steer.clone()).await.unwrap();
     let input = store.input(steer.inputs[0].id).await.unwrap();
     assert_eq!(input.as_ref(), steer.inputs.first());
-    assert_eq!(store.inputs(admit.run).await.unwrap(), steer.inputs);
+    assert_eq!(store.inputs(id).await.unwrap(), steer.inputs);
 
     let settle = script.settle();
     script.write(&*store, settle.clone()).await.unwrap();
-    let run = store.run(admit.run).await.unwrap();
+    let run = store.run(id).await.unwrap();
     assert_eq!(run.as_ref(), settle.runs.first());
     let stored = store.session(script.id()).await.unwrap().unwrap();
     assert_eq!(stored.head, settle.head);
@@ -112,7 +113,7 @@ pub(crate) async fn a_refused_commit_leaves_nothing(subject: &mut dyn Subject) {
     assert_eq!(refused, Err(CommitError::AlreadyExists));
     assert_eq!(store.session(script.id()).await, Ok(None));
     assert_eq!(store.entries(script.id(), ALL).await, Ok(Vec::new()));
-    assert_eq!(store.run(admit.run).await, Ok(None));
+    assert_eq!(store.run(admit.runs[0].id).await, Ok(None));
     assert_eq!(store.binding(&binding_key("acme", "r2")).await, Ok(None));
     assert_eq!(store.audits(script.id()).await, Ok(Vec::new()));
     assert_eq!(store.holder(script.id()).await, Ok(None));

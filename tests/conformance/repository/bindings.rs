@@ -170,3 +170,35 @@ pub(crate) async fn c3_a_sweep_takes_no_more_than_it_is_told_oldest_first(
     assert_eq!(one.unwrap() + other.unwrap(), 4);
     assert_eq!(store.sweep_bindings(far, 3).await, Ok(0));
 }
+
+/// Nothing settles what was over in one commit: its binding goes when it is old.
+pub(crate) async fn c3_a_binding_without_a_run_is_kept_by_its_age_alone(subject: &mut dyn Subject) {
+    let store = subject.store();
+    let at = Timestamp::from_millis;
+    let mut script = bound(&*store, 1, 100).await;
+    let settle = script.settle();
+    script.write(&*store, settle).await.unwrap();
+    for (word, now) in [("early", 200), ("late", 900)] {
+        script.now = now;
+        let mut choose = script.choose(store.mint().await.unwrap(), word);
+        script.bind(&mut choose, binding_key("acme", word));
+        script.write(&*store, choose.clone()).await.unwrap();
+        let found = store.binding(&binding_key("acme", word)).await.unwrap();
+        assert_eq!(found.as_ref(), choose.bindings.first());
+        assert_eq!(found.unwrap().answer.run(), None);
+    }
+    // A run that goes on keeps nothing but its own.
+    script.now = 950;
+    let admit = script.admit(store.mint().await.unwrap(), "go");
+    script.write(&*store, admit).await.unwrap();
+    let there = |word| {
+        let (store, key) = (subject.store(), binding_key("acme", word));
+        async move { store.binding(&key).await.unwrap().is_some() }
+    };
+    assert_eq!(store.sweep_bindings(at(200), 9).await, Ok(1), "the run's");
+    assert!(there("early").await, "none is older");
+    assert_eq!(store.sweep_bindings(at(201), 9).await, Ok(1));
+    assert!(!there("early").await && there("late").await);
+    assert_eq!(store.sweep_bindings(at(u64::MAX), 9).await, Ok(1));
+    assert!(!there("late").await);
+}

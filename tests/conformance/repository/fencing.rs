@@ -3,7 +3,6 @@
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::lease::{LeaseClause, LeaseToken};
-use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::CommitError;
 
 use super::script::{Script, binding_key, said};
@@ -74,12 +73,7 @@ pub(crate) async fn c44_a_cut_run_is_not_forgotten_for_the_next_one(subject: &mu
         for commit in [next, at_once] {
             assert_eq!(store.commit(commit).await, fenced(Some(cut.token)));
         }
-        let lease = HeldLease {
-            session: cut.id(),
-            run: cut.run_id(),
-            token: cut.token,
-        };
-        assert_eq!(store.cut(cut.id()).await, Ok(Some(lease)));
+        assert_eq!(store.cut(cut.id()).await, Ok(Some(cut.lease())));
         unchanged(&*store, cut.id(), &cut).await;
 
         let settle = cut.recover(token);

@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::ids::SessionRef;
 use sessionplane_core::domain::lease::{LeaseClause, LeaseToken};
 use sessionplane_core::domain::time::Timestamp;
@@ -25,8 +26,20 @@ pub(crate) enum Op {
     Steer { session: u64, bytes: u16 },
     /// An input is written again.
     Rewrite { session: u64, bytes: u16 },
+    /// The run asks something.
+    Ask { session: u64, bytes: u16 },
+    /// Something that it asked is answered, perhaps once more.
+    Answer { session: u64, bytes: u16 },
     /// The run settles.
     Settle { session: u64 },
+    /// A model is chosen between runs, with a request id out of few.
+    Choose { session: u64, request: u8 },
+    /// The leaf moves to an entry.
+    Navigate { session: u64, to: u8 },
+    /// A compaction begins.
+    Compact { session: u64 },
+    /// It is done.
+    Compacted { session: u64, bytes: u16 },
     /// Somebody recovers the session.
     Recover { session: u64 },
     /// A writer with the token before speaks up.
@@ -50,8 +63,18 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         6 => (session.clone(), 0_u8..4, bytes.clone())
             .prop_map(|(session, words, bytes)| Op::Say { session, words, bytes }),
         3 => (session.clone(), bytes.clone()).prop_map(|(session, bytes)| Op::Steer { session, bytes }),
-        2 => (session.clone(), bytes).prop_map(|(session, bytes)| Op::Rewrite { session, bytes }),
+        2 => (session.clone(), bytes.clone())
+            .prop_map(|(session, bytes)| Op::Rewrite { session, bytes }),
+        2 => (session.clone(), bytes.clone()).prop_map(|(session, bytes)| Op::Ask { session, bytes }),
+        2 => (session.clone(), bytes.clone())
+            .prop_map(|(session, bytes)| Op::Answer { session, bytes }),
         3 => session.clone().prop_map(|session| Op::Settle { session }),
+        2 => (session.clone(), 0_u8..6)
+            .prop_map(|(session, request)| Op::Choose { session, request }),
+        2 => (session.clone(), 0_u8..40).prop_map(|(session, to)| Op::Navigate { session, to }),
+        1 => session.clone().prop_map(|session| Op::Compact { session }),
+        2 => (session.clone(), bytes.clone())
+            .prop_map(|(session, bytes)| Op::Compacted { session, bytes }),
         1 => session.clone().prop_map(|session| Op::Recover { session }),
         1 => session.clone().prop_map(|session| Op::Stale { session }),
         1 => session.clone().prop_map(|session| Op::Behind { session }),
@@ -96,7 +119,13 @@ impl Model {
         | &Op::Say { session, .. }
         | &Op::Steer { session, .. }
         | &Op::Rewrite { session, .. }
+        | &Op::Ask { session, .. }
+        | &Op::Answer { session, .. }
         | &Op::Settle { session }
+        | &Op::Choose { session, .. }
+        | &Op::Navigate { session, .. }
+        | &Op::Compact { session }
+        | &Op::Compacted { session, .. }
         | &Op::Recover { session }
         | &Op::Stale { session }
         | &Op::Behind { session }) = op
@@ -106,46 +135,111 @@ impl Model {
         let n = usize::try_from(session).unwrap();
         self.now += 10;
         self.scripts[n].now = self.now;
+        let taken = self
+            .takes(n, op, token)
+            .or_else(|| self.between(n, op, token));
+        let (commit, expected) = taken.or_else(|| self.held(n, op, token))?;
+        Some((n, commit, expected))
+    }
+
+    /// What takes a session for a while.
+    fn takes(&self, n: usize, op: &Op, token: LeaseToken) -> Option<(Commit, Expected)> {
+        let script = &self.scripts[n];
+        let mut commit = match op {
+            Op::Admit { .. } => script.admit(token, "go"),
+            Op::Compact { .. } if script.created => script.compact(token),
+            _ => return None,
+        };
+        let bound = self.bind(n, op, &mut commit);
+        // What was cut is settled first.
+        let free = !self.live[n] && script.run.is_none() && !script.boundary;
+        let expected = match (bound, free) {
+            (true, _) => Expected::AlreadyBound,
+            (false, false) => Expected::Fenced,
+            (false, true) => Expected::Ok,
+        };
+        Some((commit, expected))
+    }
+
+    /// What is over in one commit, between runs.
+    fn between(&self, n: usize, op: &Op, token: LeaseToken) -> Option<(Commit, Expected)> {
+        let script = &self.scripts[n];
+        let mut commit = match op {
+            Op::Choose { request, .. } if script.created => {
+                script.choose(token, &request.to_string())
+            }
+            Op::Navigate { to, .. } if script.created => {
+                let entries: Vec<_> = self.accepted[n].iter().flat_map(|c| &c.entries).collect();
+                let to = entries[usize::from(*to) % entries.len()];
+                let chosen = to.path.settings.and_then(|seq| {
+                    let body = &entries[usize::try_from(seq).unwrap() - 1].body;
+                    match body {
+                        EntryBody::Settings { chosen } => Some(chosen.clone()),
+                        _ => None,
+                    }
+                });
+                script.navigate(token, to, chosen.unwrap_or_default())
+            }
+            _ => return None,
+        };
+        let bound = self.bind(n, op, &mut commit);
+        // A cut run is settled first; a cut compaction has left nothing to settle.
+        let free = !self.live[n] && script.run.is_none();
+        let expected = match (bound, free) {
+            (true, _) => Expected::AlreadyBound,
+            (false, false) => Expected::Fenced,
+            (false, true) => Expected::Ok,
+        };
+        Some((commit, expected))
+    }
+
+    /// Binds what has a request id; tells whether it is bound already.
+    fn bind(&self, n: usize, op: &Op, commit: &mut Commit) -> bool {
+        let Some(request) = request(op) else {
+            return false;
+        };
+        let key = binding_key("acme", &request.to_string());
+        self.scripts[n].bind(commit, key);
+        self.bound.iter().any(|(id, ..)| *id == request)
+    }
+
+    /// What is written while a session is held, or to free it.
+    fn held(&self, n: usize, op: &Op, token: LeaseToken) -> Option<(Commit, Expected)> {
         let (script, live) = (&self.scripts[n], self.live[n]);
-        if let Op::Admit { request, .. } = op {
-            let mut commit = script.admit(token, "go");
-            script.bind(&mut commit, binding_key("acme", &request.to_string()));
-            let bound = self.bound.iter().any(|(id, ..)| id == request);
-            let expected = match (bound, live) {
-                (true, _) => Expected::AlreadyBound,
-                (false, true) => Expected::Fenced,
-                // A cut run is settled first.
-                (false, false) if script.run.is_some() => Expected::Fenced,
-                (false, false) => Expected::Ok,
-            };
-            return Some((n, commit, expected));
-        }
-        script.run.as_ref()?;
         let text = |bytes: &u16| "x".repeat(usize::from(*bytes));
         let held = if live { Expected::Ok } else { Expected::Fenced };
+        let freed = if live { Expected::Fenced } else { Expected::Ok };
+        if script.boundary {
+            return match op {
+                Op::Compacted { bytes, .. } => Some((script.compacted(&text(bytes)), held)),
+                Op::Recover { .. } => Some((script.give_up(token), freed)),
+                _ => None,
+            };
+        }
+        script.run.as_ref()?;
         Some(match op {
             Op::Say { words, bytes, .. } => {
                 let bodies = vec![said(&text(bytes)); usize::from(*words)];
-                (n, script.say(bodies), held)
+                (script.say(bodies), held)
             }
-            Op::Steer { bytes, .. } => (n, script.steer(&text(bytes)), held),
+            Op::Steer { bytes, .. } => (script.steer(&text(bytes)), held),
             Op::Rewrite { bytes, .. } => {
                 let mut commit = script.steer(&text(bytes));
                 commit.inputs[0].id.ordinal = script.inputs.max(1);
-                (n, commit, held)
+                (commit, held)
             }
-            Op::Settle { .. } => (n, script.settle(), held),
-            Op::Recover { .. } => {
-                let expected = if live { Expected::Fenced } else { Expected::Ok };
-                (n, script.recover(token), expected)
-            }
+            Op::Ask { bytes, .. } => (script.ask(&text(bytes)), held),
+            Op::Answer { .. } if script.asked.is_empty() => return None,
+            Op::Answer { bytes, .. } => (script.answer(&text(bytes)), held),
+            Op::Settle { .. } => (script.settle(), held),
+            Op::Recover { .. } => (script.recover(token), freed),
             Op::Stale { .. } => {
                 let mut commit = script.say(vec![said("stale")]);
                 commit.head.token.0 -= 1;
                 commit.lease = LeaseClause::Hold(commit.head.token);
-                (n, commit, Expected::Fenced)
+                (commit, Expected::Fenced)
             }
-            _ => {
+            Op::Behind { .. } => {
                 let mut behind = script.clone();
                 behind.head.audits -= 1;
                 let expected = if live {
@@ -153,8 +247,9 @@ impl Model {
                 } else {
                     Expected::Fenced
                 };
-                (n, behind.say(Vec::new()), expected)
+                (behind.say(Vec::new()), expected)
             }
+            _ => return None,
         })
     }
 
@@ -165,8 +260,8 @@ impl Model {
             LeaseClause::Hold(_) => {}
             LeaseClause::Release(_) | LeaseClause::Recover(_) => self.live[n] = false,
         }
-        if let Op::Admit { request, .. } = op {
-            self.bound.push((*request, self.now, n));
+        if let Some(request) = request(op) {
+            self.bound.push((request, self.now, n));
         }
         self.accepted[n].push(commit);
     }
@@ -179,12 +274,12 @@ impl Model {
             let run = accepted[n]
                 .iter()
                 .find(|commit| commit.bindings.iter().any(|b| b.at.as_millis() == at))
-                .map(|commit| commit.run);
+                .and_then(|commit| commit.holder.run());
             let settled = accepted[n].iter().any(|commit| {
                 let ends = commit.runs.iter().any(|run| run.settled.is_some());
-                Some(commit.run) == run && ends
+                commit.holder.run() == run && ends
             });
-            if settled && gone < max {
+            if (settled || run.is_none()) && gone < max {
                 gone += 1;
             } else {
                 self.bound.push((request, at, n));
@@ -208,6 +303,12 @@ impl Model {
             assert_eq!(found, Ok(script.created.then(|| script.id())));
             let holder = self.live[n].then_some(script.token);
             assert_eq!(store.holder(script.id()).await, Ok(holder));
+            let cut = script.run.is_some() || script.boundary;
+            let cut = (cut && !self.live[n]).then(|| script.lease());
+            assert_eq!(store.cut(script.id()).await, Ok(cut));
+            if let Some(middle) = entries.get(entries.len() / 2) {
+                assert_eq!(store.entry(middle.id).await, Ok(Some(middle.clone())));
+            }
             self.runs_agree(n, store).await;
         }
         for request in 0..6 {
@@ -222,12 +323,16 @@ impl Model {
 
     async fn runs_agree(&self, n: usize, store: &dyn Store) {
         let commits = &self.accepted[n];
-        let mut runs: Vec<_> = commits.iter().map(|commit| commit.run).collect();
+        let runs = commits.iter().filter_map(|commit| commit.holder.run());
+        let mut runs: Vec<_> = runs.collect();
         runs.dedup();
         let stored = store.runs_of(self.scripts[n].id()).await.unwrap();
         assert_eq!(stored, runs);
+        let listed = store.runs(self.scripts[n].id(), None, usize::MAX).await;
+        let listed: Vec<_> = listed.unwrap().iter().rev().map(|run| run.id).collect();
+        assert_eq!(listed, runs);
         for id in runs {
-            let of_run = || commits.iter().filter(|commit| commit.run == id);
+            let of_run = || commits.iter().filter(|c| c.holder.run() == Some(id));
             let newest = of_run().flat_map(|commit| &commit.runs).next_back();
             assert_eq!(store.run(id).await.unwrap().as_ref(), newest);
             let mut inputs = std::collections::BTreeMap::new();
@@ -236,7 +341,21 @@ impl Model {
             }
             let inputs: Vec<_> = inputs.into_values().collect();
             assert_eq!(store.inputs(id).await.unwrap(), inputs);
+            let mut asked = std::collections::BTreeMap::new();
+            for interaction in of_run().flat_map(|commit| &commit.interactions) {
+                asked.insert(interaction.id, interaction.clone());
+            }
+            let asked: Vec<_> = asked.into_values().collect();
+            assert_eq!(store.interactions(id).await.unwrap(), asked);
         }
+    }
+}
+
+/// The request id of what has one.
+fn request(op: &Op) -> Option<u8> {
+    match op {
+        Op::Admit { request, .. } | Op::Choose { request, .. } => Some(*request),
+        _ => None,
     }
 }
 

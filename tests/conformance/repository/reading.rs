@@ -1,7 +1,9 @@
 //! What was written reads back, in order, in pages, whatever it says.
 
+use sessionplane_core::domain::artifact::ArtifactRef;
+use sessionplane_core::domain::compaction::CompactionTrigger;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
-use sessionplane_core::domain::ids::{EntryId, InputId};
+use sessionplane_core::domain::ids::{ArtifactId, EntryId, InputId};
 use sessionplane_core::domain::input::{
     DiscardCause, InputFate, InputKind, InputRecord, UndeliveredInput,
 };
@@ -9,7 +11,9 @@ use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::run::{Failure, RunOutcome, RunSettings};
 use sessionplane_core::domain::session::LastRun;
+use sessionplane_core::domain::settings::SettingsOverride;
 use sessionplane_core::domain::text::BoundedText;
+use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::repository::{EntryRange, Repository};
 
@@ -146,6 +150,23 @@ fn every_body(run: InputId) -> Vec<EntryBody> {
             input_json: bounded("{}", 0),
             output: bounded("ok", 9),
             failed: true,
+            artifact: Some(ArtifactRef {
+                id: ArtifactId::mint(Timestamp::from_millis(1), 7),
+                bytes: 70_000,
+            }),
+        },
+        EntryBody::Settings {
+            chosen: SettingsOverride {
+                model: None,
+                thinking_level: Some("high".to_owned()),
+            },
+        },
+        EntryBody::Compaction {
+            summary: bounded("short", 3),
+            first_kept: None,
+            tokens_before: None,
+            tokens_after: Some(0),
+            trigger: CompactionTrigger::Overflow,
         },
         EntryBody::Notice {
             code: "crash".to_owned(),
@@ -215,7 +236,7 @@ pub(crate) async fn every_kind_of_record_reads_back_as_it_was_written(subject: &
         settle.head.last_run = LastRun::of(run);
         all.extend(settle.entries.clone());
         script.write(&*store, settle.clone()).await.unwrap();
-        let run = store.run(settle.run).await.unwrap();
+        let run = store.run(settle.runs[0].id).await.unwrap();
         assert_eq!(run.as_ref(), settle.runs.first());
         let stored = store.session(script.id()).await.unwrap().unwrap();
         assert_eq!(stored.head, settle.head);
@@ -332,7 +353,8 @@ pub(crate) async fn inputs_come_in_order_of_acceptance(subject: &mut dyn Subject
 pub(crate) async fn what_is_not_there_is_nothing_and_not_an_error(subject: &mut dyn Subject) {
     let store = subject.store();
     let script = Script::new(1);
-    let run = script.admit(store.mint().await.unwrap(), "go").run;
+    let admit = script.admit(store.mint().await.unwrap(), "go");
+    let run = admit.runs[0].id;
     let range = EntryRange {
         after: 0,
         up_to: u64::MAX,
@@ -345,6 +367,12 @@ pub(crate) async fn what_is_not_there_is_nothing_and_not_an_error(subject: &mut 
     assert_eq!(store.input(InputId { run, ordinal: 1 }).await, Ok(None));
     assert_eq!(store.inputs(run).await, Ok(Vec::new()));
     assert_eq!(store.pending_inputs(run).await, Ok(Vec::new()));
+    assert_eq!(store.interactions(run).await, Ok(Vec::new()));
+    assert_eq!(store.entry(admit.entries[0].id).await, Ok(None));
+    for before in [None, Some(run)] {
+        assert_eq!(store.runs(session_id(1), before, 9).await, Ok(Vec::new()));
+    }
+    assert_eq!(store.cut(session_id(1)).await, Ok(None));
     assert_eq!(store.binding(&binding_key("acme", "r")).await, Ok(None));
     assert_eq!(store.holder(session_id(1)).await, Ok(None));
     assert_eq!(store.revoke(session_id(1)).await, Ok(()));

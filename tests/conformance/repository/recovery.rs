@@ -13,14 +13,6 @@ async fn admit(store: &dyn Store, script: &mut Script) {
     script.write(store, admit).await.unwrap();
 }
 
-fn lease(script: &Script) -> HeldLease {
-    HeldLease {
-        session: script.id(),
-        run: script.run_id(),
-        token: script.token,
-    }
-}
-
 /// Only sessions that were running are listed, with the run that has to be settled.
 pub(crate) async fn c44_an_unreleased_lease_is_orphaned_after_a_crash(subject: &mut dyn Subject) {
     let store = subject.store();
@@ -34,10 +26,10 @@ pub(crate) async fn c44_an_unreleased_lease_is_orphaned_after_a_crash(subject: &
         script.write(&*store, settle).await.unwrap();
     }
     store.revoke(cut[0].id()).await.unwrap();
-    assert_eq!(store.orphaned().await, Ok(vec![lease(&cut[0])]));
+    assert_eq!(store.orphaned().await, Ok(vec![cut[0].lease()]));
     drop(store);
     subject.reopen().await;
-    let expected: Vec<HeldLease> = cut.iter().map(lease).collect();
+    let expected: Vec<HeldLease> = cut.iter().map(Script::lease).collect();
     assert_eq!(subject.store().orphaned().await, Ok(expected));
 }
 
@@ -63,7 +55,7 @@ pub(crate) async fn c44_recovery_settles_once(subject: &mut dyn Subject) {
     admit(&*store, &mut script).await;
     subject.reopen().await;
     let orphaned = subject.store().orphaned().await;
-    assert_eq!(orphaned, Ok(vec![lease(&script)]));
+    assert_eq!(orphaned, Ok(vec![script.lease()]));
 }
 
 /// Who wrote before the crash cannot write after it.

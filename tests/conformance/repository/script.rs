@@ -7,18 +7,24 @@ use sessionplane_core::domain::access::{Action, PrincipalKind};
 use sessionplane_core::domain::audit::{AuditAction, AuditActor, AuditRecord};
 use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, Method};
 use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::compaction::CompactionTrigger;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::ids::{
-    EntryId, ExternalKey, InputId, RunId, SessionId, SessionName, TenantId,
+    EntryId, ExternalKey, InputId, InteractionId, RunId, SessionId, SessionName, TenantId,
 };
 use sessionplane_core::domain::input::{InputFate, InputKind, InputRecord};
-use sessionplane_core::domain::lease::{LeaseClause, LeaseToken};
+use sessionplane_core::domain::interaction::{
+    Interaction, InteractionAnswer, Question, Resolution, ResolutionCause, Shape,
+};
+use sessionplane_core::domain::lease::{Holder, LeaseClause, LeaseToken};
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
 use sessionplane_core::domain::run::{RunOutcome, RunRecord, RunSettings, Settlement};
 use sessionplane_core::domain::session::{LastRun, SessionHead, SessionRecord};
+use sessionplane_core::domain::settings::SettingsOverride;
 use sessionplane_core::domain::text::BoundedText;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
+use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::{CommitError, Repository};
 
 /// A session's id from a number.
@@ -76,7 +82,11 @@ pub(crate) struct Script {
     /// The active run.
     pub(crate) run: Option<RunRecord>,
     pub(crate) token: LeaseToken,
+    /// The session is held for something that is no run.
+    pub(crate) boundary: bool,
     pub(crate) inputs: u32,
+    /// What the active run has asked.
+    pub(crate) asked: Vec<Interaction>,
     pub(crate) now: u64,
     runs: u64,
 }
@@ -91,22 +101,17 @@ impl Script {
             external_key: None,
             agent: "coder".parse().unwrap(),
             created_at: Timestamp::from_millis(n),
-        };
-        let head = SessionHead {
-            token: LeaseToken(0),
-            entries: 0,
-            leaf: None,
-            audits: 0,
-            last_run: None,
-            usage: Usage::default(),
+            lineage: None,
         };
         Self {
             record,
-            head,
+            head: SessionHead::empty(),
             created: false,
             run: None,
             token: LeaseToken(0),
+            boundary: false,
             inputs: 0,
+            asked: Vec::new(),
             now: 10_000,
             runs: 0,
         }
@@ -135,8 +140,19 @@ impl Script {
         self.run.as_ref().expect("a run is active").id
     }
 
+    /// The lease record that an unreleased lease leaves.
+    pub(crate) fn lease(&self) -> HeldLease {
+        let run = self.run.as_ref().map(|run| run.id);
+        assert!(run.is_some() != self.boundary, "one holds it");
+        HeldLease {
+            session: self.id(),
+            holder: run.into(),
+            token: self.token,
+        }
+    }
+
     /// A commit that appends these entries, with an audit record, on the present head.
-    fn commit(&self, lease: LeaseClause, run: RunId, bodies: Vec<EntryBody>) -> Commit {
+    fn commit(&self, lease: LeaseClause, holder: Holder, bodies: Vec<EntryBody>) -> Commit {
         let mut head = self.head.clone();
         head.token = lease.token();
         let mut entries = Vec::new();
@@ -145,11 +161,16 @@ impl Script {
                 session: self.id(),
                 seq: head.entries + 1,
             };
+            head.path = head.path.then(id.seq, &body);
+            if let EntryBody::Settings { chosen } = &body {
+                head.chosen = chosen.clone();
+            }
             entries.push(Entry {
                 id,
                 parent: head.leaf,
-                run,
+                run: holder.run(),
                 at: Timestamp::from_millis(self.now),
+                path: head.path,
                 body,
             });
             head.entries = id.seq;
@@ -171,14 +192,14 @@ impl Script {
             request_digest: Some(Digest([1; 32])),
             bytes: 5,
             request_id: None,
-            run: Some(run),
+            run: holder.run(),
             entries: entries.iter().map(|entry| entry.id).collect(),
             outcome: "accepted",
         };
         Commit {
             session: self.id(),
             lease,
-            run,
+            holder,
             expected_entries: self.head.entries,
             expected_audits: self.head.audits,
             create: None,
@@ -186,6 +207,7 @@ impl Script {
             entries,
             runs: Vec::new(),
             inputs: Vec::new(),
+            interactions: Vec::new(),
             bindings: Vec::new(),
             audits: vec![audit],
         }
@@ -205,7 +227,7 @@ impl Script {
             origin: origin.clone(),
             input: None,
         };
-        let mut commit = self.commit(LeaseClause::Acquire(token), run, vec![body]);
+        let mut commit = self.commit(LeaseClause::Acquire(token), run.into(), vec![body]);
         commit.create = (!self.created).then(|| self.record.clone());
         let first = commit.entries[0].id;
         commit.runs.push(RunRecord {
@@ -228,7 +250,7 @@ impl Script {
 
     /// The run says something.
     pub(crate) fn say(&self, bodies: Vec<EntryBody>) -> Commit {
-        self.commit(LeaseClause::Hold(self.token), self.run_id(), bodies)
+        self.commit(LeaseClause::Hold(self.token), self.run_id().into(), bodies)
     }
 
     /// An input joins the run.
@@ -249,6 +271,95 @@ impl Script {
         commit
     }
 
+    /// The run asks for a text of at most so many bytes.
+    pub(crate) fn ask(&self, title: &str) -> Commit {
+        let mut commit = self.say(Vec::new());
+        commit.interactions.push(Interaction {
+            id: InteractionId {
+                run: self.run_id(),
+                ordinal: u32::try_from(self.asked.len()).unwrap() + 1,
+            },
+            question: Question {
+                title: "A word?".to_owned(),
+                details: title.to_owned(),
+                shape: Shape::Input { secret: false },
+                default: None,
+            },
+            asked_at: Timestamp::from_millis(self.now),
+            deadline: Some(Timestamp::from_millis(self.now + 9)),
+            resolution: None,
+        });
+        commit
+    }
+
+    /// One of the questions is answered; which one is up to the present time.
+    pub(crate) fn answer(&self, text: &str) -> Commit {
+        let mut commit = self.say(Vec::new());
+        let place = usize::try_from(self.now).unwrap() % self.asked.len();
+        let mut answered = self.asked[place].clone();
+        answered.resolution = Some(Resolution {
+            at: Timestamp::from_millis(self.now),
+            cause: ResolutionCause::Answered,
+            answer: Some(InteractionAnswer::Text(text.to_owned())),
+            origin: Some(user(text, Channel::Respond).1),
+        });
+        commit.interactions.push(answered);
+        commit
+    }
+
+    /// A change between runs, taken and over in one commit: a model is chosen.
+    pub(crate) fn choose(&self, token: LeaseToken, model: &str) -> Commit {
+        let chosen = SettingsOverride {
+            model: Some(model.to_owned()),
+            ..self.head.chosen.clone()
+        };
+        let body = EntryBody::Settings { chosen };
+        self.commit(LeaseClause::Recover(token), Holder::Boundary, vec![body])
+    }
+
+    /// A change between runs: the leaf moves to an entry, with what was chosen there.
+    pub(crate) fn navigate(
+        &self,
+        token: LeaseToken,
+        to: &Entry,
+        chosen: SettingsOverride,
+    ) -> Commit {
+        let mut commit = self.commit(LeaseClause::Recover(token), Holder::Boundary, Vec::new());
+        commit.head.leaf = Some(to.id);
+        commit.head.path = to.path;
+        commit.head.chosen = chosen;
+        commit
+    }
+
+    /// A compaction begins.
+    pub(crate) fn compact(&self, token: LeaseToken) -> Commit {
+        self.commit(LeaseClause::Acquire(token), Holder::Boundary, Vec::new())
+    }
+
+    /// The compaction is done.
+    pub(crate) fn compacted(&self, summary: &str) -> Commit {
+        let body = EntryBody::Compaction {
+            summary: BoundedText {
+                text: summary.to_owned(),
+                omitted_bytes: 0,
+            },
+            first_kept: self.head.leaf,
+            tokens_before: Some(9),
+            tokens_after: None,
+            trigger: CompactionTrigger::Manual,
+        };
+        self.commit(
+            LeaseClause::Release(self.token),
+            Holder::Boundary,
+            vec![body],
+        )
+    }
+
+    /// A compaction that was cut is given up under a fresh token.
+    pub(crate) fn give_up(&self, token: LeaseToken) -> Commit {
+        self.commit(LeaseClause::Recover(token), Holder::Boundary, Vec::new())
+    }
+
     /// The run settles.
     pub(crate) fn settle(&self) -> Commit {
         self.end(LeaseClause::Release(self.token))
@@ -264,7 +375,7 @@ impl Script {
             code: "end".to_owned(),
             text: "the end".to_owned(),
         };
-        let mut commit = self.commit(lease, self.run_id(), vec![body]);
+        let mut commit = self.commit(lease, self.run_id().into(), vec![body]);
         let mut run = self.run.clone().expect("a run is active");
         run.final_entry = Some(commit.entries[0].id);
         run.usage.input_tokens = Some(11);
@@ -278,13 +389,19 @@ impl Script {
         commit
     }
 
-    /// Binds a request id to the run, as part of a commit of this session.
+    /// Binds a request id to what the commit is of, as part of a commit of this session.
     pub(crate) fn bind(&self, commit: &mut Commit, key: BindingKey) {
         commit.bindings.push(Binding {
             key,
             session: self.id(),
             digest: Digest([9; 32]),
-            answer: BoundAnswer::Run(commit.run),
+            answer: match commit.holder {
+                Holder::Run(run) => BoundAnswer::Run(run),
+                Holder::Boundary => BoundAnswer::Dispatched {
+                    run: None,
+                    input: None,
+                },
+            },
             at: Timestamp::from_millis(self.now),
         });
     }
@@ -302,14 +419,25 @@ impl Script {
         if let Some(run) = commit.runs.last() {
             self.run = Some(run.clone());
         }
+        for asked in &commit.interactions {
+            match self.asked.iter_mut().find(|it| it.id == asked.id) {
+                Some(earlier) => earlier.clone_from(asked),
+                None => self.asked.push(asked.clone()),
+            }
+        }
         match commit.lease {
             LeaseClause::Acquire(token) => {
                 self.token = token;
                 self.inputs = 0;
+                self.asked.clear();
+                self.boundary = commit.holder == Holder::Boundary;
                 self.runs += 1;
             }
             LeaseClause::Hold(_) => {}
-            LeaseClause::Release(_) | LeaseClause::Recover(_) => self.run = None,
+            LeaseClause::Release(_) | LeaseClause::Recover(_) => {
+                self.run = None;
+                self.boundary = false;
+            }
         }
     }
 

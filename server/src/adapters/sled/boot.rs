@@ -17,9 +17,9 @@ use super::witness::{Acknowledged, note_loss};
 use super::{frame, keys};
 
 /// The version of the stored forms that this server writes, and the highest that it reads.
-const FORMAT_VERSION: u32 = 1;
+pub(super) const FORMAT_VERSION: u32 = 2;
 
-/// The store's record as this opening will write it.
+/// The store's record as this opening will write it, but in the format in which it was found.
 pub(super) fn next_boot(path: &Path, db: &Db, store_id: u128) -> Result<Meta, OpenError> {
     let found: Option<Meta> = fetch(&Direct(db), &keys::meta())
         .map_err(|error: ReadError| damaged(path, error.to_string()))?;

@@ -109,6 +109,16 @@ pub(super) fn runs_before(
     runs_of_session(session)..join(RUN_OF_SESSION, [&session.to_bytes(), &end.to_be_bytes()])
 }
 
+/// The prefix of all run marks.
+pub(super) fn run_marks() -> Key {
+    vec![RUN_OF_SESSION]
+}
+
+/// Whether a run mark is of format 1, which has no first entry in it and sorts by the run's id.
+pub(super) fn is_unordered(mark: &[u8]) -> bool {
+    mark.len() == 1 + 16 + 16
+}
+
 /// The prefix of a session's run marks.
 pub(super) fn runs_of_session(session: SessionId) -> Key {
     join(RUN_OF_SESSION, [&session.to_bytes()])

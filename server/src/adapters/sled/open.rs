@@ -15,6 +15,7 @@ use super::device::{Device, RoundProbe};
 use super::directory::{DATABASE, Place, lock, tidy};
 use super::inflight::InFlight;
 use super::reader::Reader;
+use super::upgrade::upgrade;
 use super::witness::{Witness, noted_loss};
 
 /// How to open a store.
@@ -158,6 +159,7 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
             syncs: Arc::clone(&counters.syncs),
             durable,
         };
+        let meta = upgrade(path, &mut device, meta)?;
         count_boot(path, &mut device, meta)?;
         Ok((device, meta))
     })?;
@@ -312,13 +314,13 @@ mod tests {
             opened(path)
         };
         let newer = write(Meta {
-            format_version: 2,
+            format_version: 3,
             ..meta
         });
         let refused = OpenError::Newer {
             path: path.to_owned(),
-            found: 2,
-            supported: 1,
+            found: 3,
+            supported: 2,
         };
         assert_eq!(newer, Err(refused));
         let spent = write(Meta {
@@ -357,7 +359,7 @@ mod tests {
         );
         let lease = HeldLease {
             session: whole,
-            run: RunId::from_bytes([2; 16]),
+            holder: RunId::from_bytes([2; 16]).into(),
             token: LeaseToken(1),
         };
         let directory = tempfile::TempDir::new().unwrap();

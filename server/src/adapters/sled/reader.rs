@@ -181,6 +181,9 @@ impl Reader {
             },
         };
         let mut runs = Vec::new();
+        if max == 0 {
+            return Ok(runs);
+        }
         for mark in self.db.range(keys::runs_before(session, before)).rev() {
             let (mark, _) = mark.map_err(|error| failed(b"x", &error))?;
             let id = keys::marked_run(&mark).ok_or_else(|| damaged(&mark, "it names no run"))?;
@@ -281,11 +284,10 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use prost::Message as _;
-    use sessionplane_core::domain::entry::EntryBody;
+    use sessionplane_core::domain::entry::{EntryBody, PathMarks};
     use sessionplane_core::domain::lease::LeaseToken;
     use sessionplane_core::domain::session::SessionHead;
     use sessionplane_core::domain::time::Timestamp;
-    use sessionplane_core::domain::usage::Usage;
 
     use super::*;
     use crate::adapters::sled::convert::Stored as _;
@@ -309,10 +311,7 @@ mod tests {
         let head = SessionHead {
             token: LeaseToken(1),
             entries: 3,
-            leaf: None,
-            audits: 0,
-            last_run: None,
-            usage: Usage::default(),
+            ..SessionHead::empty()
         };
         let row = HeadRow {
             head,
@@ -336,8 +335,9 @@ mod tests {
         let entry = Entry {
             id,
             parent: None,
-            run: RunId::from_bytes([2; 16]),
+            run: Some(RunId::from_bytes([2; 16])),
             at: Timestamp::from_millis(1),
+            path: PathMarks::default(),
             body: EntryBody::Notice {
                 code: "x".to_owned(),
                 text: text.to_owned(),
@@ -399,7 +399,13 @@ mod tests {
         let directory = tempfile::TempDir::new().unwrap();
         let (reader, db) = talk(&directory);
         let run = |number: u128| RunId::from_bytes(number.to_be_bytes());
-        let mark = |number| keys::run_of_session(session(), run(number));
+        let mark = |number| {
+            let first_entry = EntryId {
+                session: session(),
+                seq: u64::try_from(number).unwrap() + 1,
+            };
+            keys::run_of_session(first_entry, run(number))
+        };
         let count = 2 * PAGE as u128 + 1;
         for number in 0..count {
             db.insert(mark(number), b"x").unwrap();

@@ -321,7 +321,7 @@ mod tests {
         let session = SessionId::from_bytes([1; 16]);
         let lease = HeldLease {
             session,
-            run: RunId::from_bytes([2; 16]),
+            holder: RunId::from_bytes([2; 16]).into(),
             token: LeaseToken(3),
         };
         let key = keys::lease(session);

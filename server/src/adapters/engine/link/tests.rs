@@ -285,7 +285,7 @@ async fn unread_output_is_bounded_in_bytes() {
 /// C25: every open question may expire at one moment, when the engine does something else.
 #[tokio::test]
 async fn c25_what_became_of_every_question_reaches_a_busy_engine() {
-    let (mut connection, mut link) = line();
+    let (connection, mut link) = line();
     send(&connection, [prompt(None)]);
     link.next_prompt().await.expect("it begins");
     let asks: Vec<String> = (0..UNSETTLED).map(|number| format!("q{number}")).collect();
@@ -302,7 +302,7 @@ async fn c25_what_became_of_every_question_reaches_a_busy_engine() {
 /// C25: an answer that crossed with the end of its run answers nothing of the next.
 #[tokio::test]
 async fn c25_a_late_answer_answers_nothing_of_the_next_prompt() {
-    let (mut connection, mut link) = line();
+    let (connection, mut link) = line();
     let late = EngineCommand::Answer {
         ask: "q".to_owned(),
         answer: Some(InteractionAnswer::Confirmed(true)),

@@ -1,27 +1,33 @@
-//! The stored forms as they were first written. A store may hold them for as long as it lives: a
-//! change that breaks this test needs a new format version and a way to read the old one.
+//! The stored forms as they were first written: by format 1 (`frozen_v1.txt`) and by format 2. A
+//! store may hold either for as long as it lives: a change that breaks this test needs a new format
+//! version and a way to read the old ones.
+
+mod questions;
 
 use std::fmt::Write as _;
 
 use prost::Message as _;
 use sessionplane_core::domain::access::{Action, PrincipalKind};
+use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::audit::{AuditAction, AuditActor, AuditRecord};
 use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, Method};
-use sessionplane_core::domain::entry::{Entry, EntryBody};
-use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId};
+use sessionplane_core::domain::compaction::CompactionTrigger;
+use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
+use sessionplane_core::domain::ids::{ArtifactId, EntryId, InputId, RunId, SessionId};
 use sessionplane_core::domain::input::{
     DiscardCause, InputFate, InputKind, InputRecord, UndeliveredInput,
 };
-use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::lease::{Holder, LeaseToken};
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
 use sessionplane_core::domain::run::{Failure, RunOutcome, RunRecord, RunSettings, Settlement};
-use sessionplane_core::domain::session::{LastRun, SessionHead, SessionRecord};
+use sessionplane_core::domain::session::{LastRun, Lineage, SessionHead, SessionRecord};
+use sessionplane_core::domain::settings::SettingsOverride;
 use sessionplane_core::domain::text::BoundedText;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::lease_store::HeldLease;
 
-use super::{Address, ChainedEntry, HeadRow, Meta, Record, RoundNumber};
+use super::{Address, ChainedEntry, HeadRow, Meta, Record, RoundNumber, Stored as _};
 
 fn session() -> SessionId {
     SessionId::from_bytes([1; 16])
@@ -89,15 +95,20 @@ fn entry(body: EntryBody) -> ChainedEntry {
         entry: Entry {
             id: entry_id(2),
             parent: Some(entry_id(1)),
-            run: run(),
+            run: Some(run()),
             at: at(1_700_000_000_000),
+            path: PathMarks::default(),
             body,
         },
         previous_checksum: 0xdead_beef,
     }
 }
 
-/// Compares with the frozen line, and reads it back.
+/// The lines of both formats.
+const FORMAT_1: &str = include_str!("frozen_v1.txt");
+const FORMAT_2: &str = include_str!("frozen_v2.txt");
+
+/// Takes note of how it is written now, and reads what either format wrote.
 fn check<T: Record + PartialEq + std::fmt::Debug>(name: &str, value: &T, seen: &mut String) {
     let bytes = value.form().encode_to_vec();
     let hex = bytes.iter().fold(String::new(), |mut hex, byte| {
@@ -105,18 +116,22 @@ fn check<T: Record + PartialEq + std::fmt::Debug>(name: &str, value: &T, seen: &
         hex
     });
     let _ = writeln!(seen, "{name} {hex}");
-    let frozen = include_str!("frozen.txt")
-        .lines()
-        .find_map(|line| line.strip_prefix(&format!("{name} ")));
-    let Some(frozen) = frozen else {
-        return;
-    };
-    let frozen: Vec<u8> = (0..frozen.len())
-        .step_by(2)
-        .map(|i| u8::from_str_radix(&frozen[i..i + 2], 16).unwrap())
-        .collect();
-    let form = T::Form::decode(&frozen[..]).unwrap();
-    assert_eq!(&T::read(form).unwrap(), value, "{name} reads differently");
+    for format in [FORMAT_1, FORMAT_2] {
+        let Some(frozen) = named(format, name) else {
+            continue;
+        };
+        let frozen: Vec<u8> = (0..frozen.len())
+            .step_by(2)
+            .map(|i| u8::from_str_radix(&frozen[i..i + 2], 16).unwrap())
+            .collect();
+        let form = T::Form::decode(&frozen[..]).unwrap();
+        assert_eq!(&T::read(form).unwrap(), value, "{name} reads differently");
+    }
+}
+
+fn named<'a>(format: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = format.lines().filter_map(|line| line.split_once(' '));
+    lines.find_map(|(known, bytes)| (known == name).then_some(bytes))
 }
 
 fn sessions(seen: &mut String) {
@@ -134,8 +149,20 @@ fn sessions(seen: &mut String) {
         external_key: Some("K\u{0}1".parse().unwrap()),
         agent: "coder".parse().unwrap(),
         created_at: at(7),
+        lineage: None,
     };
     check("session", &record, seen);
+    for (name, entry) in [
+        ("session-branched", Some(entry_id(4))),
+        ("session-of-empty", None),
+    ] {
+        let parent = SessionId::from_bytes([9; 16]);
+        let branched = SessionRecord {
+            lineage: Some(Lineage { parent, entry }),
+            ..record.clone()
+        };
+        check(name, &branched, seen);
+    }
     let row = HeadRow {
         head: SessionHead {
             token: LeaseToken(0x1_0000_0001),
@@ -148,17 +175,28 @@ fn sessions(seen: &mut String) {
                 settled_at: at(8),
             }),
             usage: usage(),
+            path: PathMarks::default(),
+            chosen: SettingsOverride::default(),
         },
         entries_checksum: 0x0102_0304,
     };
     check("head", &row, seen);
+    let mut moved = row;
+    moved.head.path = marks();
+    moved.head.chosen = chosen();
+    check("head-marked", &moved, seen);
     check("address", &Address(session()), seen);
     let lease = HeldLease {
         session: session(),
-        run: run(),
+        holder: run().into(),
         token: LeaseToken(6),
     };
     check("lease", &lease, seen);
+    let boundary = HeldLease {
+        holder: Holder::Boundary,
+        ..lease
+    };
+    check("lease-boundary", &boundary, seen);
 }
 
 fn entries(seen: &mut String) {
@@ -184,13 +222,69 @@ fn entries(seen: &mut String) {
         input_json: bounded("{}"),
         output: bounded("ok"),
         failed: true,
+        artifact: None,
     };
-    check("entry-tool", &entry(tool), seen);
+    check("entry-tool", &entry(tool.clone()), seen);
+    let mut whole = tool;
+    if let EntryBody::Tool { artifact, .. } = &mut whole {
+        *artifact = Some(ArtifactRef {
+            id: ArtifactId::from_bytes([6; 16]),
+            bytes: 70_000,
+        });
+    }
+    check("entry-tool-artifact", &entry(whole), seen);
     let notice = EntryBody::Notice {
         code: "interrupted".to_owned(),
         text: "cut".to_owned(),
     };
     check("entry-notice", &entry(notice), seen);
+    between_runs(seen);
+}
+
+fn marks() -> PathMarks {
+    PathMarks {
+        settings: Some(2),
+        compaction: Some(1),
+    }
+}
+
+fn chosen() -> SettingsOverride {
+    SettingsOverride {
+        model: Some("large".to_owned()),
+        thinking_level: Some("high".to_owned()),
+    }
+}
+
+/// What no run wrote.
+fn between_runs(seen: &mut String) {
+    let marked = |body| {
+        let mut record = entry(body);
+        record.entry.run = None;
+        record.entry.path = marks();
+        record
+    };
+    let settings = EntryBody::Settings { chosen: chosen() };
+    check("entry-settings", &marked(settings), seen);
+    let unset = EntryBody::Settings {
+        chosen: SettingsOverride::default(),
+    };
+    check("entry-settings-unset", &marked(unset), seen);
+    let compaction = EntryBody::Compaction {
+        summary: bounded("in short"),
+        first_kept: Some(entry_id(1)),
+        tokens_before: Some(900),
+        tokens_after: Some(0),
+        trigger: CompactionTrigger::Manual,
+    };
+    check("entry-compaction", &marked(compaction), seen);
+    let overflow = EntryBody::Compaction {
+        summary: bounded("in short"),
+        first_kept: None,
+        tokens_before: None,
+        tokens_after: None,
+        trigger: CompactionTrigger::Overflow,
+    };
+    check("entry-compaction-overflow", &entry(overflow), seen);
 }
 
 fn runs(seen: &mut String) {
@@ -249,8 +343,16 @@ fn calls(seen: &mut String) {
             "binding-dispatch",
             Method::Dispatch,
             BoundAnswer::Dispatched {
-                run: run(),
+                run: Some(run()),
                 input: Some(input_id()),
+            },
+        ),
+        (
+            "binding-boundary",
+            Method::Dispatch,
+            BoundAnswer::Dispatched {
+                run: None,
+                input: None,
             },
         ),
     ];
@@ -298,7 +400,29 @@ fn stored_forms_are_what_they_were() {
     entries(&mut seen);
     runs(&mut seen);
     calls(&mut seen);
-    assert_eq!(seen, include_str!("frozen.txt"));
+    questions::all(&mut seen);
+    assert_eq!(seen, FORMAT_2);
+    for line in FORMAT_1.lines() {
+        let (name, _) = line.split_once(' ').unwrap();
+        assert!(named(&seen, name).is_some(), "{name} was not read");
+    }
+}
+
+#[test]
+fn every_channel_reads_back() {
+    for channel in [
+        Channel::Invoke,
+        Channel::Steer,
+        Channel::FollowUp,
+        Channel::Respond,
+        Channel::Control,
+    ] {
+        let origin = Origin {
+            channel,
+            ..origin()
+        };
+        assert_eq!(Origin::read(origin.form()).unwrap(), origin);
+    }
 }
 
 #[test]
@@ -311,11 +435,24 @@ fn every_audit_action_reads_back() {
         AuditAction::Call(Action::Steer),
         AuditAction::Call(Action::FollowUp),
         AuditAction::Call(Action::Abort),
+        AuditAction::Call(Action::Compact),
+        AuditAction::Call(Action::SetModel),
+        AuditAction::Call(Action::SetThinking),
+        AuditAction::Call(Action::Navigate),
+        AuditAction::Call(Action::Respond),
         AuditAction::EngineOutput,
         AuditAction::Disconnect,
+        AuditAction::Expire,
+        AuditAction::Compacted,
         AuditAction::Settle,
         AuditAction::Recover,
     ];
+    // Numbers that a store may hold: none may come to mean something else.
+    let numbers = actions.map(|action| i32::from(super::audit::action_form(action)));
+    let frozen = [
+        1, 2, 3, 4, 5, 6, 7, 12, 13, 14, 15, 16, 8, 11, 17, 18, 9, 10,
+    ];
+    assert_eq!(numbers, frozen);
     for action in actions {
         let stored = super::audit::action(super::audit::action_form(action));
         assert_eq!(stored.unwrap(), action);

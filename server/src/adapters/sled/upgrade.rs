@@ -1,0 +1,266 @@
+//! What an opening does to a data directory of an earlier format, before anything is served.
+//!
+//! Format 2 has more fields than format 1, which read as absent where format 1 wrote the record, and
+//! marks a session's runs in the order of their admission. Only those marks are written anew, a
+//! slice at a time; the format's number is raised after the last, so that a start that is cut goes
+//! on at the next one. Records are never rewritten here: there may be any number.
+
+use std::path::Path;
+
+use ::sled::{Batch, IVec};
+use sessionplane_core::domain::run::RunRecord;
+use sessionplane_core::ports::repository::ReadError;
+
+use super::boot::FORMAT_VERSION;
+use super::committer::Direct;
+use super::convert::Meta;
+use super::device::Device;
+use super::open::{OpenError, damaged};
+use super::round::{failed, fetch};
+use super::{frame, keys};
+
+/// Marks that are moved at a time: what an upgrade holds in memory.
+const SLICE: usize = 4096;
+
+/// Brings the store to the present format; gives its record, which is still to be written.
+pub(super) fn upgrade(path: &Path, device: &mut Device, found: Meta) -> Result<Meta, OpenError> {
+    if found.format_version < 2 {
+        let moved = order_run_marks(device, SLICE).map_err(|error| match error {
+            Failed::Read(error) => damaged(path, error.to_string()),
+            Failed::Write(problem) => OpenError::Io {
+                path: path.to_owned(),
+                problem,
+            },
+        })?;
+        tracing::info!(
+            moved,
+            from = found.format_version,
+            to = FORMAT_VERSION,
+            "the data directory has a new format"
+        );
+    }
+    Ok(Meta {
+        format_version: FORMAT_VERSION,
+        ..found
+    })
+}
+
+/// Why an upgrade stopped.
+enum Failed {
+    /// The storage engine cannot read on.
+    Read(ReadError),
+    /// The disk refused a slice.
+    Write(String),
+}
+
+/// Writes marks of format 1 anew, under their runs' first entries. Gives how many there were.
+fn order_run_marks(device: &mut Device, slice: usize) -> Result<usize, Failed> {
+    let mut from = keys::run_marks();
+    let mut moved = 0;
+    loop {
+        let marks = unordered(device, &from, slice).map_err(Failed::Read)?;
+        let Some(last) = marks.last() else {
+            return Ok(moved);
+        };
+        from = [last.as_ref(), &[0]].concat();
+        let mut batch = Batch::default();
+        for mark in &marks {
+            let run = match ordered(device, mark) {
+                Ok(run) => run,
+                // Damage in one session's records is told where they are read.
+                Err(error @ ReadError::Damaged { .. }) => {
+                    tracing::warn!(%error, "a run keeps the place that its id gives it");
+                    continue;
+                }
+                Err(error) => return Err(Failed::Read(error)),
+            };
+            batch.remove(mark);
+            for (key, value) in frame::values(run, &[], || 0) {
+                batch.insert(key, value);
+            }
+            moved += 1;
+        }
+        device.write_alone(batch).map_err(Failed::Write)?;
+    }
+}
+
+/// The next marks of format 1.
+fn unordered(device: &Device, from: &[u8], max: usize) -> Result<Vec<IVec>, ReadError> {
+    let all = keys::run_marks();
+    let mut marks = Vec::new();
+    for record in device.db().range(from..) {
+        let (mark, _) = record.map_err(|error| failed(&all, &error))?;
+        if !mark.starts_with(&all) || marks.len() == max {
+            break;
+        }
+        if keys::is_unordered(&mark) {
+            marks.push(mark);
+        }
+    }
+    Ok(marks)
+}
+
+/// The key that a mark has in format 2.
+fn ordered(device: &Device, mark: &[u8]) -> Result<keys::Key, ReadError> {
+    let id = keys::marked_run(mark).ok_or_else(|| frame::damaged(mark, "it names no run"))?;
+    let run: Option<RunRecord> = fetch(&Direct(device.db()), &keys::run(id))?;
+    let run = run.ok_or_else(|| frame::damaged(mark, "its run is missing"))?;
+    Ok(keys::run_of_session(run.first_entry, id))
+}
+
+#[cfg(test)]
+mod tests {
+    use ::sled::Db;
+    use prost::Message as _;
+    use sessionplane_core::domain::access::PrincipalKind;
+    use sessionplane_core::domain::ids::{EntryId, RunId, SessionId};
+    use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
+    use sessionplane_core::domain::run::RunSettings;
+    use sessionplane_core::domain::time::Timestamp;
+    use sessionplane_core::domain::usage::Usage;
+
+    use super::*;
+    use crate::adapters::sled::StoreOptions;
+    use crate::adapters::sled::convert::Stored as _;
+    use crate::adapters::sled::open::open;
+
+    fn session(n: u8) -> SessionId {
+        SessionId::from_bytes([n; 16])
+    }
+
+    /// A run whose id sorts by `number`, admitted with its session's entry `seq`.
+    fn run(session: SessionId, number: u8, seq: u64) -> RunRecord {
+        RunRecord {
+            id: RunId::from_bytes([number; 16]),
+            session,
+            agent: "coder".parse().unwrap(),
+            request_id: None,
+            origin: Origin {
+                principal: "ann".parse().unwrap(),
+                kind: PrincipalKind::Human,
+                channel: Channel::Invoke,
+                trust: Trust::Relayed,
+                digest: Digest([3; 32]),
+                request_id: None,
+            },
+            started_at: Timestamp::from_millis(1),
+            first_entry: EntryId { session, seq },
+            final_entry: None,
+            usage: Usage::default(),
+            undelivered: Vec::new(),
+            settings: RunSettings::default(),
+            abort_requested: false,
+            settled: None,
+        }
+    }
+
+    fn put(db: &Db, key: keys::Key, payload: &[u8]) {
+        for (key, value) in frame::values(key, payload, || 1) {
+            db.insert(key, value).unwrap();
+        }
+    }
+
+    fn former_mark(run: &RunRecord) -> keys::Key {
+        let session = keys::runs_of_session(run.session);
+        [session, run.id.to_bytes().to_vec()].concat()
+    }
+
+    /// Runs as format 1 kept them.
+    fn keep(db: &Db, runs: &[RunRecord]) {
+        for run in runs {
+            put(db, keys::run(run.id), &run.form().encode_to_vec());
+            put(db, former_mark(run), &[]);
+        }
+    }
+
+    /// A directory of format 1.
+    fn former(change: impl FnOnce(&Db)) -> tempfile::TempDir {
+        let directory = tempfile::TempDir::new().unwrap();
+        let opened = open(directory.path(), &StoreOptions::new(7)).unwrap();
+        let meta = Meta {
+            format_version: 1,
+            ..opened.meta
+        };
+        let db = opened.device.db();
+        put(db, keys::meta(), &meta.form().encode_to_vec());
+        change(db);
+        db.flush().unwrap();
+        directory
+    }
+
+    /// Four runs of one session, whose clock went back, and one of a neighbour.
+    fn runs() -> Vec<RunRecord> {
+        vec![
+            run(session(1), 9, 1),
+            run(session(1), 2, 4),
+            run(session(1), 200, 6),
+            run(session(1), 1, 9),
+            run(session(2), 5, 1),
+        ]
+    }
+
+    fn listed(path: &Path, n: u8) -> Vec<RunRecord> {
+        let opened = open(path, &StoreOptions::new(7)).unwrap();
+        assert_eq!(opened.meta.format_version, FORMAT_VERSION);
+        let mut listed = opened.reader.runs(session(n), None, 9).unwrap();
+        listed.reverse();
+        let ids: Vec<RunId> = listed.iter().map(|run| run.id).collect();
+        assert_eq!(opened.reader.runs_of(session(n)), Ok(ids));
+        listed
+    }
+
+    #[test]
+    fn c16_runs_of_an_earlier_format_are_listed_as_they_were_admitted() {
+        let runs = runs();
+        let directory = former(|db| keep(db, &runs));
+        for _ in 0..2 {
+            assert_eq!(listed(directory.path(), 1), runs[..4]);
+            assert_eq!(listed(directory.path(), 2), runs[4..]);
+        }
+    }
+
+    #[test]
+    fn an_upgrade_that_was_cut_goes_on_at_the_next_start() {
+        let runs = runs();
+        let directory = former(|db| {
+            keep(db, &runs);
+            // The first slice got through.
+            let moved = &runs[1];
+            db.remove(former_mark(moved)).unwrap();
+            put(db, keys::run_of_session(moved.first_entry, moved.id), &[]);
+        });
+        assert_eq!(listed(directory.path(), 1), runs[..4]);
+    }
+
+    #[test]
+    fn slices_of_any_size_move_every_mark_once() {
+        for slice in 1..7 {
+            let runs = runs();
+            let directory = tempfile::TempDir::new().unwrap();
+            let mut opened = open(directory.path(), &StoreOptions::new(7)).unwrap();
+            keep(opened.device.db(), &runs);
+            let moved = order_run_marks(&mut opened.device, slice).ok();
+            assert_eq!(moved, Some(runs.len()));
+            let listed = opened.reader.runs(session(1), None, 9).unwrap();
+            let listed: Vec<_> = listed.into_iter().rev().collect();
+            assert_eq!(listed, runs[..4], "{slice} a slice");
+            assert_eq!(order_run_marks(&mut opened.device, slice).ok(), Some(0));
+        }
+    }
+
+    #[test]
+    fn b54_a_damaged_run_keeps_no_directory_from_its_new_format() {
+        let runs = runs();
+        let directory = former(|db| {
+            keep(db, &runs);
+            db.insert(keys::run(runs[0].id), b"?").unwrap();
+            db.remove(keys::run(runs[1].id)).unwrap();
+        });
+        let opened = open(directory.path(), &StoreOptions::new(7)).unwrap();
+        assert_eq!(opened.meta.format_version, FORMAT_VERSION);
+        let told = opened.reader.runs(session(1), None, 9);
+        assert!(matches!(told, Err(ReadError::Damaged { .. })), "{told:?}");
+        let whole = opened.reader.runs(session(2), None, 9);
+        assert_eq!(whole, Ok(runs[4..].to_vec()));
+    }
+}
