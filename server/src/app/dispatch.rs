@@ -10,6 +10,7 @@ use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::{AgentName, EntryId, SessionId};
 use sessionplane_core::domain::lifecycle::{Answer, DispatchFacts, NavigationTarget};
+use sessionplane_core::domain::limits::MAX_INSTRUCTIONS_BYTES;
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::settings::SettingsOverride;
 use tokio::sync::oneshot;
@@ -219,10 +220,19 @@ fn checked_text(command: &Command) -> Result<(Channel, &str), CallError> {
             check_text("follow_up.text", text)?;
             Ok((Channel::FollowUp, text))
         }
-        Command::Compact { instructions } => Ok((
-            Channel::Control,
-            instructions.as_deref().unwrap_or_default(),
-        )),
+        Command::Compact { instructions } => {
+            let text = instructions.as_deref().unwrap_or_default();
+            if text.len() > MAX_INSTRUCTIONS_BYTES {
+                let way_out = "say in brief what the summary should keep";
+                return Err(CallError::too_large(
+                    "compact.instructions",
+                    text.len(),
+                    MAX_INSTRUCTIONS_BYTES,
+                    way_out,
+                ));
+            }
+            Ok((Channel::Control, text))
+        }
         // What was answered may be a secret: not even its digest is kept.
         Command::Respond { .. } => Ok((Channel::Respond, "")),
         Command::Abort

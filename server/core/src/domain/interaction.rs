@@ -9,7 +9,7 @@ use std::fmt;
 use super::ids::InteractionId;
 use super::limits::{
     MAX_ANSWER_BYTES, MAX_CHOICES, MAX_DETAIL_BYTES, MAX_FIELDS, MAX_LABEL_BYTES,
-    MAX_QUESTION_BYTES,
+    MAX_LISTED_INTERACTIONS, MAX_QUESTION_BYTES,
 };
 use super::provenance::Origin;
 use super::time::Timestamp;
@@ -197,6 +197,21 @@ pub struct Interaction {
     pub deadline: Option<Timestamp>,
     /// How it ended; absent while it is open.
     pub resolution: Option<Resolution>,
+}
+
+/// Drops what nobody needs to read of what one run asked: all but the open ones, of which there are
+/// few, and the [`MAX_LISTED_INTERACTIONS`] that ended last, those included. Says which one goes, if
+/// one does.
+#[must_use]
+pub fn surplus(asked: &BTreeMap<InteractionId, Interaction>) -> Option<InteractionId> {
+    if asked.len() <= MAX_LISTED_INTERACTIONS {
+        return None;
+    }
+    asked
+        .values()
+        .filter_map(|it| Some((it.resolution.as_ref()?.at, it.id)))
+        .min()
+        .map(|(_, id)| id)
 }
 
 impl Question {

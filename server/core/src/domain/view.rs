@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use super::event::{Event, EventBody, PendingInput, QueueChange};
 use super::ids::{EntryId, InputId, InteractionId, RunId};
-use super::interaction::Interaction;
-use super::limits::MAX_LISTED_INTERACTIONS;
+use super::interaction::{self, Interaction};
 use super::session::{LastRun, SessionHead, SessionIdentity, StoredSession};
 use super::settings::{ModelPolicy, Resolved, SettingsOverride};
 use super::usage::Usage;
@@ -191,16 +190,7 @@ impl SessionView {
     /// Forgets those that were resolved first, beyond the bound. The order is that of their ends,
     /// so that who folds events and who reads the rows keep the same ones.
     fn bound_interactions(&mut self) {
-        while self.interactions.len() > MAX_LISTED_INTERACTIONS {
-            let oldest = self
-                .interactions
-                .values()
-                .filter_map(|it| Some((it.resolution.as_ref()?.at, it.id)))
-                .min()
-                .map(|(_, id)| id);
-            let Some(id) = oldest else {
-                return;
-            };
+        while let Some(id) = interaction::surplus(&self.interactions) {
             self.interactions.remove(&id);
         }
     }

@@ -114,7 +114,8 @@ pub trait Repository: Send + Sync {
         before: Option<RunId>,
         max: usize,
     ) -> Result<Vec<RunRecord>, ReadError>;
-    /// Everything that a run asked, in order.
+    /// What a run asked, in order: all that is open, and the newest of the rest
+    /// ([`crate::domain::interaction::surplus`]).
     async fn interactions(&self, run: RunId) -> Result<Vec<Interaction>, ReadError>;
     /// A run's record.
     async fn run(&self, id: RunId) -> Result<Option<RunRecord>, ReadError>;

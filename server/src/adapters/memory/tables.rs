@@ -13,7 +13,7 @@ use sessionplane_core::domain::ids::{
     TenantId,
 };
 use sessionplane_core::domain::input::InputRecord;
-use sessionplane_core::domain::interaction::Interaction;
+use sessionplane_core::domain::interaction::{Interaction, surplus};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{SessionHead, StoredSession};
@@ -165,10 +165,15 @@ impl Tables {
             run,
             ordinal: u32::MAX,
         };
-        self.interactions
+        let mut asked: BTreeMap<_, _> = self
+            .interactions
             .range(all)
-            .map(|(_, interaction)| interaction.clone())
-            .collect()
+            .map(|(id, interaction)| (*id, interaction.clone()))
+            .collect();
+        while let Some(id) = surplus(&asked) {
+            asked.remove(&id);
+        }
+        asked.into_values().collect()
     }
 
     pub(super) fn input(&self, id: InputId) -> Option<InputRecord> {

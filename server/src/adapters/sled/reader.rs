@@ -10,7 +10,7 @@ use sessionplane_core::domain::binding::{Binding, BindingKey};
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::input::InputRecord;
-use sessionplane_core::domain::interaction::Interaction;
+use sessionplane_core::domain::interaction::{Interaction, surplus};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{SessionRecord, StoredSession};
 use sessionplane_core::ports::repository::{EntryRange, ReadError};
@@ -197,14 +197,18 @@ impl Reader {
     }
 
     pub(super) fn interactions(&self, run: RunId) -> Result<Vec<Interaction>, ReadError> {
-        let mut interactions = Vec::new();
+        let mut asked = BTreeMap::new();
         self.scan(&keys::interactions_of_run(run), |key, value| {
             if let Some(payload) = frame::open(self, key, value)? {
-                interactions.push(decode(key, &payload)?);
+                let interaction: Interaction = decode(key, &payload)?;
+                asked.insert(interaction.id, interaction);
+                if let Some(id) = surplus(&asked) {
+                    asked.remove(&id);
+                }
             }
             Ok(())
         })?;
-        Ok(interactions)
+        Ok(asked.into_values().collect())
     }
 
     pub(super) fn input(&self, id: InputId) -> Result<Option<InputRecord>, ReadError> {
