@@ -1,7 +1,7 @@
 //! What must always be true, as numbered predicates with one home.
 //!
-//! [`check`] judges one state of the session state machine (I01 to I19); [`Trace`] judges what a
-//! shell made of it: commits, events, hand-overs and answers (T01 to T20). Debug builds of the
+//! [`check`] judges one state of the session state machine (I01 to I22); [`Trace`] judges what a
+//! shell made of it: commits, events, hand-overs and answers (T01 to T26). Debug builds of the
 //! server (`check`), the seeded driver, property tests and reviews all use these same predicates;
 //! `docs/invariants.md` lists them. A predicate says what is wrong and never mends it.
 //!

@@ -188,14 +188,16 @@ impl SessionView {
             .filter(|interaction| interaction.resolution.is_none())
     }
 
-    /// Forgets the oldest resolved ones beyond the bound.
+    /// Forgets those that were resolved first, beyond the bound. The order is that of their ends,
+    /// so that who folds events and who reads the rows keep the same ones.
     fn bound_interactions(&mut self) {
         while self.interactions.len() > MAX_LISTED_INTERACTIONS {
             let oldest = self
                 .interactions
                 .values()
-                .find(|interaction| interaction.resolution.is_some())
-                .map(|interaction| interaction.id);
+                .filter_map(|it| Some((it.resolution.as_ref()?.at, it.id)))
+                .min()
+                .map(|(_, id)| id);
             let Some(id) = oldest else {
                 return;
             };

@@ -3,6 +3,7 @@
 
 pub(crate) mod engine;
 pub(crate) mod facts;
+pub(crate) mod questions;
 pub(crate) mod rng;
 pub(crate) mod shell;
 pub(crate) mod store;

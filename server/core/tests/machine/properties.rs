@@ -5,19 +5,21 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use sessionplane_core::contract::OnDisconnect;
-use sessionplane_core::domain::command::CommandKind;
-use sessionplane_core::domain::event::OutputChannel;
-use sessionplane_core::domain::ids::InputId;
+use sessionplane_core::domain::command::{Command, CommandKind};
+use sessionplane_core::domain::ids::{EntryId, InteractionId, RunId};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
     DetachCause, Effect, EngineTag, Input, ReplyId, StreamId, Timer,
 };
-use sessionplane_core::domain::run::Failure;
-use sessionplane_core::domain::usage::Usage;
-use sessionplane_core::ports::engine::{EngineEvent, Revalidation, StopReason};
+use sessionplane_core::ports::engine::Revalidation;
 
 use crate::driver::facts;
+use crate::driver::questions::{fitting, unfitting};
 use crate::driver::shell::Shell;
+
+mod said;
+
+use said::{Said, said};
 
 /// Which run an input is about.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +34,12 @@ enum Of {
 enum Op {
     Invoke(bool, OnDisconnect),
     Dispatch(CommandKind, Option<Of>),
+    /// To one of the two models or to none, or to a level.
+    Choose(u8),
+    Navigate(u64),
+    Compact,
+    /// The question of this number, rightly or not.
+    Respond(Of, u32, bool),
     Attach(Of, u64, OnDisconnect),
     Detach(Of, u64, DetachCause),
     Opened(Of, Revalidation),
@@ -45,121 +53,12 @@ enum Op {
     Advance(u64),
 }
 
-/// What the engine says; names come from a small set, so that they meet.
-#[derive(Clone, Debug)]
-enum Said {
-    Turn(bool),
-    Started(u8),
-    Delta(u8, OutputChannel, String),
-    Finished(u8, Option<String>, Option<u64>),
-    ToolStarted(u8),
-    Progress(u8),
-    ToolFinished(u8, bool),
-    Shown(u32),
-    TakenBack(u32),
-    Retry,
-    /// How, and of which prompt.
-    Stopped(u8, u32),
-}
-
-impl Said {
-    fn event(self, tag: EngineTag) -> EngineEvent {
-        let input = |ordinal| InputId {
-            run: tag.run,
-            ordinal,
-        };
-        let (message, call) = (|n: u8| format!("m{n}"), |n: u8| format!("c{n}"));
-        match self {
-            Self::Turn(true) => EngineEvent::TurnStarted,
-            Self::Turn(false) => EngineEvent::TurnFinished,
-            Self::Started(n) => EngineEvent::MessageStarted {
-                message: message(n),
-            },
-            Self::Delta(n, channel, text) => EngineEvent::MessageDelta {
-                message: message(n),
-                channel,
-                text,
-            },
-            Self::Finished(n, text, output_tokens) => EngineEvent::MessageFinished {
-                message: message(n),
-                text,
-                usage: Usage {
-                    output_tokens,
-                    ..Usage::default()
-                },
-            },
-            Self::ToolStarted(n) => EngineEvent::ToolStarted {
-                call: call(n),
-                name: "shell".to_owned(),
-                input_json: "{}".to_owned(),
-            },
-            Self::Progress(n) => EngineEvent::ToolProgress {
-                call: call(n),
-                output: "so far".to_owned(),
-            },
-            Self::ToolFinished(n, failed) => EngineEvent::ToolFinished {
-                call: call(n),
-                output: "done".to_owned(),
-                failed,
-            },
-            Self::Shown(ordinal) => EngineEvent::InputShown {
-                input: input(ordinal),
-            },
-            Self::TakenBack(ordinal) => EngineEvent::InputTakenBack {
-                input: input(ordinal),
-            },
-            Self::Retry => EngineEvent::RetryScheduled {
-                attempt: 1,
-                max_attempts: 0,
-                delay: Duration::from_secs(1),
-                reason: "overloaded".to_owned(),
-            },
-            Self::Stopped(how, prompt) => EngineEvent::Stopped {
-                prompt,
-                reason: stop_reason(how),
-            },
-        }
-    }
-}
-
-fn stop_reason(how: u8) -> StopReason {
-    match how {
-        0 => StopReason::Aborted,
-        1 => StopReason::Failed(Failure {
-            code: String::new(),
-            details: "no".to_owned(),
-            retryable: false,
-        }),
-        _ => StopReason::Completed,
-    }
-}
-
 fn of() -> impl Strategy<Value = Of> {
     prop_oneof![
         12 => Just(Of::Current),
         1 => Just(Of::Former),
         1 => Just(Of::OtherToken),
         1 => Just(Of::OtherGeneration),
-    ]
-}
-
-fn said() -> impl Strategy<Value = Said> {
-    let channel = prop_oneof![Just(OutputChannel::Text), Just(OutputChannel::Thinking)];
-    let prompt = prop_oneof![6 => Just(1_u32), 2 => 2_u32..4, 1 => 0_u32..9];
-    let text = prop_oneof![9 => "\\PC{0,8}", 1 => Just("é".repeat(20_000))];
-    prop_oneof![
-        1 => any::<bool>().prop_map(Said::Turn),
-        1 => (0_u8..3).prop_map(Said::Started),
-        1 => (0_u8..3, channel, text).prop_map(|(n, channel, text)| Said::Delta(n, channel, text)),
-        1 => (0_u8..3, prop::option::of("\\PC{0,8}"), prop::option::of(0_u64..100))
-            .prop_map(|(n, text, tokens)| Said::Finished(n, text, tokens)),
-        1 => (0_u8..3).prop_map(Said::ToolStarted),
-        3 => (0_u8..3).prop_map(Said::Progress),
-        1 => (0_u8..3, any::<bool>()).prop_map(|(n, failed)| Said::ToolFinished(n, failed)),
-        2 => (1_u32..6).prop_map(Said::Shown),
-        1 => (1_u32..6).prop_map(Said::TakenBack),
-        1 => Just(Said::Retry),
-        2 => (0_u8..6, prompt).prop_map(|(how, prompt)| Said::Stopped(how, prompt)),
     ]
 }
 
@@ -184,9 +83,15 @@ fn op() -> impl Strategy<Value = Op> {
         Just(Timer::DisconnectGrace),
         Just(Timer::RejoinGrace),
         Just(Timer::Conflation),
+        (1_u32..5).prop_map(Timer::Interaction),
     ];
     prop_oneof![
         4 => (any::<bool>(), on_disconnect()).prop_map(|(keyed, on)| Op::Invoke(keyed, on)),
+        2 => (0_u8..6).prop_map(Op::Choose),
+        2 => (0_u64..30).prop_map(Op::Navigate),
+        2 => Just(Op::Compact),
+        4 => (of(), 1_u32..5, prop::bool::weighted(0.8))
+            .prop_map(|(of, n, right)| Op::Respond(of, n, right)),
         6 => (kind, prop::option::weighted(0.3, of())).prop_map(|(kind, of)| Op::Dispatch(kind, of)),
         1 => (of(), 0_u64..4, on_disconnect()).prop_map(|(of, n, on)| Op::Attach(of, n, on)),
         1 => (of(), 0_u64..4, cause).prop_map(|(of, n, cause)| Op::Detach(of, n, cause)),
@@ -202,19 +107,44 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Executes operations; knows the newest run's tag.
+fn choice(what: u8) -> Command {
+    let model = |spec: &str| Command::SetModel {
+        model: Some(spec.to_owned()),
+    };
+    let level = |level: &str| Command::SetThinking {
+        level: Some(level.to_owned()),
+    };
+    match what {
+        0 => model("swift"),
+        1 | 2 => model("deep"),
+        3 => Command::SetModel { model: None },
+        4 => level("high"),
+        _ => level("low"),
+    }
+}
+
+fn engine(tag: EngineTag, event: sessionplane_core::ports::engine::EngineEvent) -> Input {
+    let artifact = None;
+    Input::Engine {
+        tag,
+        event,
+        artifact,
+    }
+}
+
+/// Executes operations; knows the newest tag.
 struct Bench {
     shell: Shell,
     calls: u64,
     tag: EngineTag,
-    /// Of the run before.
+    /// Of the run or compaction before.
     former: EngineTag,
 }
 
 impl Bench {
     fn new() -> Self {
         let tag = EngineTag {
-            run: facts::run_id(0),
+            run: Some(facts::run_id(0)),
             token: LeaseToken(0),
             generation: 1,
         };
@@ -248,9 +178,9 @@ impl Bench {
         let input = match op {
             Op::Invoke(keyed, on) => {
                 let facts = facts::invoke(self.calls, self.shell.mint(), keyed, on);
-                if self.shell.session().run().is_none() && !self.shell.in_flight() {
+                if self.shell.session().is_free() && !self.shell.in_flight() {
                     self.begins(EngineTag {
-                        run: facts.run,
+                        run: Some(facts.run),
                         token: facts.token,
                         generation: 1,
                     });
@@ -259,18 +189,29 @@ impl Bench {
                 Input::Invoke { reply, facts }
             }
             Op::Dispatch(kind, expected) => {
-                let expected = expected.map(|of| self.tag(of).run);
+                let expected = expected.map(|of| self.run_of(of));
                 let facts = Box::new(facts::dispatch(self.calls, kind, true, expected));
                 Input::Dispatch { reply, facts }
             }
+            Op::Choose(what) => return self.command(choice(what)),
+            Op::Navigate(seq) => {
+                let session = facts::record().id;
+                let entry = EntryId { session, seq };
+                return self.command(Command::Navigate { entry });
+            }
+            Op::Compact => return self.command(Command::Compact { instructions: None }),
+            Op::Respond(of, ordinal, right) => {
+                let run = self.run_of(of);
+                return self.respond(InteractionId { run, ordinal }, right);
+            }
             Op::Attach(of, stream, on_disconnect) => Input::Attach {
                 reply,
-                run: self.tag(of).run,
+                run: self.run_of(of),
                 stream: StreamId(stream),
                 on_disconnect,
             },
             Op::Detach(of, stream, cause) => Input::Detach {
-                run: self.tag(of).run,
+                run: self.run_of(of),
                 stream: StreamId(stream),
                 cause,
             },
@@ -285,7 +226,7 @@ impl Bench {
             Op::Engine(of, said) => {
                 let tag = self.tag(of);
                 let event = said.event(tag);
-                Input::Engine { tag, event }
+                engine(tag, event)
             }
             Op::Burst(said, gone) => return self.burst(said, gone),
             Op::Timer(of, timer) => Input::Timer {
@@ -301,8 +242,39 @@ impl Bench {
         self.learn();
     }
 
+    /// The run that a caller is about; a compaction is of none.
+    fn run_of(&self, of: Of) -> RunId {
+        self.tag(of).run.unwrap_or(facts::run_id(0))
+    }
+
+    fn command(&mut self, command: Command) {
+        let reply = ReplyId(self.calls);
+        let mut facts = facts::dispatch(self.calls, command.kind(), true, None);
+        if command.kind().is_boundary() && self.shell.session().is_free() {
+            facts.token = Some(LeaseToken(self.shell.mint()));
+        }
+        if let Command::Navigate { entry } = &command {
+            facts.target = self.shell.store.target(*entry);
+        }
+        facts.command = command;
+        let facts = Box::new(facts);
+        self.shell.send(Input::Dispatch { reply, facts });
+        self.learn();
+    }
+
+    fn respond(&mut self, interaction: InteractionId, right: bool) {
+        let asked = self.shell.store.interactions.get(&interaction);
+        let answer = asked
+            .filter(|_| right)
+            .map_or_else(unfitting, |asked| fitting(&asked.question));
+        self.command(Command::Respond {
+            interaction,
+            answer,
+        });
+    }
+
     fn begins(&mut self, tag: EngineTag) {
-        if tag.run != self.tag.run {
+        if tag != self.tag {
             self.former = self.tag;
             self.tag = tag;
         }
@@ -312,7 +284,7 @@ impl Bench {
         let tag = self.tag;
         let reports = said.into_iter().map(|said| {
             let event = said.event(tag);
-            Input::Engine { tag, event }
+            engine(tag, event)
         });
         let mut burst: Vec<_> = reports.collect();
         burst.extend(gone.then(|| Input::EngineGone {
@@ -349,7 +321,7 @@ fn a_former_run_is_one_that_was() {
         bench.run(Op::Invoke(true, OnDisconnect::Detach));
         bench.come_to_rest();
     }
-    let [former, newest] = [Of::Former, Of::Current].map(|of| bench.tag(of).run);
+    let [former, newest] = [Of::Former, Of::Current].map(|of| bench.run_of(of));
     let runs = &bench.shell.store.runs;
     assert!(runs.contains_key(&former) && runs.contains_key(&newest));
     assert_ne!(former, newest);

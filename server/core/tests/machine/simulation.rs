@@ -1,9 +1,13 @@
 //! Many seeds of the simulation. A seed that fails is printed; `SESSIONPLANE_SEED=n` replays it,
 //! `SESSIONPLANE_SEEDS=n` sets how many are tried, starting at a fresh place each time.
 
+use std::collections::BTreeSet;
+
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
+use sessionplane_core::domain::interaction::ResolutionCause;
 use sessionplane_core::domain::run::RunOutcome;
 
+use crate::driver::store::Store;
 use crate::driver::world::{Tally, World};
 
 const ACTIONS: u32 = 60;
@@ -40,6 +44,21 @@ fn live(seed: u64) -> World {
     world
 }
 
+fn add<const N: usize>(sums: &mut [u64; N], more: [u64; N]) {
+    for (sum, count) in sums.iter_mut().zip(more) {
+        *sum += count;
+    }
+}
+
+/// How many entries a conversation was taken up again from.
+fn branches(store: &Store) -> u64 {
+    let (mut seen, mut branches) = (BTreeSet::new(), 0);
+    for parent in store.entries.iter().filter_map(|entry| entry.parent) {
+        branches += u64::from(!seen.insert(parent));
+    }
+    branches
+}
+
 /// What all seeds together reached.
 #[derive(Default, Debug)]
 struct Reached {
@@ -50,6 +69,10 @@ struct Reached {
     aborted: u64,
     delivered: u64,
     discarded: [u64; 4],
+    /// Questions that were answered, aborted, expired, and that the engine gave up.
+    resolved: [u64; 4],
+    /// Entries that two others follow.
+    branches: u64,
 }
 
 impl Reached {
@@ -59,6 +82,10 @@ impl Reached {
         self.tally.busy += tally.busy;
         self.tally.crashes += tally.crashes;
         self.tally.unknown_commits += tally.unknown_commits;
+        self.tally.changed += tally.changed;
+        add(&mut self.tally.compactions, tally.compactions);
+        add(&mut self.tally.in_runs, tally.in_runs);
+        self.branches += branches(&world.shell.store);
         for run in world.shell.store.runs.values() {
             match &run.settled.as_ref().expect("it is quiet").outcome {
                 RunOutcome::Completed => self.completed += 1,
@@ -79,6 +106,15 @@ impl Reached {
                 InputFate::Discarded(DiscardCause::Lost) => self.discarded[3] += 1,
             }
         }
+        for asked in world.shell.store.interactions.values() {
+            let resolution = asked.resolution.as_ref().expect("it is quiet");
+            self.resolved[match resolution.cause {
+                ResolutionCause::Answered => 0,
+                ResolutionCause::Aborted => 1,
+                ResolutionCause::Expired => 2,
+                ResolutionCause::EngineGone => 3,
+            }] += 1;
+        }
     }
 
     fn is_everything(&self) -> bool {
@@ -87,12 +123,19 @@ impl Reached {
             unknown_commits,
             busy,
             admitted,
+            compactions,
+            in_runs,
+            changed,
         } = self.tally;
         let runs = [self.completed, self.failed, self.interrupted, self.aborted];
         let rest = [crashes, unknown_commits, busy, admitted, self.delivered];
         runs.iter()
             .chain(&rest)
             .chain(&self.discarded)
+            .chain(&self.resolved)
+            .chain(&compactions)
+            .chain(&in_runs)
+            .chain(&[self.branches, changed])
             .all(|count| *count > 0)
     }
 }

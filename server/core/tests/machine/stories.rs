@@ -2,11 +2,15 @@
 
 mod abort;
 mod admission;
+mod boundary;
+mod compaction;
 mod conflation;
 mod disconnect;
 mod dispatch;
+mod interactions;
 mod output;
 mod queue;
 mod recovery;
 mod settle;
 mod story;
+mod words;

@@ -39,6 +39,7 @@ pub fn check(session: &Session) -> Result<(), Violation> {
     phase(session, run)?;
     engine(session, run)?;
     record(session, run)?;
+    asks(session, run)?;
     bounds(session, run)
 }
 
@@ -61,14 +62,26 @@ fn head(session: &Session) -> Held {
     })
 }
 
-/// A compaction holds the lease of an existing session, and its engine is opened only once that
-/// is durable.
+/// A compaction holds the lease of an existing session, and its engine is opened exactly when that
+/// is durable. One that aborts waits for its engine; its end joins the next round or the one in
+/// flight.
 fn boundary(session: &Session, compaction: &ActiveCompaction) -> Held {
     let holds = session.exists && session.head().token == compaction.token();
     let admitted = compaction.admitted_in <= session.durable_round;
-    let early = compaction.engine() != EngineStatus::Unopened && !admitted;
-    ensure(holds && !early, "I20", || {
-        format!("a compaction without a durable lease: {compaction:?}")
+    let engine = compaction.engine();
+    let opened = engine != EngineStatus::Unopened;
+    let fits = match compaction.phase() {
+        Phase::Active => {
+            let waits = matches!(engine, EngineStatus::Opening | EngineStatus::Working);
+            opened == admitted && (waits || !opened)
+        }
+        Phase::Aborting => admitted && engine == EngineStatus::Working,
+        Phase::Settling { round } => {
+            (admitted || !opened) && session.durable_round < round && round <= session.next_round
+        }
+    };
+    ensure(holds && fits, "I20", || {
+        format!("a compaction that holds nothing or waits for nothing: {compaction:?}")
     })
 }
 
@@ -211,6 +224,28 @@ fn record(session: &Session, run: &ActiveRun) -> Held {
         })?;
     }
     Ok(())
+}
+
+/// What is open was asked by this run and has no end. What is answered waits for the disk and for
+/// nothing else; an engine that takes no answers is owed none.
+fn asks(session: &Session, run: &ActiveRun) -> Held {
+    let id = run.record().id;
+    let listed = run.asked().all(|(ordinal, asked)| {
+        let own = asked.id.run == id && asked.id.ordinal == ordinal;
+        own && ordinal < run.next_question && asked.resolution.is_none()
+    });
+    let works = run.phase() == Phase::Active && run.engine() == EngineStatus::Working;
+    let open = run.asked().next().is_some();
+    ensure(listed && (works || !open), "I21", || {
+        format!("{:?} are open", run.asked().collect::<Vec<_>>())
+    })?;
+    let late = run
+        .owed()
+        .any(|decided_in| decided_in <= session.durable_round);
+    let owed = run.owed().next().is_some();
+    ensure(!late && (works || !owed), "I22", || {
+        format!("the engine is not told what was answered: {run:?}")
+    })
 }
 
 fn bounds(session: &Session, run: &ActiveRun) -> Held {

@@ -14,9 +14,10 @@ use durable::Durable;
 use handing::Handing;
 use shown::Shown;
 
-use super::Violation;
+use super::{Violation, ensure};
 use crate::domain::commit::Commit;
 use crate::domain::lifecycle::{Effect, Input};
+use crate::domain::run::RunRecord;
 use crate::domain::session::{SessionRecord, StoredSession};
 use crate::domain::settings::ModelPolicy;
 use crate::domain::view::SessionView;
@@ -64,7 +65,20 @@ impl Trace {
     /// A predicate over commits that it breaks.
     pub fn committed(&mut self, commit: &Commit) -> Result<(), Violation> {
         self.durable.committed(commit)?;
+        for run in &commit.runs {
+            self.uses(run)?;
+        }
         self.calls.committed(commit)
+    }
+
+    /// A run uses what state showed: the one resolution of what is chosen at its prompt.
+    fn uses(&self, run: &RunRecord) -> Result<(), Violation> {
+        let prompt = self.durable.entry(run.first_entry.seq);
+        let marks = prompt.map(|entry| entry.path).unwrap_or_default();
+        let resolved = self.models.resolve(&self.durable.chosen(marks)).settings;
+        ensure(run.settings == resolved, "T26", || {
+            format!("run {} uses {:?}, not {resolved:?}", run.id, run.settings)
+        })
     }
 
     /// The shell performs an effect.

@@ -136,6 +136,7 @@ fn active(
         messages: BTreeMap::new(),
         tools: BTreeMap::new(),
         asks: BTreeMap::new(),
+        answers: Vec::new(),
         next_question: 1,
         compacting: false,
         finished_messages: Finished::default(),

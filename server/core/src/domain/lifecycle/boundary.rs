@@ -118,6 +118,12 @@ pub(super) fn free(
     reply: ReplyId,
     facts: &DispatchFacts,
 ) -> Option<LeaseToken> {
+    if !turn.session.exists {
+        let message = "the session does not exist yet; its first invoke creates it";
+        let error = CallError::refused(Reason::NoSuchSession, message);
+        turn.answer(reply, Answer::Refused(error));
+        return None;
+    }
     let (what, admitted_in) = match &turn.session.active {
         Active::Nothing => {
             if facts.token.is_none() {

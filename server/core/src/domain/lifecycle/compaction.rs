@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::boundary::free;
 use super::dispatch::{bind, reject};
 use super::effect::{Answer, Effect};
-use super::engine_output::{bounded, ignore};
+use super::engine_output::{bounded, ignore, label};
 use super::input::{DispatchFacts, EngineTag, ReplyId, Timer};
+use super::interaction;
 use super::state::{Active, ActiveCompaction, EngineStatus, Phase};
 use super::turn::Turn;
 use crate::domain::access::Action;
@@ -189,7 +190,8 @@ pub(super) fn gone(turn: &mut Turn<'_>, tag: EngineTag, reason: &str) {
     );
 }
 
-/// Nothing but the end counts: what the engine says on its way to a summary belongs to no run.
+/// Nothing but the end counts: what the engine says on its way to a summary belongs to no run, and
+/// nobody could be asked.
 pub(super) fn event(turn: &mut Turn<'_>, tag: EngineTag, event: EngineEvent) {
     let Some(compaction) = live(turn, tag) else {
         return;
@@ -218,6 +220,9 @@ pub(super) fn event(turn: &mut Turn<'_>, tag: EngineTag, event: EngineEvent) {
         EngineEvent::Stopped { .. } => {
             compaction.engine = EngineStatus::Resting;
             finish(turn, CompactionOutcome::Failed(no_summary()));
+        }
+        EngineEvent::Asked { ask, .. } if !aborting => {
+            interaction::refuse(turn, tag, label(&ask));
         }
         _ => {}
     }
@@ -303,7 +308,8 @@ pub(super) fn started_within_run(turn: &mut Turn<'_>, tag: EngineTag) {
     }
     run.compacting = true;
     let trigger = CompactionTrigger::Overflow;
-    turn.publish(tag.run, EventBody::CompactionStarted { trigger });
+    // Behind the end of the one before, which may still be on its way to the disk.
+    turn.publish_durable(tag.run, EventBody::CompactionStarted { trigger });
 }
 
 pub(super) fn finished_within_run(

@@ -18,6 +18,7 @@ use crate::domain::audit::AuditAction;
 use crate::domain::entry::EntryBody;
 use crate::domain::event::{EventBody, OutputChannel};
 use crate::domain::input::DiscardCause;
+use crate::domain::interaction::ResolutionCause;
 use crate::domain::limits::{
     MAX_DETAIL_BYTES, MAX_ENTRY_TEXT_BYTES, MAX_EVENT_TEXT_BYTES, MAX_LABEL_BYTES, MAX_OPEN_PER_RUN,
 };
@@ -459,6 +460,8 @@ fn completed(turn: &mut Turn<'_>, tag: EngineTag) {
     }
     let token = tag.token;
     settle::discard(turn, DiscardCause::Lost, |input| input.handed);
+    // At rest it waits for no answer either.
+    interaction::close_all(turn, ResolutionCause::EngineGone);
     if turn.commits() {
         turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
     }

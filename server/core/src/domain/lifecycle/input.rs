@@ -51,7 +51,7 @@ pub enum Timer {
 }
 
 impl Timer {
-    /// Every delay that a run may have asked for.
+    /// Every delay that a run as such may have asked for; that of a question ends with it.
     pub const ALL: [Self; 4] = [
         Self::AbortGrace,
         Self::DisconnectGrace,

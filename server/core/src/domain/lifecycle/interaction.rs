@@ -1,7 +1,8 @@
 //! Questions: asked by the engine, answered once, by whoever comes first.
 //!
 //! A question is durable before anybody sees it, and an answer before the engine is told it. One
-//! that nobody answered is told to the engine too, so that it never waits for nothing.
+//! that nobody answered is told to the engine too, so that it never waits for nothing. After an
+//! abort the engine is told no answer any more, whatever was accepted before: it might act on it.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use super::dispatch::{bind, reachable, reject};
 use super::effect::{Answer, Effect};
 use super::engine_output::{ignore, label};
 use super::input::{DispatchFacts, EngineTag, ReplyId, Timer};
-use super::state::{OpenAsk, Phase};
+use super::state::{EngineStatus, OpenAsk, OwedAnswer, Phase};
 use super::turn::Turn;
 use crate::domain::access::Action;
 use crate::domain::audit::AuditAction;
@@ -20,6 +21,7 @@ use crate::domain::ids::InteractionId;
 use crate::domain::interaction::{
     Interaction, InteractionAnswer, Question, Resolution, ResolutionCause,
 };
+use crate::domain::lease::LeaseToken;
 use crate::domain::limits::MAX_OPEN_INTERACTIONS;
 use crate::domain::provenance::Origin;
 use crate::ports::engine::EngineCommand;
@@ -35,18 +37,18 @@ pub(super) fn asked(
     let Some((run, id)) = turn.live_run(tag).zip(tag.run) else {
         return;
     };
-    if run.asks.values().any(|open| open.ask == ask) {
+    // Before it was told an answer, an engine has no reason to ask again.
+    let owed = run.answers.iter().any(|owed| owed.ask == ask);
+    if owed || run.asks.values().any(|open| open.ask == ask) {
         return ignore(turn, tag, "a question was asked twice");
     }
+    if run.phase != Phase::Active {
+        return ignore(turn, tag, "a question after the abort");
+    }
     let allowed = run.capabilities.interactions.contains(&question.kind());
-    let room = run.asks.len() < MAX_OPEN_INTERACTIONS;
-    if !(allowed && room && question.is_sound() && run.phase == Phase::Active) {
-        // It is told at once that nobody answers, or it would wait for ever.
-        turn.live(Effect::Tell(
-            tag,
-            EngineCommand::Answer { ask, answer: None },
-        ));
-        return ignore(turn, tag, "a question that cannot be asked here");
+    let room = run.asks.len() + run.answers.len() < MAX_OPEN_INTERACTIONS;
+    if !(allowed && room && question.is_sound()) {
+        return refuse(turn, tag, ask);
     }
     let (ordinal, token) = (run.next_question, run.token);
     run.next_question += 1;
@@ -68,8 +70,15 @@ pub(super) fn asked(
     turn.publish_durable(id, EventBody::InteractionRequested { interaction });
     if let Some(after) = timeout {
         let timer = Timer::Interaction(ordinal);
-        turn.after_commit(Effect::StartTimer { tag, timer, after });
+        turn.live(Effect::StartTimer { tag, timer, after });
     }
+}
+
+/// It is told at once that nobody answers, or it would wait for ever.
+pub(super) fn refuse(turn: &mut Turn<'_>, tag: EngineTag, ask: String) {
+    let answer = None;
+    turn.live(Effect::Tell(tag, EngineCommand::Answer { ask, answer }));
+    ignore(turn, tag, "a question that cannot be asked here");
 }
 
 pub(super) fn withdrawn(turn: &mut Turn<'_>, tag: EngineTag, ask: &str) {
@@ -77,6 +86,8 @@ pub(super) fn withdrawn(turn: &mut Turn<'_>, tag: EngineTag, ask: &str) {
     let Some(run) = turn.live_run(tag) else {
         return;
     };
+    // An answer that is on its way finds nobody who waits for it.
+    run.answers.retain(|owed| owed.ask != ask);
     let open = run.asks.iter().find(|(_, open)| open.ask == ask);
     let Some((ordinal, token)) = open.map(|(ordinal, _)| (*ordinal, run.token)) else {
         return ignore(turn, tag, "a question was withdrawn that is not open");
@@ -94,14 +105,14 @@ pub(super) fn respond(
     answer: &InteractionAnswer,
 ) {
     let open = open(turn, &facts, id);
-    let (ask, token, tag) = match open {
+    let (ask, token) = match open {
         Err(no) => return turn.answer(reply, no),
-        Ok((open, token, tag)) => match open.record.question.check(answer) {
+        Ok((open, token)) => match open.record.question.check(answer) {
             Err(problem) => {
                 let no = reject(RejectionCode::InvalidCommand, problem);
                 return turn.answer(reply, no);
             }
-            Ok(()) => (open.ask.clone(), token, tag),
+            Ok(()) => (open.ask.clone(), token),
         },
     };
     let origin = Some(facts.origin.clone());
@@ -126,8 +137,7 @@ pub(super) fn respond(
         call,
         "accepted",
     );
-    let answer = Some(answer.clone());
-    turn.after_commit(Effect::Tell(tag, EngineCommand::Answer { ask, answer }));
+    owe(turn, ask, Some(answer.clone()));
     let accepted = DispatchAnswer::Accepted(Acceptance {
         run: Some(id.run),
         input: None,
@@ -140,7 +150,7 @@ fn open<'t>(
     turn: &'t Turn<'_>,
     facts: &DispatchFacts,
     id: InteractionId,
-) -> Result<(&'t OpenAsk, crate::domain::lease::LeaseToken, EngineTag), Answer> {
+) -> Result<(&'t OpenAsk, LeaseToken), Answer> {
     let gone = || {
         let message = format!("no question {id} is open: it was answered, or its run went on");
         reject(RejectionCode::NoSuchInteraction, message)
@@ -153,7 +163,7 @@ fn open<'t>(
         reachable(Some(run), facts)?;
     }
     let open = run.asks.get(&id.ordinal).ok_or_else(gone)?;
-    Ok((open, run.token, run.tag()))
+    Ok((open, run.token))
 }
 
 /// The deadline passed: the engine is told the default, or that nobody answered.
@@ -173,15 +183,48 @@ pub(super) fn expire(turn: &mut Turn<'_>, tag: EngineTag, ordinal: u32) {
         None,
     );
     turn.audit(tag.run, token, AuditAction::Expire, None, "accepted");
-    let ask = open.ask;
-    turn.after_commit(Effect::Tell(tag, EngineCommand::Answer { ask, answer }));
+    owe(turn, open.ask, answer);
 }
 
-/// Closes every open question; the engine is not told one by one.
-pub(super) fn close_all(turn: &mut Turn<'_>, cause: ResolutionCause) {
-    let Some(run) = turn.session.active.run() else {
+/// The engine is told once the round that this step joins is durable.
+fn owe(turn: &mut Turn<'_>, ask: String, answer: Option<InteractionAnswer>) {
+    let decided_in = turn.session.next_round;
+    if let Some(run) = turn.session.active.run_mut() {
+        run.answers.push(OwedAnswer {
+            ask,
+            answer,
+            decided_in,
+        });
+    }
+}
+
+/// Tells the engine what was answered, in that order, as far as it is durable.
+pub(super) fn tell(turn: &mut Turn<'_>) {
+    let durable = turn.session.durable_round;
+    let Some(run) = turn.session.active.run_mut() else {
         return;
     };
+    if run.phase != Phase::Active || run.engine != EngineStatus::Working {
+        return;
+    }
+    let tag = run.tag();
+    let is_due = |owed: &OwedAnswer| owed.decided_in <= durable;
+    let (due, rest) = std::mem::take(&mut run.answers)
+        .into_iter()
+        .partition::<Vec<_>, _>(is_due);
+    run.answers = rest;
+    for OwedAnswer { ask, answer, .. } in due {
+        turn.live(Effect::Tell(tag, EngineCommand::Answer { ask, answer }));
+    }
+}
+
+/// Closes every open question, and forgets what the engine was still to be told: it is not told
+/// one by one.
+pub(super) fn close_all(turn: &mut Turn<'_>, cause: ResolutionCause) {
+    let Some(run) = turn.session.active.run_mut() else {
+        return;
+    };
+    run.answers.clear();
     let open: Vec<u32> = run.asks.keys().copied().collect();
     for ordinal in open {
         resolve(turn, ordinal, cause, None, None);

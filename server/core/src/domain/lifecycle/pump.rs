@@ -5,6 +5,7 @@
 
 use super::compaction;
 use super::effect::Effect;
+use super::interaction;
 use super::state::{ActiveRun, EngineStatus, Phase};
 use super::turn::Turn;
 use crate::domain::event::{EventBody, QueueChange};
@@ -16,6 +17,7 @@ pub(super) fn pump(turn: &mut Turn<'_>) {
     if turn.session.active.compaction().is_some() {
         return compaction::pump(turn);
     }
+    interaction::tell(turn);
     let Some(run) = turn.session.active.run_mut() else {
         return;
     };

@@ -10,7 +10,7 @@ use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
 use crate::domain::ids::{EntryId, InputId, SessionId};
 use crate::domain::input::{InputKind, InputRecord};
-use crate::domain::interaction::Interaction;
+use crate::domain::interaction::{Interaction, InteractionAnswer};
 use crate::domain::lease::LeaseToken;
 use crate::domain::limits::Limits;
 use crate::domain::run::{RunRecord, RunSettings};
@@ -278,6 +278,17 @@ pub(super) struct OpenAsk {
     pub(super) record: Interaction,
 }
 
+/// What the engine is to be told of a question.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct OwedAnswer {
+    /// The engine's name of it.
+    pub(super) ask: String,
+    /// None where nobody answered.
+    pub(super) answer: Option<InteractionAnswer>,
+    /// The round that makes it durable: the engine is not told before.
+    pub(super) decided_in: u64,
+}
+
 /// A run from its admission until its settlement is durable.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ActiveRun {
@@ -310,6 +321,8 @@ pub struct ActiveRun {
     pub(super) tools: BTreeMap<String, OpenTool>,
     /// Questions that are open, by their number.
     pub(super) asks: BTreeMap<u32, OpenAsk>,
+    /// Answers that are not durable yet.
+    pub(super) answers: Vec<OwedAnswer>,
     pub(in crate::domain) next_question: u32,
     /// The engine compacts its transcript within the run.
     pub(super) compacting: bool,
@@ -376,9 +389,20 @@ impl ActiveRun {
         self.tools.len()
     }
 
-    /// How many questions are open.
+    /// How many questions are open, or answered and the engine not told.
     pub(in crate::domain) fn open_asks(&self) -> usize {
-        self.asks.len()
+        self.asks.len() + self.answers.len()
+    }
+
+    /// The questions that are open, by their number.
+    pub(in crate::domain) fn asked(&self) -> impl Iterator<Item = (u32, &Interaction)> {
+        let open = self.asks.iter();
+        open.map(|(ordinal, open)| (*ordinal, &open.record))
+    }
+
+    /// The rounds that make answers durable which the engine was not told yet.
+    pub(in crate::domain) fn owed(&self) -> impl Iterator<Item = u64> {
+        self.answers.iter().map(|owed| owed.decided_in)
     }
 
     /// How much text is kept of both, in bytes.

@@ -1,11 +1,12 @@
 //! A model of an engine. The obedient one does what the port asks; the hostile one repeats,
 //! reorders, loses, invents, spends its queue, dies, and obeys an abort late or never.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
+use sessionplane_core::domain::compaction::Compacted;
 use sessionplane_core::domain::event::OutputChannel;
-use sessionplane_core::domain::ids::InputId;
+use sessionplane_core::domain::ids::{EntryId, InputId};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{Effect, EngineTag, Input};
 use sessionplane_core::domain::run::Failure;
@@ -13,6 +14,8 @@ use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, Revalidation, StopReason};
 
+use super::facts;
+use super::questions::some_question;
 use super::rng::Rng;
 
 /// What is left of the engine's plan.
@@ -27,6 +30,8 @@ enum Act {
     Die,
     /// Nothing for so many milliseconds.
     Wait(u64),
+    /// It goes on once it was told of this question.
+    Await(String),
 }
 
 /// One connection.
@@ -38,6 +43,8 @@ pub(crate) struct EngineModel {
     steer: Option<InputId>,
     /// The number of the last prompt.
     prompt: u32,
+    /// Questions that it was told of and has not gone on with.
+    told: BTreeSet<String>,
     next_at: Timestamp,
     names: u32,
 }
@@ -50,6 +57,7 @@ impl EngineModel {
             plan: VecDeque::new(),
             steer: None,
             prompt: 0,
+            told: BTreeSet::new(),
             next_at: Timestamp::default(),
             names: 0,
         }
@@ -57,7 +65,8 @@ impl EngineModel {
 
     /// When it has something to say.
     pub(crate) fn next_at(&self) -> Option<Timestamp> {
-        let busy = self.tag.is_some() && !self.plan.is_empty();
+        let waits = |act: &Act| matches!(act, Act::Await(ask) if !self.told.contains(ask));
+        let busy = self.tag.is_some() && self.plan.front().is_some_and(|act| !waits(act));
         busy.then_some(self.next_at)
     }
 
@@ -74,9 +83,7 @@ impl EngineModel {
                 self.next_at = now.after(Duration::from_millis(rng.below(40)));
             }
             Effect::Tell(tag, command) if self.tag == Some(*tag) => {
-                if self.plan.is_empty() {
-                    self.next_at = now;
-                }
+                self.next_at = self.next_at.max(now);
                 self.told(command, rng);
             }
             Effect::DropEngine(tag) if self.tag == Some(*tag) => self.dropped(rng),
@@ -104,6 +111,10 @@ impl EngineModel {
             }
             EngineCommand::Steer { input, .. } => self.steer = Some(*input),
             EngineCommand::Abort => self.abort(rng),
+            EngineCommand::Compact { .. } => self.compact(rng),
+            EngineCommand::Answer { ask, .. } => {
+                self.told.insert(ask.clone());
+            }
         }
     }
 
@@ -118,6 +129,17 @@ impl EngineModel {
         }
         if rng.one_in(2) {
             self.tool(rng);
+        }
+        if rng.one_in(5) {
+            self.ask(rng);
+        }
+        if rng.one_in(12) {
+            let say = |event| Act::Say(event);
+            self.plan.push_back(say(EngineEvent::CompactionStarted));
+            self.plan.push_back(Act::Wait(rng.below(200)));
+            let end = summary(rng);
+            self.plan
+                .push_back(say(EngineEvent::CompactionFinished(end)));
         }
         self.plan.push_back(Act::Say(EngineEvent::TurnFinished));
     }
@@ -176,6 +198,44 @@ impl EngineModel {
         });
     }
 
+    /// Asks up to three questions at once, and goes on once it was told of each.
+    fn ask(&mut self, rng: &mut Rng) {
+        let asks: Vec<String> = (0..=rng.below(3)).map(|_| self.name("q")).collect();
+        for ask in &asks {
+            let timeout = rng.one_in(3).then(|| rng.below(5_000));
+            self.plan.push_back(Act::Say(EngineEvent::Asked {
+                ask: ask.clone(),
+                question: some_question(rng),
+                timeout: timeout.map(Duration::from_millis),
+            }));
+        }
+        for ask in asks {
+            if rng.one_in(6) {
+                self.plan.push_back(Act::Wait(rng.below(400)));
+                self.plan
+                    .push_back(Act::Say(EngineEvent::AskWithdrawn { ask }));
+            } else {
+                self.plan.push_back(Act::Await(ask));
+            }
+        }
+    }
+
+    /// On request, outside of a run.
+    fn compact(&mut self, rng: &mut Rng) {
+        self.plan.push_back(Act::Wait(rng.below(300)));
+        if self.hostile && rng.one_in(4) {
+            // It has no business to say any of this.
+            self.turn(rng);
+        }
+        let end = match rng.below(8) {
+            0 => Act::Die,
+            1 => self.stop(StopReason::Completed),
+            2 if self.hostile => return,
+            _ => Act::Say(EngineEvent::CompactionFinished(summary(rng))),
+        };
+        self.plan.push_back(end);
+    }
+
     fn end(&mut self, rng: &mut Rng) {
         let end = match rng.below(12) {
             0 => self.stop(StopReason::Failed(Failure {
@@ -229,6 +289,11 @@ impl EngineModel {
                 return Some(Input::EngineOpened { tag, revalidation });
             }
             Act::Die => return Some(self.gone(tag)),
+            Act::Await(ask) if self.told.remove(&ask) => return None,
+            waits @ Act::Await(_) => {
+                self.plan.push_front(waits);
+                return None;
+            }
             Act::Wait(millis) => {
                 self.next_at = now.after(Duration::from_millis(millis));
                 return None;
@@ -242,7 +307,12 @@ impl EngineModel {
         if self.hostile && rng.one_in(40) {
             tag = stale(tag, rng);
         }
-        Some(Input::Engine { tag, event })
+        let artifact = None;
+        Some(Input::Engine {
+            tag,
+            event,
+            artifact,
+        })
     }
 
     fn gone(&mut self, tag: EngineTag) -> Input {
@@ -258,10 +328,10 @@ impl EngineModel {
 
     fn mischief(&mut self, tag: EngineTag, rng: &mut Rng) {
         let input = InputId {
-            run: tag.run,
+            run: tag.run.unwrap_or(facts::run_id(0)),
             ordinal: 1 + u32::try_from(rng.below(4)).unwrap_or(0),
         };
-        match rng.below(9) {
+        match rng.below(11) {
             0 => {
                 let again = self.plan.front().cloned();
                 self.plan.extend(again);
@@ -288,9 +358,39 @@ impl EngineModel {
                 .plan
                 .push_front(Act::Say(EngineEvent::InputTakenBack { input })),
             8 => self.forgets(),
+            9 => self
+                .plan
+                .push_front(Act::Say(EngineEvent::CompactionStarted)),
+            10 => self
+                .plan
+                .push_front(Act::Say(EngineEvent::CompactionFinished(summary(rng)))),
             _ => {}
         }
     }
+}
+
+/// How a compaction ends.
+fn summary(rng: &mut Rng) -> Result<Compacted, Failure> {
+    if rng.one_in(4) {
+        return Err(Failure {
+            code: "overloaded".to_owned(),
+            details: "try again later".to_owned(),
+            retryable: true,
+        });
+    }
+    let session = facts::record().id;
+    // Perhaps of no entry at all.
+    let first_kept = rng.one_in(2).then(|| EntryId {
+        session,
+        seq: rng.below(60),
+    });
+    let said = rng.below(6);
+    Ok(Compacted {
+        summary: "in short ".repeat(usize::try_from(said).unwrap_or(0)),
+        first_kept,
+        tokens_before: Some(900),
+        tokens_after: rng.one_in(2).then_some(90),
+    })
 }
 
 /// A tag of another run, lease or opening.
@@ -310,14 +410,13 @@ fn stale(tag: EngineTag, rng: &mut Rng) -> EngineTag {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::facts;
 
     #[test]
     fn every_mischief_is_done_sooner_or_later() {
         let (run, token) = (facts::run_id(1), LeaseToken(1));
         let generation = 1;
         let tag = EngineTag {
-            run,
+            run: Some(run),
             token,
             generation,
         };

@@ -8,17 +8,22 @@ use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::access::PrincipalKind;
 use sessionplane_core::domain::audit::AuditActor;
 use sessionplane_core::domain::binding::{BindingKey, Method};
-use sessionplane_core::domain::capabilities::{Capabilities, Steering};
+use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
 use sessionplane_core::domain::command::{Command, CommandKind};
 use sessionplane_core::domain::ids::{
-    AgentName, PrincipalId, RequestId, RunId, SessionId, SessionName, TenantId,
+    AgentName, EntryId, InteractionId, PrincipalId, RequestId, RunId, SessionId, SessionName,
+    TenantId,
 };
+use sessionplane_core::domain::interaction::{InteractionAnswer, InteractionKind};
 use sessionplane_core::domain::lease::LeaseToken;
-use sessionplane_core::domain::lifecycle::{CallFacts, DispatchFacts, InvokeFacts, StreamId};
+use sessionplane_core::domain::lifecycle::{
+    AgentFacts, CallFacts, DispatchFacts, InvokeFacts, StreamId,
+};
 use sessionplane_core::domain::limits::Limits;
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
 use sessionplane_core::domain::run::RunSettings;
 use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::domain::settings::{Model, ModelPolicy};
 use sessionplane_core::domain::time::Timestamp;
 
 /// When every test starts.
@@ -41,6 +46,7 @@ pub(crate) fn record() -> SessionRecord {
         external_key: None,
         agent: AgentName::parse("coder").unwrap(),
         created_at: START,
+        lineage: None,
     }
 }
 
@@ -56,8 +62,43 @@ pub(crate) fn everything() -> Capabilities {
             preempts_text: false,
         }),
         follow_up: true,
+        manual_compaction: true,
+        model_selection: true,
+        thinking: true,
+        navigate: true,
+        interactions: InteractionKind::ALL.into(),
         tool_progress: true,
         usage: true,
+        sandbox: SandboxLevel::None,
+    }
+}
+
+/// A model without thinking levels, which is the default, and one with two.
+pub(crate) fn models() -> ModelPolicy {
+    let swift = Model {
+        spec: "swift".to_owned(),
+        thinking_levels: Vec::new(),
+        default_level: None,
+    };
+    let deep = Model {
+        spec: "deep".to_owned(),
+        thinking_levels: vec!["low".to_owned(), "high".to_owned()],
+        default_level: Some("low".to_owned()),
+    };
+    ModelPolicy {
+        models: vec![swift, deep],
+        default: RunSettings {
+            model: Some("swift".to_owned()),
+            thinking_level: None,
+        },
+    }
+}
+
+/// An agent that can do everything.
+pub(crate) fn agent() -> AgentFacts {
+    AgentFacts {
+        capabilities: everything(),
+        models: models(),
     }
 }
 
@@ -110,11 +151,7 @@ pub(crate) fn invoke(n: u64, token: u64, keyed: bool, on_disconnect: OnDisconnec
         token: LeaseToken(token),
         text: Arc::from(format!("prompt {n}")),
         origin: origin(&call, Channel::Invoke),
-        settings: RunSettings {
-            model: Some("model-1".to_owned()),
-            thinking_level: None,
-        },
-        capabilities: everything(),
+        agent: Arc::new(agent()),
         stream: StreamId(n),
         on_disconnect,
         call,
@@ -127,6 +164,22 @@ pub(crate) fn command(kind: CommandKind, n: u64) -> Command {
         CommandKind::Steer => Command::Steer { text },
         CommandKind::FollowUp => Command::FollowUp { text },
         CommandKind::Abort => Command::Abort,
+        CommandKind::Compact => Command::Compact { instructions: None },
+        CommandKind::SetModel => Command::SetModel { model: None },
+        CommandKind::SetThinking => Command::SetThinking { level: None },
+        CommandKind::Navigate => Command::Navigate {
+            entry: EntryId {
+                session: record().id,
+                seq: 1,
+            },
+        },
+        CommandKind::Respond => Command::Respond {
+            interaction: InteractionId {
+                run: run_id(n),
+                ordinal: 1,
+            },
+            answer: InteractionAnswer::Confirmed(true),
+        },
     }
 }
 
@@ -140,12 +193,21 @@ pub(crate) fn dispatch(
     let call = call(n, Method::Dispatch, keyed);
     let channel = match kind {
         CommandKind::FollowUp => Channel::FollowUp,
-        CommandKind::Steer | CommandKind::Abort => Channel::Steer,
+        CommandKind::Steer => Channel::Steer,
+        CommandKind::Respond => Channel::Respond,
+        CommandKind::Abort
+        | CommandKind::Compact
+        | CommandKind::SetModel
+        | CommandKind::SetThinking
+        | CommandKind::Navigate => Channel::Control,
     };
     DispatchFacts {
         command: command(kind, n),
         origin: origin(&call, channel),
         expected_run,
+        agent: Arc::new(agent()),
+        token: None,
+        target: None,
         call,
     }
 }

@@ -17,7 +17,7 @@ use sessionplane_core::domain::view::SessionView;
 
 use super::facts;
 use super::rng::Fingerprint;
-use super::store::Store;
+use super::store::{Cut, Store};
 
 struct Flight {
     number: u64,
@@ -63,7 +63,7 @@ impl Shell {
             waiting: Waiting::default(),
             timers: BTreeMap::new(),
             twin: Store::default(),
-            trace: Trace::new(&facts::record()),
+            trace: Trace::new(&facts::record(), facts::models()),
             last_token: 0,
         }
     }
@@ -83,7 +83,7 @@ impl Shell {
 
     /// Nothing runs, waits or is in flight.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.session.run().is_none() && self.flight.is_none() && self.waiting.is_empty()
+        self.session.is_free() && self.flight.is_none() && self.waiting.is_empty()
     }
 
     pub(crate) fn mint(&mut self) -> u64 {
@@ -153,7 +153,10 @@ impl Shell {
         self.store.reopen();
         if let Some(cut) = self.store.cut() {
             let token = LeaseToken(self.mint());
-            let commit = interrupt(cut, token, self.now);
+            let commit = match cut {
+                Cut::Run(cut) => interrupt(cut, token, self.now),
+                Cut::Boundary(stored) => give_up_boundary(stored, token, self.now),
+            };
             self.write(&commit);
         }
         self.load();

@@ -5,30 +5,40 @@ use std::collections::BTreeMap;
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
 use sessionplane_core::domain::commit::Commit;
-use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::ids::{
-    ExternalKey, InputId, RunId, SessionId, SessionName, TenantId,
+    EntryId, ExternalKey, InputId, InteractionId, RunId, SessionId, SessionName, TenantId,
 };
 use sessionplane_core::domain::input::InputRecord;
-use sessionplane_core::domain::lease::LeaseToken;
-use sessionplane_core::domain::lifecycle::CutRun;
+use sessionplane_core::domain::interaction::Interaction;
+use sessionplane_core::domain::lease::{Holder, LeaseToken};
+use sessionplane_core::domain::lifecycle::{CutRun, NavigationTarget};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{SessionHead, StoredSession};
+use sessionplane_core::domain::settings::SettingsOverride;
 use sessionplane_core::ports::commit_rules::{self, CommitFacts, LeaseEffect};
 use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::{CommitError, ReadError};
+
+/// What a dead process held the session for.
+pub(crate) enum Cut {
+    Run(CutRun),
+    /// A compaction.
+    Boundary(StoredSession),
+}
 
 /// The rows of one session.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Store {
     pub(crate) session: Option<StoredSession>,
-    /// Who holds the lease, and for which run.
+    /// Who holds the lease, and what for.
     pub(crate) holder: Option<HeldLease>,
     /// The token of the writer that lives: the one thing here that is not a row.
     live: Option<LeaseToken>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) runs: BTreeMap<RunId, RunRecord>,
     pub(crate) inputs: BTreeMap<InputId, InputRecord>,
+    pub(crate) interactions: BTreeMap<InteractionId, Interaction>,
     pub(crate) bindings: Vec<Binding>,
     pub(crate) audits: Vec<AuditRecord>,
 }
@@ -105,16 +115,40 @@ impl Store {
             .extend(commit.runs.iter().map(|run| (run.id, run.clone())));
         self.inputs
             .extend(commit.inputs.iter().map(|input| (input.id, input.clone())));
+        let asked = commit.interactions.iter();
+        self.interactions
+            .extend(asked.map(|asked| (asked.id, asked.clone())));
     }
 
-    /// The run that nobody drives any more, once the process that drove it is gone.
-    pub(crate) fn cut(&self) -> Option<CutRun> {
-        let run = self.holder?.run;
+    /// What an app layer reads of an entry before somebody moves the leaf there.
+    pub(crate) fn target(&self, id: EntryId) -> Option<NavigationTarget> {
+        let at = |seq: u64| self.entries.iter().find(|entry| entry.id.seq == seq);
+        let entry = at(id.seq).filter(|entry| entry.id == id)?;
+        let chosen = entry.path.settings.and_then(at).map(|entry| &entry.body);
+        Some(NavigationTarget {
+            entry: id,
+            path: entry.path,
+            chosen: match chosen {
+                Some(EntryBody::Settings { chosen }) => chosen.clone(),
+                _ => SettingsOverride::default(),
+            },
+        })
+    }
+
+    /// What nobody drives any more, once the process that drove it is gone.
+    pub(crate) fn cut(&self) -> Option<Cut> {
+        let session = self.session.clone()?;
+        let run = match self.holder?.holder {
+            Holder::Boundary => return Some(Cut::Boundary(session)),
+            Holder::Run(run) => run,
+        };
         let inputs = self.inputs.values().filter(|input| input.id.run == run);
-        Some(CutRun {
-            session: self.session.clone()?,
+        let asked = self.interactions.values().filter(|it| it.id.run == run);
+        Some(Cut::Run(CutRun {
+            session,
             run: self.runs.get(&run)?.clone(),
             inputs: inputs.cloned().collect(),
-        })
+            interactions: asked.cloned().collect(),
+        }))
     }
 }

@@ -1,15 +1,20 @@
 //! The simulation: one session, callers, an engine and a disk, all from one seed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sessionplane_core::contract::OnDisconnect;
-use sessionplane_core::domain::command::CommandKind;
-use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::command::{Command, CommandKind};
+use sessionplane_core::domain::compaction::CompactionOutcome;
+use sessionplane_core::domain::event::EventBody;
+use sessionplane_core::domain::ids::{EntryId, InteractionId, RunId};
+use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{Answer, DetachCause, Effect, Input, ReplyId, StreamId};
 use sessionplane_core::domain::time::Timestamp;
 
 use super::engine::EngineModel;
 use super::facts;
+use super::questions::{fitting, unfitting};
 use super::rng::Rng;
 use super::shell::Shell;
 
@@ -20,6 +25,12 @@ pub(crate) struct Tally {
     pub(crate) unknown_commits: u64,
     pub(crate) busy: u64,
     pub(crate) admitted: u64,
+    /// Compactions outside of runs that completed, failed, were aborted, and that a crash cut.
+    pub(crate) compactions: [u64; 4],
+    /// Compactions within runs that completed, and that did not.
+    pub(crate) in_runs: [u64; 2],
+    /// How often the leaf or the settings were changed.
+    pub(crate) changed: u64,
 }
 
 pub(crate) struct World {
@@ -81,7 +92,7 @@ impl World {
         while !self.shell.is_quiet() {
             if self.happens_before(None) == Next::Caller || self.shell.now > patience {
                 assert!(
-                    self.shell.session().run().is_some(),
+                    !self.shell.session().is_free(),
                     "nothing will ever happen again"
                 );
                 self.dispatch(CommandKind::Abort, None);
@@ -141,6 +152,8 @@ impl World {
 
     fn crash(&mut self) {
         let applied = self.rng.one_in(2);
+        let compacting = self.shell.session().compaction().is_some();
+        self.tally.compactions[3] += u64::from(compacting);
         self.shell.crash(applied);
         self.shell.done.clear();
         self.lands_at = None;
@@ -153,10 +166,7 @@ impl World {
     /// dies right here.
     fn after(&mut self) {
         for effect in std::mem::take(&mut self.shell.done) {
-            if let Effect::Answer(_, answer) = &effect {
-                self.tally.admitted += u64::from(matches!(answer, Answer::Admitted { .. }));
-                self.tally.busy += u64::from(matches!(answer, Answer::Busy { .. }));
-            }
+            self.count(&effect);
             self.engine.take(&effect, self.shell.now, &mut self.rng);
         }
         if self.rng.one_in(400) {
@@ -170,7 +180,44 @@ impl World {
         }
     }
 
+    fn count(&mut self, effect: &Effect) {
+        let tally = &mut self.tally;
+        match effect {
+            Effect::Answer(_, answer) => {
+                tally.admitted += u64::from(matches!(answer, Answer::Admitted { .. }));
+                tally.busy += u64::from(matches!(answer, Answer::Busy { .. }));
+            }
+            Effect::Publish(event) => match (&event.body, event.run) {
+                (EventBody::StateChanged { .. }, _) => tally.changed += 1,
+                (EventBody::CompactionFinished { outcome }, None) => {
+                    tally.compactions[match outcome {
+                        CompactionOutcome::Completed(_) => 0,
+                        CompactionOutcome::Failed(_) => 1,
+                        CompactionOutcome::Aborted => 2,
+                    }] += 1;
+                }
+                (EventBody::CompactionFinished { outcome }, Some(_)) => {
+                    let completed = matches!(outcome, CompactionOutcome::Completed(_));
+                    tally.in_runs[usize::from(!completed)] += 1;
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
     fn caller(&mut self) {
+        if self.shell.view().open_interactions().next().is_some() && self.rng.one_in(2) {
+            return self.respond();
+        }
+        match self.rng.below(17) {
+            12 => return self.compact(),
+            13 => return self.set_model(),
+            14 => return self.set_thinking(),
+            15 => return self.navigate(),
+            16 => return self.respond(),
+            _ => {}
+        }
         match self.rng.below(12) {
             0..=2 => self.invoke(),
             3..=5 => self.dispatch_some(CommandKind::Steer),
@@ -201,10 +248,14 @@ impl World {
         let on_disconnect = self.on_disconnect();
         let mut facts = facts::invoke(call, token, keyed, on_disconnect);
         if self.rng.one_in(8) {
-            facts.capabilities.steering = None;
+            Arc::make_mut(&mut facts.agent).capabilities.steering = None;
         }
         if self.rng.one_in(8) {
-            facts.capabilities.follow_up = false;
+            Arc::make_mut(&mut facts.agent).capabilities.follow_up = false;
+        }
+        if self.rng.one_in(8) {
+            let agent = Arc::make_mut(&mut facts.agent);
+            agent.capabilities.interactions.clear();
         }
         self.streams.push((facts.run, facts.stream));
         self.runs.push(facts.run);
@@ -226,6 +277,88 @@ impl World {
         let keyed = self.rng.one_in(2);
         let facts = Box::new(facts::dispatch(call, kind, keyed, expected));
         self.shell.send(Input::Dispatch { reply, facts });
+    }
+
+    /// A command that writes outside of runs gets a token as the session's task would give it one.
+    fn command(&mut self, command: Command) {
+        let (call, reply) = self.next_call();
+        let keyed = self.rng.one_in(2);
+        let mut facts = facts::dispatch(call, command.kind(), keyed, None);
+        if command.kind().is_boundary() && self.shell.session().is_free() {
+            facts.token = Some(LeaseToken(self.shell.mint()));
+        }
+        if let Command::Navigate { entry } = &command {
+            facts.target = self.shell.store.target(*entry);
+        }
+        facts.command = command;
+        let facts = Box::new(facts);
+        self.shell.send(Input::Dispatch { reply, facts });
+    }
+
+    fn compact(&mut self) {
+        let instructions = self.rng.one_in(2).then(|| Arc::from("keep the names"));
+        self.command(Command::Compact { instructions });
+    }
+
+    fn set_model(&mut self) {
+        let model = match self.rng.below(5) {
+            0 => None,
+            1 => Some("swift"),
+            2 => Some("retired"),
+            _ => Some("deep"),
+        };
+        let model = model.map(str::to_owned);
+        self.command(Command::SetModel { model });
+    }
+
+    fn set_thinking(&mut self) {
+        let level = match self.rng.below(5) {
+            0 => None,
+            1 => Some("low"),
+            2 => Some("extreme"),
+            _ => Some("high"),
+        };
+        let level = level.map(str::to_owned);
+        self.command(Command::SetThinking { level });
+    }
+
+    /// To any entry, the newest included, or to one that is not there.
+    fn navigate(&mut self) {
+        let known = self.shell.store.entries.len() as u64;
+        let entry = EntryId {
+            session: facts::record().id,
+            seq: self.rng.below(known + 2),
+        };
+        self.command(Command::Navigate { entry });
+    }
+
+    /// Answers what is open, or was, or never will be; seldom twice, and now and then wrongly.
+    fn respond(&mut self) {
+        let open: Vec<_> = self.shell.view().open_interactions().collect();
+        let asked: Vec<_> = self.shell.store.interactions.values().collect();
+        let one = if self.rng.one_in(5) {
+            self.rng.pick(&asked).copied()
+        } else {
+            self.rng.pick(&open).copied()
+        };
+        let (interaction, right) = match one {
+            Some(asked) => (asked.id, fitting(&asked.question)),
+            None => {
+                let run = self.runs.last().copied().unwrap_or(facts::run_id(0));
+                (InteractionId { run, ordinal: 1 }, unfitting())
+            }
+        };
+        for _ in 0..=self.rng.below(2) {
+            let answer = if self.rng.one_in(5) {
+                unfitting()
+            } else {
+                right.clone()
+            };
+            self.command(Command::Respond {
+                interaction,
+                answer,
+            });
+        }
     }
 
     fn attach(&mut self) {

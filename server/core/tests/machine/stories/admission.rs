@@ -5,7 +5,7 @@ use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::audit::AuditAction;
 use sessionplane_core::domain::binding::BoundAnswer;
 use sessionplane_core::domain::entry::EntryBody;
-use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::lease::{Holder, LeaseToken};
 use sessionplane_core::domain::lifecycle::{ActiveRun, Answer, Effect, EngineStatus};
 use sessionplane_core::ports::engine::EngineCommand;
 
@@ -34,8 +34,8 @@ fn c11_one_commit_admits_the_run_with_all_that_belongs_to_it() {
     story.land();
     let (rows, run) = (&story.shell.store, story.stored_run());
     assert!(rows.session.is_some(), "the session is created");
-    let holder = rows.holder.map(|lease| (lease.token, lease.run));
-    assert_eq!(holder, Some((LeaseToken(1), run.id)));
+    let holder = rows.holder.map(|lease| (lease.token, lease.holder));
+    assert_eq!(holder, Some((LeaseToken(1), Holder::Run(run.id))));
     assert_eq!(rows.bindings[0].answer, BoundAnswer::Run(run.id));
     let [entry] = rows.entries.as_slice() else {
         panic!("one entry is the prompt: {:?}", rows.entries);
@@ -102,7 +102,9 @@ fn c07_an_invoke_on_a_running_session_is_busy_and_observers_see_nothing() {
     let reply = story.invoke(true, OnDisconnect::Cancel);
     assert_eq!(
         story.answer(reply),
-        Some(&Answer::Busy { run: story.run() })
+        Some(&Answer::Busy {
+            run: Some(story.run())
+        })
     );
     assert!(!story.shell.in_flight(), "nothing is written");
     assert!(story.news().events().is_empty());

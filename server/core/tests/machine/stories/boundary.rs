@@ -2,6 +2,7 @@
 
 use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::command::{Command, RejectionCode};
+use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::lifecycle::Answer;
 
 use super::story::Story;
@@ -31,7 +32,10 @@ fn c23_state_check_and_run_use_one_resolution() {
     story.invoke(false, OnDisconnect::Detach);
     story.land();
     let used = &story.stored_run().settings;
-    assert_eq!((used.model.clone(), used.thinking_level.clone()), (model(&story), level(&story)));
+    assert_eq!(
+        (used.model.clone(), used.thinking_level.clone()),
+        (model(&story), level(&story))
+    );
     assert_eq!(used.thinking_level.as_deref(), Some("high"));
     story.open();
     story.stops();
@@ -75,7 +79,11 @@ fn c24_settings_follow_the_active_path() {
     let back = story.navigates(before);
     story.land();
     assert!(story.is_accepted(back));
-    assert_eq!(model(&story).as_deref(), Some("swift"), "the choice is on the other branch");
+    assert_eq!(
+        model(&story).as_deref(),
+        Some("swift"),
+        "the choice is on the other branch"
+    );
     story.navigates(chosen);
     story.land();
     assert_eq!(model(&story).as_deref(), Some("deep"));
@@ -91,9 +99,17 @@ fn c24_a_run_after_a_navigation_goes_on_from_there() {
     story.invoke(false, OnDisconnect::Detach);
     story.land();
     let prompt = story.stored_run().first_entry;
-    let stored = story.shell.store.entries.iter().find(|entry| entry.id == prompt);
+    let stored = story
+        .shell
+        .store
+        .entries
+        .iter()
+        .find(|entry| entry.id == prompt);
     assert_eq!(stored.and_then(|entry| entry.parent), Some(story.entry(1)));
-    assert_eq!(story.shell.session().run().and_then(|run| run.base()), Some(story.entry(1)));
+    assert_eq!(
+        story.shell.session().run().and_then(|run| run.base()),
+        Some(story.entry(1))
+    );
     story.open();
     story.stops();
     story.ends();
@@ -102,7 +118,10 @@ fn c24_a_run_after_a_navigation_goes_on_from_there() {
 #[test]
 fn c24_to_where_it_is_a_navigation_writes_nothing() {
     let mut story = Story::rested();
-    let (entries, head) = (story.shell.store.entries.clone(), story.shell.session().head().clone());
+    let (entries, head) = (
+        story.shell.store.entries.clone(),
+        story.shell.session().head().clone(),
+    );
     story.news();
     let reply = story.navigates(head.entries);
     story.shell.settle_disk();
@@ -165,8 +184,12 @@ fn c26_a_command_the_agent_lacks_is_unsupported_before_anything_else() {
     let entry = story.entry(99);
     let commands = [
         Command::Compact { instructions: None },
-        Command::SetModel { model: Some("nonsense".to_owned()) },
-        Command::SetThinking { level: Some("nonsense".to_owned()) },
+        Command::SetModel {
+            model: Some("nonsense".to_owned()),
+        },
+        Command::SetThinking {
+            level: Some("nonsense".to_owned()),
+        },
         Command::Navigate { entry },
     ];
     for command in commands {
@@ -175,7 +198,29 @@ fn c26_a_command_the_agent_lacks_is_unsupported_before_anything_else() {
             facts.command = command;
             facts.agent = std::sync::Arc::default();
         });
-        assert_eq!(story.rejection(reply), Some(RejectionCode::UnsupportedCapability), "{kind:?}");
+        assert_eq!(
+            story.rejection(reply),
+            Some(RejectionCode::UnsupportedCapability),
+            "{kind:?}"
+        );
     }
+    story.ends();
+}
+
+#[test]
+fn c22_a_change_never_creates_a_session() {
+    let mut story = Story::new();
+    for reply in [
+        story.sets_model(Some("deep")),
+        story.sets_thinking(None),
+        story.compacts(),
+    ] {
+        let Some(Answer::Refused(error)) = story.answer(reply) else {
+            panic!("{:?}", story.answer(reply));
+        };
+        assert_eq!(error.reason, Reason::NoSuchSession);
+    }
+    assert!(!story.shell.in_flight());
+    assert_eq!(story.shell.store.session, None);
     story.ends();
 }

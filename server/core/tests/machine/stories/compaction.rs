@@ -8,10 +8,10 @@ use sessionplane_core::domain::command::{CommandKind, RejectionCode};
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::lifecycle::{Answer, Effect};
 use sessionplane_core::domain::view::Status;
-use sessionplane_core::ports::engine::{EngineCommand, EngineEvent};
+use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
 use super::story::Story;
-use super::words::failure;
+use super::words::{confirm, failure, summary};
 
 #[test]
 fn c22_a_compaction_is_answered_at_its_admission_and_told_at_its_end() {
@@ -27,7 +27,11 @@ fn c22_a_compaction_is_answered_at_its_admission_and_told_at_its_end() {
     ));
     let before = story.shell.store.entries.len();
     story.compaction_ends(Ok("all of it in short"));
-    assert_eq!(story.shell.view().status(), Status::Compacting, "until it is durable");
+    assert_eq!(
+        story.shell.view().status(),
+        Status::Compacting,
+        "until it is durable"
+    );
     story.land();
     assert_eq!(story.shell.view().status(), Status::Idle);
     let entries = &story.shell.store.entries;
@@ -47,10 +51,12 @@ fn c22_b50_a_compaction_that_fails_dies_or_says_nothing_leaves_the_transcript_as
         |story| story.compaction_ends(Err(failure("rate_limited"))),
         |story| story.compaction_ends(Ok("")),
         |story| story.compaction_engine_dies(),
-        |story| story.says_of_compaction(EngineEvent::Stopped {
-            prompt: 0,
-            reason: sessionplane_core::ports::engine::StopReason::Completed,
-        }),
+        |story| {
+            story.says_of_compaction(EngineEvent::Stopped {
+                prompt: 0,
+                reason: StopReason::Completed,
+            })
+        },
         |story| {
             story.dispatch(CommandKind::Abort);
             story.passes(Duration::from_secs(6));
@@ -140,7 +146,10 @@ fn c22_nothing_else_starts_while_a_session_is_compacted() {
     let again = story.compacts();
     let model = story.sets_model(Some("deep"));
     let steer = story.steer();
-    assert!(matches!(story.answer(invoke), Some(Answer::Busy { run: None })));
+    assert!(matches!(
+        story.answer(invoke),
+        Some(Answer::Busy { run: None })
+    ));
     assert_eq!(story.rejection(again), Some(RejectionCode::SessionBusy));
     assert_eq!(story.rejection(model), Some(RejectionCode::SessionBusy));
     assert_eq!(story.rejection(steer), Some(RejectionCode::NoActiveRun));
@@ -158,7 +167,10 @@ fn c22_there_is_nothing_to_compact_before_the_first_word_and_right_after_a_compa
     story.compaction_ends(Ok("short"));
     story.land();
     let again = story.compacts();
-    assert_eq!(story.rejection(again), Some(RejectionCode::NothingToCompact));
+    assert_eq!(
+        story.rejection(again),
+        Some(RejectionCode::NothingToCompact)
+    );
     story.ends();
 }
 
@@ -172,8 +184,96 @@ fn c27_a_compaction_within_a_run_reports_running() {
     story.stops();
     story.shell.settle_disk();
     let told = story.news().event_types();
-    let ends = told.iter().filter(|it| **it == "compaction_finished").count();
+    let ends = told
+        .iter()
+        .filter(|it| **it == "compaction_finished")
+        .count();
     assert_eq!(ends, 2, "also one that the run's end cuts: {told:?}");
     assert_eq!(story.shell.view().status(), Status::Idle);
     story.ends();
+}
+
+#[test]
+fn c22_an_engine_that_asks_while_it_compacts_is_told_that_nobody_answers() {
+    let mut story = Story::rested();
+    story.compacts();
+    story.land();
+    story.opens_to_compact();
+    story.says_of_compaction(EngineEvent::Asked {
+        ask: "q".to_owned(),
+        question: confirm(Some(true)),
+        timeout: None,
+    });
+    let news = story.news();
+    assert!(news.told().contains(&&EngineCommand::Answer {
+        ask: "q".to_owned(),
+        answer: None,
+    }));
+    story.compaction_ends(Ok("short"));
+    story.ends();
+}
+
+#[test]
+fn c37_a_compaction_within_a_run_is_told_behind_the_end_of_the_one_before() {
+    let mut story = Story::working();
+    story.says(EngineEvent::CompactionStarted);
+    story.says(EngineEvent::CompactionFinished(Ok(summary("short"))));
+    assert!(story.shell.in_flight());
+    story.news();
+    story.says(EngineEvent::CompactionStarted);
+    story.land();
+    assert_eq!(
+        story.news().event_types(),
+        [
+            "entry_appended",
+            "compaction_finished",
+            "compaction_started"
+        ]
+    );
+    story.stops();
+    story.ends();
+}
+
+#[test]
+fn c22_fifty_compactions_grow_a_session_by_the_same_each_time() {
+    let mut story = Story::rested();
+    let mut grown = Vec::new();
+    for _ in 0..50 {
+        let before = rows(&story);
+        story.invoke(true, OnDisconnect::Detach);
+        story.land();
+        story.open();
+        story.starts_message("m", "hello");
+        story.finishes_message("m", None);
+        story.land();
+        story.stops();
+        story.shell.settle_disk();
+        let spoken = story.shell.store.entries.len();
+        story.compacts();
+        story.land();
+        story.opens_to_compact();
+        story.compaction_ends(Ok("all of it in short"));
+        story.shell.settle_disk();
+        assert_eq!(story.shell.store.entries.len(), spoken + 1);
+        let after = rows(&story);
+        grown.push([
+            after[0] - before[0],
+            after[1] - before[1],
+            after[2] - before[2],
+        ]);
+        let state = format!("{:?}", story.shell.session());
+        assert!(state.len() < 4_000, "the state holds no history: {state}");
+    }
+    assert!(grown.iter().all(|rows| *rows == grown[0]), "{grown:?}");
+    story.ends();
+}
+
+/// Entries, bindings and audit records.
+fn rows(story: &Story) -> [usize; 3] {
+    let store = &story.shell.store;
+    [
+        store.entries.len(),
+        store.bindings.len(),
+        store.audits.len(),
+    ]
 }

@@ -124,3 +124,32 @@ fn c30_tools_that_the_engine_left_open_are_forgotten_when_it_comes_to_rest() {
     story.stops();
     story.ends();
 }
+
+#[test]
+fn c30_a_run_that_goes_on_shows_no_usage_twice_within_the_interval() {
+    let mut story = Story::working();
+    story.follow_up();
+    story.land();
+    for message in ["m", "n"] {
+        story.starts_message(message, "hello");
+        story.finishes_message(message, Some(5));
+        story.land();
+    }
+    let usage = |news: &News| {
+        let types = news.event_types();
+        types.iter().filter(|it| **it == "usage_updated").count()
+    };
+    assert_eq!(usage(&story.news()), 1, "the second is held back");
+    story.stops();
+    story.shell.settle_disk();
+    story.shows(1);
+    story.shell.settle_disk();
+    story.starts_message("o", "hello");
+    story.finishes_message("o", Some(5));
+    story.shell.settle_disk();
+    assert_eq!(usage(&story.news()), 0, "also beyond the engine's rest");
+    story.passes(CONFLATION_INTERVAL);
+    assert_eq!(usage(&story.news()), 1);
+    story.stops();
+    story.ends();
+}

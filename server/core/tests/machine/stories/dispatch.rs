@@ -12,6 +12,13 @@ use sessionplane_core::domain::lifecycle::Answer;
 use super::story::Story;
 use crate::driver::facts;
 
+/// The verbs that need a run and nothing else.
+const OF_RUNS: [CommandKind; 3] = [
+    CommandKind::Steer,
+    CommandKind::FollowUp,
+    CommandKind::Abort,
+];
+
 #[test]
 fn c17_accepted_names_run_and_input_once_both_are_durable() {
     let mut story = Story::working();
@@ -26,7 +33,7 @@ fn c17_accepted_names_run_and_input_once_both_are_durable() {
         id: story.input(1),
         fate: InputFate::Pending,
     });
-    let run = story.run();
+    let run = Some(story.run());
     let accepted = DispatchAnswer::Accepted(Acceptance { run, input });
     assert_eq!(story.answer(reply), Some(&Answer::Dispatched(accepted)));
     let bound = story
@@ -45,7 +52,7 @@ fn c17_an_accepted_abort_names_its_run_and_no_input() {
     let reply = story.abort();
     story.land();
     let accepted = DispatchAnswer::Accepted(Acceptance {
-        run: story.run(),
+        run: Some(story.run()),
         input: None,
     });
     assert_eq!(story.answer(reply), Some(&Answer::Dispatched(accepted)));
@@ -69,7 +76,7 @@ fn c17_rejected_means_that_nothing_was_queued_or_written() {
 
 #[test]
 fn c18_no_active_run_on_an_idle_session_for_every_verb() {
-    for kind in CommandKind::ALL {
+    for kind in OF_RUNS {
         let mut story = Story::working();
         story.stops();
         story.land();
@@ -85,7 +92,7 @@ fn c18_no_active_run_on_an_idle_session_for_every_verb() {
 
 #[test]
 fn c18_no_active_run_if_another_than_the_expected_one_runs() {
-    for kind in CommandKind::ALL {
+    for kind in OF_RUNS {
         let mut story = Story::working();
         let other = Some(facts::run_id(99));
         let wrong = story.dispatch_with(kind, |facts| facts.expected_run = other);
@@ -103,7 +110,7 @@ fn c18_no_active_run_if_another_than_the_expected_one_runs() {
 
 #[test]
 fn c18_run_command_failed_once_the_end_is_decided_for_every_verb() {
-    for kind in CommandKind::ALL {
+    for kind in OF_RUNS {
         let mut story = Story::working();
         // A steer is in flight when the engine fails: end and command join one round.
         story.steer();
@@ -113,7 +120,7 @@ fn c18_run_command_failed_once_the_end_is_decided_for_every_verb() {
         let expected = match kind {
             // Live: it came before the end was decided.
             CommandKind::Abort => None,
-            CommandKind::Steer | CommandKind::FollowUp => Some(RejectionCode::RunCommandFailed),
+            _ => Some(RejectionCode::RunCommandFailed),
         };
         assert_eq!(story.rejection(reply), expected, "{kind:?}");
         let late = story.dispatch(CommandKind::Abort);
@@ -128,7 +135,7 @@ fn c18_run_command_failed_once_the_end_is_decided_for_every_verb() {
 
 #[test]
 fn c18_run_command_failed_is_said_before_the_end_is_durable() {
-    for kind in CommandKind::ALL {
+    for kind in OF_RUNS {
         let mut story = Story::working();
         story.stops();
         assert!(story.shell.in_flight());
@@ -147,8 +154,9 @@ fn c18_run_command_failed_is_said_before_the_end_is_durable() {
 fn c18_c26_unsupported_capability_comes_before_anything_else_about_the_command() {
     let mut story = Story::new();
     story.invoke_with(false, OnDisconnect::Detach, |facts| {
-        facts.capabilities.steering = None;
-        facts.capabilities.follow_up = false;
+        let agent = std::sync::Arc::make_mut(&mut facts.agent);
+        agent.capabilities.steering = None;
+        agent.capabilities.follow_up = false;
     });
     story.land();
     let other = Some(facts::run_id(99));

@@ -7,7 +7,7 @@ use sessionplane_core::domain::interaction::{
     Choice, InteractionAnswer, Question, ResolutionCause, Shape,
 };
 use sessionplane_core::domain::run::RunOutcome;
-use sessionplane_core::ports::engine::{EngineCommand, EngineEvent};
+use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
 use super::story::Story;
 use super::words::confirm;
@@ -34,16 +34,28 @@ fn cause(story: &Story, ordinal: u32) -> Option<ResolutionCause> {
 fn c25_a_question_is_shown_once_it_is_durable_and_answered_once() {
     let mut story = Story::working();
     story.asks("q", confirm(None), None);
-    assert!(!story.news().event_types().contains(&"interaction_requested"));
+    assert!(
+        !story
+            .news()
+            .event_types()
+            .contains(&"interaction_requested")
+    );
     story.land();
     assert_eq!(story.shell.view().open_interactions().count(), 1);
     let first = story.answers(1, YES);
     let second = story.answers(1, NO);
-    assert_eq!(told(&mut story), [], "the engine hears nothing before it is durable");
+    assert_eq!(
+        told(&mut story),
+        [],
+        "the engine hears nothing before it is durable"
+    );
     story.shell.settle_disk();
     assert_eq!(told(&mut story), [("q".to_owned(), Some(YES))]);
     assert!(story.is_accepted(first));
-    assert_eq!(story.rejection(second), Some(RejectionCode::NoSuchInteraction));
+    assert_eq!(
+        story.rejection(second),
+        Some(RejectionCode::NoSuchInteraction)
+    );
     assert_eq!(cause(&story, 1), Some(ResolutionCause::Answered));
     assert_eq!(story.shell.view().open_interactions().count(), 0);
     story.stops();
@@ -66,7 +78,10 @@ fn c25_an_answer_of_the_wrong_shape_leaves_the_question_open() {
     let yes = story.answers(1, YES);
     let unknown = story.answers(1, InteractionAnswer::Choice("maybe".to_owned()));
     assert_eq!(story.rejection(yes), Some(RejectionCode::InvalidCommand));
-    assert_eq!(story.rejection(unknown), Some(RejectionCode::InvalidCommand));
+    assert_eq!(
+        story.rejection(unknown),
+        Some(RejectionCode::InvalidCommand)
+    );
     let right = story.answers(1, InteractionAnswer::Choice("deny".to_owned()));
     story.land();
     assert!(story.is_accepted(right));
@@ -104,7 +119,10 @@ fn c25_at_its_deadline_the_engine_is_told_the_default_or_that_nobody_answered() 
         assert_eq!(told(&mut story), [("q".to_owned(), heard)]);
         assert_eq!(cause(&story, 1), Some(ResolutionCause::Expired));
         let late = story.answers(1, YES);
-        assert_eq!(story.rejection(late), Some(RejectionCode::NoSuchInteraction));
+        assert_eq!(
+            story.rejection(late),
+            Some(RejectionCode::NoSuchInteraction)
+        );
         story.stops();
         story.ends();
     }
@@ -121,10 +139,13 @@ fn c21_an_abort_closes_what_is_open_before_the_engine_is_told_to_stop() {
     assert_eq!(story.news().aborts(), 1);
     story.shell.settle_disk();
     assert_eq!(cause(&story, 1), Some(ResolutionCause::Aborted));
-    assert_eq!(story.rejection(late), Some(RejectionCode::NoSuchInteraction));
+    assert_eq!(
+        story.rejection(late),
+        Some(RejectionCode::NoSuchInteraction)
+    );
     story.says(EngineEvent::Stopped {
         prompt: 1,
-        reason: sessionplane_core::ports::engine::StopReason::Aborted,
+        reason: StopReason::Aborted,
     });
     story.shell.settle_disk();
     assert_eq!(story.outcome(), Some(&RunOutcome::Aborted));
@@ -137,14 +158,20 @@ fn c25_a_question_ends_with_its_run_and_with_its_withdrawal() {
     story.asks("a", confirm(None), None);
     story.asks("b", confirm(None), None);
     story.shell.settle_disk();
-    story.says(EngineEvent::AskWithdrawn { ask: "a".to_owned() });
+    story.says(EngineEvent::AskWithdrawn {
+        ask: "a".to_owned(),
+    });
     story.land();
     assert_eq!(cause(&story, 1), Some(ResolutionCause::EngineGone));
     assert_eq!(cause(&story, 2), None);
     story.gone();
     story.shell.settle_disk();
     assert_eq!(cause(&story, 2), Some(ResolutionCause::EngineGone));
-    assert_eq!(told(&mut story), [], "an engine that is gone is told nothing");
+    assert_eq!(
+        told(&mut story),
+        [],
+        "an engine that is gone is told nothing"
+    );
     story.ends();
 }
 
@@ -195,17 +222,24 @@ fn c25_a_queued_text_never_answers_a_question() {
 #[test]
 fn c26_an_engine_that_asks_what_it_did_not_claim_is_told_that_nobody_answers() {
     let mut story = Story::new();
-    story.invoke_with(false, sessionplane_core::contract::OnDisconnect::Detach, |facts| {
-        let mut agent = (*facts.agent).clone();
-        agent.capabilities.interactions.clear();
-        facts.agent = agent.into();
-    });
+    story.invoke_with(
+        false,
+        sessionplane_core::contract::OnDisconnect::Detach,
+        |facts| {
+            let mut agent = (*facts.agent).clone();
+            agent.capabilities.interactions.clear();
+            facts.agent = agent.into();
+        },
+    );
     story.land();
     story.open();
     story.asks("q", confirm(Some(true)), None);
     assert_eq!(told(&mut story), [("q".to_owned(), None)]);
     let answer = story.answers(1, YES);
-    assert_eq!(story.rejection(answer), Some(RejectionCode::UnsupportedCapability));
+    assert_eq!(
+        story.rejection(answer),
+        Some(RejectionCode::UnsupportedCapability)
+    );
     story.stops();
     story.ends();
 }
@@ -224,12 +258,129 @@ fn c61_a_secret_answer_reaches_the_engine_and_no_record() {
     story.land();
     let news = story.news();
     assert!(!format!("{:?}", news.events()).contains("hunter2"));
-    let resolution = story.stored_question(1).resolution.clone().expect("answered");
+    let resolution = story
+        .stored_question(1)
+        .resolution
+        .clone()
+        .expect("answered");
     assert_eq!(resolution.answer, None);
     assert!(news.told().contains(&&EngineCommand::Answer {
         ask: "q".to_owned(),
         answer: Some(answer),
     }));
     story.stops();
+    story.ends();
+}
+
+#[test]
+fn c25_c21_an_answer_whose_run_was_aborted_before_it_was_durable_is_not_told() {
+    let mut story = Story::working();
+    story.asks("q", confirm(None), None);
+    story.land();
+    let answer = story.answers(1, YES);
+    story.abort();
+    let news = story.news();
+    assert_eq!(news.aborts(), 1);
+    story.shell.settle_disk();
+    assert!(story.is_accepted(answer));
+    assert_eq!(told(&mut story), [], "it might do what was allowed");
+    assert_eq!(cause(&story, 1), Some(ResolutionCause::Answered));
+    story.stops_with(StopReason::Aborted);
+    story.ends();
+}
+
+#[test]
+fn c21_an_engine_that_asks_after_an_abort_is_told_nothing_more() {
+    let mut story = Story::working();
+    story.abort();
+    story.land();
+    story.asks("q", confirm(None), None);
+    story.shell.settle_disk();
+    assert_eq!(told(&mut story), []);
+    assert!(story.shell.store.interactions.is_empty());
+    story.stops_with(StopReason::Aborted);
+    story.ends();
+}
+
+#[test]
+fn c25_a_question_repeated_before_its_answer_was_told_is_not_another() {
+    let mut story = Story::working();
+    story.asks("q", confirm(None), None);
+    story.land();
+    story.steer();
+    story.answers(1, YES);
+    story.asks("q", confirm(None), None);
+    story.shell.settle_disk();
+    assert_eq!(story.shell.store.interactions.len(), 1);
+    assert_eq!(told(&mut story), [("q".to_owned(), Some(YES))]);
+    story.asks("q", confirm(None), None);
+    story.shell.settle_disk();
+    assert_eq!(cause(&story, 2), None, "now it may ask again");
+    story.stops();
+    story.ends();
+}
+
+#[test]
+fn c25_a_question_ends_when_its_engine_comes_to_rest() {
+    let mut story = Story::working();
+    story.follow_up();
+    story.land();
+    story.asks("q", confirm(None), None);
+    story.asks("r", confirm(None), None);
+    story.shell.settle_disk();
+    story.steer();
+    let answer = story.answers(2, YES);
+    story.stops();
+    story.shell.settle_disk();
+    assert_eq!(cause(&story, 1), Some(ResolutionCause::EngineGone));
+    let late = story.answers(1, YES);
+    assert_eq!(
+        story.rejection(late),
+        Some(RejectionCode::NoSuchInteraction)
+    );
+    assert!(story.is_accepted(answer));
+    assert_eq!(told(&mut story), [], "at rest it waits for no answer");
+    let run = story.shell.session().run();
+    assert!(run.is_some(), "the run goes on with what waits");
+    story.gone();
+    story.ends();
+}
+
+#[test]
+fn c25_an_answer_that_crosses_the_withdrawal_is_not_told() {
+    let mut story = Story::working();
+    story.asks("q", confirm(None), None);
+    story.land();
+    story.steer();
+    let answer = story.answers(1, YES);
+    story.says(EngineEvent::AskWithdrawn {
+        ask: "q".to_owned(),
+    });
+    story.shell.settle_disk();
+    assert!(story.is_accepted(answer));
+    assert_eq!(told(&mut story), []);
+    story.stops();
+    story.ends();
+}
+
+#[test]
+fn c25_who_folds_events_and_who_reads_the_rows_list_the_same_questions() {
+    let mut story = Story::working();
+    story.asks("old", confirm(None), None);
+    story.land();
+    for number in 2..=40 {
+        story.passes(Duration::from_millis(1));
+        story.asks(&format!("q{number}"), confirm(None), None);
+        story.land();
+        story.answers(number, YES);
+        story.land();
+    }
+    story.passes(Duration::from_millis(1));
+    story.stops();
+    story.shell.settle_disk();
+    let listed = &story.shell.view().interactions;
+    assert!(listed.contains_key(&story.question(1)), "it ended last");
+    assert_eq!(listed.len(), 32);
+    // The invariants compare it with what a later reader gets.
     story.ends();
 }

@@ -20,6 +20,7 @@ fn told(story: &mut Story) -> Vec<String> {
             input_json,
             output,
             failed,
+            ..
         } => {
             let failed = if *failed { " failed" } else { "" };
             let (input, output) = (&input_json.text, &output.text);
@@ -27,6 +28,7 @@ fn told(story: &mut Story) -> Vec<String> {
         }
         EntryBody::Notice { code, .. } => code.clone(),
         EntryBody::User { text, .. } => text.to_string(),
+        other => other.kind().to_owned(),
     });
     words.collect()
 }

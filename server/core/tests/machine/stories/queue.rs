@@ -370,7 +370,11 @@ fn c20_b18_nothing_is_handed_to_an_engine_whose_death_is_already_there() {
     };
     let reason = "exit status 0".to_owned();
     story.shell.send_burst([
-        Input::Engine { tag, event },
+        Input::Engine {
+            tag,
+            event,
+            artifact: None,
+        },
         Input::EngineGone { tag, reason },
     ]);
     assert!(story.news().handed().is_empty());

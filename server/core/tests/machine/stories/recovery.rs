@@ -11,6 +11,7 @@ use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::ports::repository::CommitError;
 
 use super::story::Story;
+use crate::driver::store::Cut;
 
 #[test]
 fn c36_a_run_that_a_crash_cut_is_settled_as_interrupted_in_record_and_entries() {
@@ -130,7 +131,9 @@ fn c41_a_run_is_not_recovered_while_its_writer_lives() {
     let mut story = Story::working();
     let token = LeaseToken(story.shell.mint());
     let store = &mut story.shell.store;
-    let cut = store.cut().expect("a run is active");
+    let Some(Cut::Run(cut)) = store.cut() else {
+        panic!("a run is active");
+    };
     let commit = interrupt(cut, token, story.shell.now);
     let refused = store.apply(&commit);
     assert!(

@@ -63,9 +63,9 @@ impl Story {
         let (call, reply) = self.call();
         let mut facts = facts::invoke(call, self.shell.mint(), keyed, on_disconnect);
         change(&mut facts);
-        if self.shell.session().run().is_none() {
+        if self.shell.session().is_free() {
             self.tag = Some(EngineTag {
-                run: facts.run,
+                run: Some(facts.run),
                 token: facts.token,
                 generation: 1,
             });
@@ -80,7 +80,7 @@ impl Story {
     }
 
     pub(crate) fn run(&self) -> RunId {
-        self.tag().run
+        self.tag().run.expect("it is a run's")
     }
 
     /// The id of the run's `ordinal`th input.
@@ -151,13 +151,22 @@ impl Story {
 
     pub(crate) fn says(&mut self, event: EngineEvent) {
         let tag = self.tag();
-        self.shell.send(Input::Engine { tag, event });
+        let artifact = None;
+        self.shell.send(Input::Engine {
+            tag,
+            event,
+            artifact,
+        });
     }
 
     /// What the engine says in one go.
     pub(crate) fn bursts<const N: usize>(&mut self, events: [EngineEvent; N]) {
         let tag = self.tag();
-        let inputs = events.map(|event| Input::Engine { tag, event });
+        let inputs = events.map(|event| Input::Engine {
+            tag,
+            event,
+            artifact: None,
+        });
         self.shell.send_burst(inputs);
     }
 
@@ -328,7 +337,9 @@ impl News {
         let input = |command: &EngineCommand| match command {
             EngineCommand::Prompt { input, .. } => input.map(|input| input.ordinal),
             EngineCommand::Steer { input, .. } => Some(input.ordinal),
-            EngineCommand::Abort => None,
+            EngineCommand::Abort | EngineCommand::Compact { .. } | EngineCommand::Answer { .. } => {
+                None
+            }
         };
         self.told().into_iter().filter_map(input).collect()
     }

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use sessionplane_core::domain::command::Command;
 use sessionplane_core::domain::compaction::Compacted;
-use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::ids::{EntryId, InteractionId};
 use sessionplane_core::domain::interaction::{Interaction, InteractionAnswer, Question, Shape};
 use sessionplane_core::domain::lease::LeaseToken;
-use sessionplane_core::domain::lifecycle::{EngineTag, Input, NavigationTarget, ReplyId};
+use sessionplane_core::domain::lifecycle::{EngineTag, Input, ReplyId};
 use sessionplane_core::domain::run::Failure;
-use sessionplane_core::domain::settings::SettingsOverride;
 use sessionplane_core::ports::engine::{EngineEvent, Revalidation};
 
 use super::story::Story;
@@ -34,6 +32,17 @@ pub(crate) fn failure(code: &str) -> Failure {
     }
 }
 
+/// What an engine made of a transcript, from its second entry on.
+pub(crate) fn summary(text: &str) -> Compacted {
+    let session = facts::record().id;
+    Compacted {
+        summary: text.to_owned(),
+        first_kept: Some(EntryId { session, seq: 2 }),
+        tokens_before: Some(900),
+        tokens_after: Some(90),
+    }
+}
+
 impl Story {
     /// A session with one settled run of one message.
     pub(crate) fn rested() -> Self {
@@ -51,29 +60,13 @@ impl Story {
     pub(crate) fn changes(&mut self, command: Command) -> ReplyId {
         let token = LeaseToken(self.shell.mint());
         let target = match &command {
-            Command::Navigate { entry } => self.target(*entry),
+            Command::Navigate { entry } => self.shell.store.target(*entry),
             _ => None,
         };
         self.dispatch_with(command.kind(), |facts| {
             facts.command = command;
             facts.token = Some(token);
             facts.target = target;
-        })
-    }
-
-    /// What an app layer would have read about an entry.
-    fn target(&self, id: EntryId) -> Option<NavigationTarget> {
-        let entries = &self.shell.store.entries;
-        let at = |seq: u64| entries.iter().find(|entry| entry.id.seq == seq);
-        let entry = at(id.seq)?;
-        let chosen = entry.path.settings.and_then(at).map(|entry| &entry.body);
-        Some(NavigationTarget {
-            entry: id,
-            path: entry.path,
-            chosen: match chosen {
-                Some(EntryBody::Settings { chosen }) => chosen.clone(),
-                _ => SettingsOverride::default(),
-            },
         })
     }
 
@@ -129,12 +122,7 @@ impl Story {
     }
 
     pub(crate) fn compaction_ends(&mut self, result: Result<&str, Failure>) {
-        let result = result.map(|summary| Compacted {
-            summary: summary.to_owned(),
-            first_kept: Some(self.entry(2)),
-            tokens_before: Some(900),
-            tokens_after: Some(90),
-        });
+        let result = result.map(summary);
         self.says_of_compaction(EngineEvent::CompactionFinished(result));
     }
 

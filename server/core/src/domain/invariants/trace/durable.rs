@@ -3,20 +3,23 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::domain::commit::Commit;
-use crate::domain::entry::{Entry, EntryBody};
+use crate::domain::entry::{Entry, EntryBody, PathMarks};
 use crate::domain::ids::{InputId, InteractionId, RunId};
 use crate::domain::input::{InputFate, InputRecord, UndeliveredInput};
 use crate::domain::interaction::Interaction;
 use crate::domain::invariants::{Held, ensure};
-use crate::domain::lease::LeaseClause;
+use crate::domain::lease::{Holder, LeaseClause, LeaseToken};
 use crate::domain::provenance::Digest;
 use crate::domain::run::RunRecord;
 use crate::domain::session::{LastRun, SessionHead};
+use crate::domain::settings::SettingsOverride;
 
 /// The rows, as far as the predicates need them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Durable {
     pub(super) head: Option<SessionHead>,
+    /// What holds the session.
+    pub(super) lease: Option<(Holder, LeaseToken)>,
     pub(super) entries: Vec<Entry>,
     pub(super) runs: BTreeMap<RunId, RunRecord>,
     pub(super) inputs: BTreeMap<InputId, InputRecord>,
@@ -38,11 +41,19 @@ impl Durable {
         for interaction in &commit.interactions {
             self.interaction(interaction)?;
         }
-        self.entries.extend(commit.entries.iter().cloned());
+        for entry in &commit.entries {
+            self.append(entry)?;
+        }
         for run in &commit.runs {
             self.run(run)?;
         }
+        self.leads(&commit.head)?;
         self.head = Some(commit.head.clone());
+        self.lease = match commit.lease {
+            LeaseClause::Acquire(token) => Some((commit.holder, token)),
+            LeaseClause::Hold(_) => self.lease,
+            LeaseClause::Release(_) | LeaseClause::Recover(_) => None,
+        };
         let digests = commit
             .audits
             .iter()
@@ -75,6 +86,39 @@ impl Durable {
         ensure(expected && numbered && said && created, "T01", || {
             format!("after {entries} entries and {audits} audits comes {commit:?}")
         })
+    }
+
+    /// What holds at an entry is what holds at the one before it, and what it says itself: so the
+    /// marks are those of a walk to the root.
+    fn append(&mut self, entry: &Entry) -> Held {
+        let before = entry.parent.map(|parent| self.entry(parent.seq));
+        let known = before.is_none_or(|parent| parent.is_some());
+        let marks = before.flatten().map(|parent| parent.path);
+        let marks = marks.unwrap_or_default().then(entry.id.seq, &entry.body);
+        ensure(known && entry.path == marks, "T24", || {
+            format!("{marks:?} hold at {entry:?}, if its parent is known: {known}")
+        })?;
+        self.entries.push(entry.clone());
+        Ok(())
+    }
+
+    /// The head says what holds at its leaf.
+    fn leads(&self, head: &SessionHead) -> Held {
+        let leaf = head.leaf.and_then(|leaf| self.entry(leaf.seq));
+        let marks = leaf.map(|leaf| leaf.path).unwrap_or_default();
+        let chosen = self.chosen(marks);
+        ensure(head.path == marks && head.chosen == chosen, "T25", || {
+            format!("{marks:?} and {chosen:?} hold at the leaf of {head:?}")
+        })
+    }
+
+    /// What is chosen where these marks hold.
+    pub(super) fn chosen(&self, marks: PathMarks) -> SettingsOverride {
+        let settings = marks.settings.and_then(|seq| self.entry(seq));
+        match settings.map(|entry| &entry.body) {
+            Some(EntryBody::Settings { chosen }) => chosen.clone(),
+            _ => SettingsOverride::default(),
+        }
     }
 
     fn fenced(&self, commit: &Commit) -> Held {

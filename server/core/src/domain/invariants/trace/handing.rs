@@ -1,11 +1,13 @@
 //! What the engine is given: nothing before it is durable, one input at a time, none twice.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::durable::Durable;
-use crate::domain::ids::{InputId, RunId};
+use crate::domain::ids::InputId;
 use crate::domain::input::InputFate;
+use crate::domain::interaction::ResolutionCause;
 use crate::domain::invariants::{Held, ensure};
+use crate::domain::lease::{Holder, LeaseToken};
 use crate::domain::lifecycle::{EngineTag, Input};
 use crate::ports::engine::{EngineCommand, EngineEvent};
 
@@ -19,8 +21,11 @@ pub(super) struct Handing {
     /// How often an input may still be handed: once, and once more each time it came back.
     allowed: BTreeMap<InputId, u32>,
     aborted: Option<EngineTag>,
-    /// Questions that were asked and not answered.
-    asked: BTreeSet<String>,
+    /// Questions that were asked under a lease and not answered; so often, if an engine repeats
+    /// itself.
+    asked: BTreeMap<(LeaseToken, String), u32>,
+    /// How many answers the engine was told in the run.
+    answers: usize,
     /// It came to its own end and was given no prompt since.
     stopped: bool,
     /// It went away by itself; what a burst led to is done only after all of it was stepped.
@@ -29,6 +34,14 @@ pub(super) struct Handing {
 
 impl Handing {
     pub(super) fn stepping(&mut self, input: &Input) {
+        if let Input::Engine {
+            tag,
+            event: EngineEvent::Asked { ask, .. },
+            ..
+        } = input
+        {
+            *self.asked.entry((tag.token, ask.clone())).or_default() += 1;
+        }
         match input {
             Input::Engine { tag, event, .. } if self.open == Some(*tag) => self.reported(event),
             Input::EngineGone { tag, .. } if self.open == Some(*tag) => {
@@ -52,9 +65,6 @@ impl Handing {
                 self.outstanding = None;
                 self.stopped = true;
             }
-            EngineEvent::Asked { ask, .. } => {
-                self.asked.insert(ask.clone());
-            }
             _ => {}
         }
     }
@@ -63,18 +73,18 @@ impl Handing {
         if self.open == Some(tag) {
             self.open = None;
             self.outstanding = None;
-            self.asked.clear();
         }
     }
 
     pub(super) fn opening(&mut self, tag: EngineTag, durable: &Durable) -> Held {
-        active(tag.run, durable)?;
+        active(tag, durable)?;
         ensure(self.open.is_none(), "T14", || {
             format!("{:?} is open and {tag:?} is opened", self.open)
         })?;
         self.open = Some(tag);
         self.stopped = false;
         self.prompt = 0;
+        self.answers = 0;
         Ok(())
     }
 
@@ -84,10 +94,17 @@ impl Handing {
         command: &EngineCommand,
         durable: &Durable,
     ) -> Held {
-        active(tag.run, durable)?;
-        // The run's own prompt may meet an engine that is gone by now: it is an entry already.
-        let late =
-            self.gone == Some(tag) && matches!(command, EngineCommand::Prompt { input: None, .. });
+        active(tag, durable)?;
+        // The run's own prompt may meet an engine that is gone by now: it is an entry already. So
+        // may what it is told of a question, which is recorded already, and a compaction's command,
+        // which has written nothing.
+        let late = self.gone == Some(tag)
+            && matches!(
+                command,
+                EngineCommand::Prompt { input: None, .. }
+                    | EngineCommand::Answer { .. }
+                    | EngineCommand::Compact { .. }
+            );
         ensure(late || self.open == Some(tag), "T14", || {
             format!("{tag:?} is not open: {:?}", self.open)
         })?;
@@ -111,10 +128,8 @@ impl Handing {
         match command {
             EngineCommand::Abort => self.aborted = Some(tag),
             EngineCommand::Prompt { input: None, .. } | EngineCommand::Compact { .. } => {}
-            EngineCommand::Answer { ask, .. } => {
-                ensure(self.asked.remove(ask), "T23", || {
-                    format!("{ask:?} is answered twice, or was never asked")
-                })?;
+            EngineCommand::Answer { ask, answer } => {
+                self.answered(tag, ask, answer.is_some(), durable)?;
             }
             EngineCommand::Prompt {
                 input: Some(id),
@@ -141,18 +156,38 @@ impl Handing {
         }
         Ok(())
     }
+
+    /// The engine is told of each question once, and of an answer only once that is stored.
+    fn answered(&mut self, tag: EngineTag, ask: &str, answer: bool, durable: &Durable) -> Held {
+        let asked = (tag.token, ask.to_owned());
+        let open = self.asked.get_mut(&asked).filter(|times| **times > 0);
+        ensure(open.is_some(), "T23", || {
+            format!("{ask:?} is answered twice, or was never asked")
+        })?;
+        if let Some(times) = open {
+            *times -= 1;
+        }
+        self.answers += usize::from(answer);
+        let stored = tag.run.map_or(0, |run| {
+            let causes = durable
+                .interactions_of(run)
+                .filter_map(|asked| asked.resolution.as_ref().map(|end| end.cause));
+            let decided = [ResolutionCause::Answered, ResolutionCause::Expired];
+            causes.filter(|cause| decided.contains(cause)).count()
+        });
+        ensure(self.answers <= stored, "T23", || {
+            format!("{} answers are told, {stored} are stored", self.answers)
+        })
+    }
 }
 
-/// What the engine is used for is in the store, and not over.
-fn active(run: Option<RunId>, durable: &Durable) -> Held {
-    let admitted = match run {
-        Some(run) => durable
-            .runs
-            .get(&run)
-            .is_some_and(|run| run.settled.is_none()),
-        None => durable.runs.values().all(|run| run.settled.is_some()),
-    };
-    ensure(admitted, "T14", || {
-        format!("the engine is used for {run:?}, which is not active in the store")
+/// What the engine is used for holds the session in the store.
+fn active(tag: EngineTag, durable: &Durable) -> Held {
+    let lease = Some((Holder::from(tag.run), tag.token));
+    ensure(durable.lease == lease, "T14", || {
+        format!(
+            "the engine is used for {tag:?}, and the store's lease is {:?}",
+            durable.lease
+        )
     })
 }

@@ -18,6 +18,13 @@ impl Trace {
         ensure(pending.is_none(), "T19", || {
             format!("{pending:?} never ended")
         })?;
+        let asked = self.durable.interactions.values();
+        let open = asked.clone().find(|asked| asked.resolution.is_none());
+        ensure(open.is_none(), "T19", || format!("{open:?} never ended"))?;
+        let lease = self.durable.lease;
+        ensure(lease.is_none(), "T19", || {
+            format!("{lease:?} holds the session, and nothing runs")
+        })?;
         let open = self.calls.open();
         ensure(open == 0, "T17", || format!("{open} calls have no answer"))
     }

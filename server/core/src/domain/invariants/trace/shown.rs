@@ -31,6 +31,10 @@ pub(super) struct Shown {
     removed: BTreeSet<InputId>,
     /// By tool call; the run's usage has none.
     lanes: BTreeMap<Option<String>, Lane>,
+    /// A compaction outside of runs goes on; so many entries were durable when it began.
+    compacting: Option<usize>,
+    /// A compaction within the run goes on.
+    within: bool,
 }
 
 impl Shown {
@@ -41,6 +45,8 @@ impl Shown {
             ends: BTreeMap::new(),
             removed: BTreeSet::new(),
             lanes: BTreeMap::new(),
+            compacting: None,
+            within: false,
         }
     }
 
@@ -72,6 +78,7 @@ impl Shown {
                     format!("run {run} is not durable")
                 })?;
                 self.lanes.clear();
+                self.within = false;
             }
             EventBody::RunSettled { run: record } => self.settled(run, record, durable)?,
             EventBody::QueueChanged { change, .. } => self.queue(change, durable)?,
@@ -98,6 +105,9 @@ impl Shown {
                     format!("{id} ends otherwise than stored, or again")
                 })?;
             }
+            EventBody::CompactionStarted { .. } | EventBody::CompactionFinished { .. } => {
+                self.within(run, &event.body, durable)?;
+            }
             EventBody::ToolStarted { call, .. } => {
                 self.lanes.remove(&Some(call.clone()));
             }
@@ -118,19 +128,19 @@ impl Shown {
                 ensure(known, "T22", || format!("{leaf:?} is no durable entry"))?;
             }
             EventBody::CompactionStarted { .. } => {
-                ensure(!self.view.compacting, "T22", || {
+                ensure(self.compacting.is_none(), "T22", || {
                     "a compaction starts during another".to_owned()
                 })?;
+                self.compacting = Some(durable.entries.len());
             }
             EventBody::CompactionFinished { outcome } => {
-                let written = match outcome {
-                    CompactionOutcome::Completed(id) => durable
-                        .entry(id.seq)
-                        .is_some_and(|entry| matches!(entry.body, EntryBody::Compaction { .. })),
-                    CompactionOutcome::Failed(_) | CompactionOutcome::Aborted => true,
-                };
-                ensure(self.view.compacting && written, "T22", || {
-                    format!("{outcome:?} is told of a compaction that is not")
+                // The summary and nothing else, or nothing at all.
+                let written = u64::from(matches!(outcome, CompactionOutcome::Completed(_)));
+                let before = self.compacting.take().map(|entries| entries as u64);
+                let now = durable.entries.len() as u64;
+                let whole = before.is_some_and(|before| before + written == now);
+                ensure(whole && is_written(outcome, None, durable), "T22", || {
+                    format!("{outcome:?} is told, entries were {before:?} and are {now}")
                 })?;
             }
             other => {
@@ -141,6 +151,19 @@ impl Shown {
         }
         self.view.apply(event);
         Ok(())
+    }
+
+    /// Compactions of a run begin and end in turn, and all of them before it.
+    fn within(&mut self, run: RunId, body: &EventBody, durable: &Durable) -> Held {
+        let goes_on = matches!(body, EventBody::CompactionStarted { .. });
+        let stands = match body {
+            EventBody::CompactionFinished { outcome } => is_written(outcome, Some(run), durable),
+            _ => true,
+        };
+        let turns = std::mem::replace(&mut self.within, goes_on) != goes_on;
+        ensure(turns && stands, "T22", || {
+            format!("{body:?} is told within run {run}, out of turn or without its entry")
+        })
     }
 
     fn appended(&self, entry: &Entry, durable: &Durable) -> Held {
@@ -166,6 +189,9 @@ impl Shown {
             "T08",
             || format!("run {run} is told to have settled otherwise than stored"),
         )?;
+        ensure(!self.within, "T22", || {
+            format!("run {run} is told to have settled during a compaction")
+        })?;
         let silent = durable.inputs_of(run).find(|input| {
             self.ends.get(&input.id) != Some(&input.fate) || !self.removed.contains(&input.id)
         });
@@ -233,4 +259,14 @@ impl Shown {
         self.lanes.insert(lane, Lane { last: at, early });
         Ok(())
     }
+}
+
+/// The summary that a compaction is told to have ended with is an entry of the same.
+fn is_written(outcome: &CompactionOutcome, run: Option<RunId>, durable: &Durable) -> bool {
+    let CompactionOutcome::Completed(id) = outcome else {
+        return true;
+    };
+    durable
+        .entry(id.seq)
+        .is_some_and(|entry| entry.run == run && matches!(entry.body, EntryBody::Compaction { .. }))
 }
