@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{
-    InputId, InteractionId, RequestId, RunId, SessionId, SessionName,
+    AgentName, InputId, InteractionId, RequestId, RunId, SessionId, SessionName,
 };
 use sessionplane_core::domain::input::{InputFate, InputRecord};
 use sessionplane_core::domain::interaction::{Interaction, ResolutionCause};
@@ -35,6 +35,8 @@ pub(crate) struct Books {
 /// The rows of all kept commits.
 #[derive(Default)]
 pub(crate) struct Inner {
+    /// What each agent may use.
+    pub(crate) models: BTreeMap<AgentName, ModelPolicy>,
     pub(crate) sessions: BTreeMap<SessionId, Stored>,
     pub(crate) names: BTreeMap<SessionName, SessionId>,
     pub(crate) runs: BTreeMap<RunId, RunRecord>,
@@ -95,6 +97,19 @@ impl Books {
     /// A commit is acknowledged from here on.
     pub(crate) fn synced(&self, commit: &Commit) {
         self.read().sync(commit);
+    }
+
+    /// The store was opened anew: what it has is durable, whether or not it ever said so.
+    pub(crate) fn reopened(&self) {
+        let mut inner = self.read();
+        let inner = &mut *inner;
+        let entries = inner.sessions.iter().map(|(id, it)| (*id, it.head.entries));
+        inner.synced.entries.extend(entries);
+        inner.synced.rows(
+            inner.runs.values(),
+            inner.inputs.values(),
+            inner.interactions.values(),
+        );
     }
 
     /// A client was told that its invoke was accepted.
@@ -242,8 +257,9 @@ impl Books {
 impl Inner {
     fn keep(&mut self, commit: &Commit) -> Result<(), String> {
         if let Some(record) = &commit.create {
+            let models = self.models.get(&record.agent).cloned().unwrap_or_default();
             let stored = Stored {
-                trace: Trace::new(record, ModelPolicy::default()),
+                trace: Trace::new(record, models),
                 head: commit.head.clone(),
                 entries: Vec::new(),
                 lease: None,
@@ -287,24 +303,11 @@ impl Inner {
     fn sync(&mut self, commit: &Commit) {
         let synced = &mut self.synced;
         synced.entries.insert(commit.session, commit.head.entries);
-        for run in &commit.runs {
-            synced.runs.insert(run.id);
-            if run.settled.is_some() {
-                synced.settled.insert(run.id);
-            }
-        }
-        for input in &commit.inputs {
-            synced.inputs.insert(input.id);
-            if input.fate != InputFate::Pending {
-                synced.ended.insert(input.id);
-            }
-        }
-        for asked in &commit.interactions {
-            synced.asked.insert(asked.id);
-            if asked.resolution.is_some() {
-                synced.resolved.insert(asked.id);
-            }
-        }
+        synced.rows(
+            commit.runs.iter(),
+            commit.inputs.iter(),
+            commit.interactions.iter(),
+        );
     }
 
     /// Everything that was begun has ended; no request id stands for two things.
@@ -327,6 +330,34 @@ impl Inner {
         match (run, input, asked, held, twice) {
             (None, None, None, None, None) => None,
             other => Some(format!("{other:?}")),
+        }
+    }
+}
+
+impl Synced {
+    fn rows<'r>(
+        &mut self,
+        runs: impl Iterator<Item = &'r RunRecord>,
+        inputs: impl Iterator<Item = &'r InputRecord>,
+        interactions: impl Iterator<Item = &'r Interaction>,
+    ) {
+        for run in runs {
+            self.runs.insert(run.id);
+            if run.settled.is_some() {
+                self.settled.insert(run.id);
+            }
+        }
+        for input in inputs {
+            self.inputs.insert(input.id);
+            if input.fate != InputFate::Pending {
+                self.ended.insert(input.id);
+            }
+        }
+        for asked in interactions {
+            self.asked.insert(asked.id);
+            if asked.resolution.is_some() {
+                self.resolved.insert(asked.id);
+            }
         }
     }
 }

@@ -72,6 +72,14 @@ impl Wire {
         })
     }
 
+    /// Tells the books what the agents may use.
+    pub(crate) fn declare(&self, agents: &AgentCatalog) {
+        let mut books = self.books.read();
+        for name in agents.names() {
+            books.models.insert(name.clone(), agents.models(name));
+        }
+    }
+
     fn tap(&self, inner: Arc<dyn Engine>, process: Process, tame: bool) -> Arc<dyn Engine> {
         Arc::new(Tapped {
             inner,

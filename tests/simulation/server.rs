@@ -20,6 +20,7 @@ use sessionplane_server::app::{App, AppCaller, Ports};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::books::Books;
 use crate::disk::{Disk, SlowArtifacts};
 use crate::engines::Wire;
 use crate::executor::{Executor, Process, lock};
@@ -30,6 +31,7 @@ use crate::rng::Rng;
 pub(crate) struct Host {
     pub(crate) executor: Executor,
     pub(crate) log: Log,
+    pub(crate) books: Books,
     pub(crate) wire: Wire,
     pub(crate) disk: Arc<Disk>,
     pub(crate) config: AppConfig,
@@ -101,7 +103,7 @@ fn owner() -> Principal {
 impl Host {
     pub(crate) fn new(
         executor: &Executor,
-        (log, wire, disk): (Log, Wire, Arc<Disk>),
+        (log, books, wire, disk): (Log, Books, Wire, Arc<Disk>),
         config: AppConfig,
         hostile: Vec<u64>,
         rng: &mut Rng,
@@ -109,6 +111,7 @@ impl Host {
         Arc::new(Self {
             executor: executor.clone(),
             log,
+            books,
             wire,
             store: Mutex::new(Arc::new(MemoryStore::gated(disk.clone()))),
             disk,
@@ -139,6 +142,7 @@ impl Host {
             let process = Process(u32::try_from(number).expect("few starts"));
             let store = Arc::new(self.store().reopen());
             *lock(&self.store) = store.clone();
+            self.books.reopened();
             let ports = Ports {
                 repository: store.clone(),
                 leases: store.clone(),
@@ -158,6 +162,7 @@ impl Host {
                 continue;
             }
             let agents = self.wire.agents(&self.executor, process, &self.hostile);
+            self.wire.declare(&agents);
             let app = App::new(ports, agents, self.config);
             let start = Arc::new(Start {
                 process,

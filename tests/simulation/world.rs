@@ -74,7 +74,7 @@ pub(crate) fn live(seed: u64) -> Lived {
     let places = places(&mut rng);
     let hostile = hostile(&places);
     let config = config(&mut rng);
-    let parts = (log.clone(), wire, disk);
+    let parts = (log.clone(), books.clone(), wire, disk);
     let host = Host::new(&executor, parts, config, hostile, &mut rng);
     let world = World {
         shared: Shared {
@@ -334,19 +334,19 @@ impl World {
         let Ok(stream) = answer else {
             return self.ensure(false, "C44: an idle session takes no run");
         };
+        // It may be cut for being slow: the run's record tells of its end all the same.
         let executor = &self.shared.host.executor;
         let events = executor.within(REST, stream.collect::<Vec<_>>()).await;
-        let last = events.as_ref().and_then(|events| events.last());
-        let record = match last {
-            Some(Ok(
-                InvokeEvent::Completed { run } | InvokeEvent::Failed { run: Some(run), .. },
-            )) => run.clone(),
-            _ => {
-                return self
-                    .shared
-                    .log
-                    .wrong(format!("C44: the last run is {events:?}"));
-            }
+        let first = events.as_ref().and_then(|events| events.first());
+        let Some(Ok(InvokeEvent::Accepted { run, .. })) = first else {
+            return self
+                .shared
+                .log
+                .wrong(format!("C44: the last run is {events:?}"));
+        };
+        let waiting = caller.wait_run(*run, CallOptions::default());
+        let Some(Ok(record)) = executor.within(REST, waiting).await else {
+            return self.ensure(false, "C16: nobody hears of the last run's end");
         };
         self.shared.log.ensure(record.settings == *expected, || {
             format!(
