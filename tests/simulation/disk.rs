@@ -54,7 +54,7 @@ impl Disk {
             _ => rng.millis(1_500),
         };
         let fails = self.fails.load(Ordering::SeqCst);
-        let fails = fails > 0 && !self.well.load(Ordering::SeqCst) && rng.one_in(fails);
+        let fails = fails > 0 && rng.one_in(fails);
         (delay, fails)
     }
 
@@ -63,7 +63,7 @@ impl Disk {
         if !delay.is_zero() {
             self.executor.sleep(delay).await;
         }
-        if fails {
+        if fails && !self.well.load(Ordering::SeqCst) {
             self.failed.fetch_add(1, Ordering::SeqCst);
             return Err("the disk failed".to_owned());
         }

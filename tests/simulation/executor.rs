@@ -61,7 +61,15 @@ struct Task {
     wake: Arc<TaskWake>,
 }
 
-type Ready = Arc<Mutex<Vec<u64>>>;
+/// Tasks that were woken. Those that one step woke come in the order of their numbers: tokio's
+/// `watch` wakes its waiters in an order that it draws itself.
+#[derive(Default)]
+struct Woken {
+    now: Vec<u64>,
+    before: Vec<u64>,
+}
+
+type Ready = Arc<Mutex<Woken>>;
 
 struct TaskWake {
     id: u64,
@@ -72,7 +80,7 @@ struct TaskWake {
 impl Wake for TaskWake {
     fn wake(self: Arc<Self>) {
         if !self.queued.swap(true, Ordering::SeqCst) {
-            lock(&self.ready).push(self.id);
+            lock(&self.ready).now.push(self.id);
         }
     }
 }
@@ -217,16 +225,19 @@ impl Executor {
         let mut state = lock(&self.0);
         let ready = state.ready.clone();
         let mut ready = lock(&ready);
-        if ready.is_empty() {
+        let mut now = std::mem::take(&mut ready.now);
+        now.sort_unstable();
+        ready.before.extend(now);
+        if ready.before.is_empty() {
             return None;
         }
         let out_of_turn = state.rng.one_in(OUT_OF_TURN);
         let at = if out_of_turn {
-            state.rng.index(ready.len())
+            state.rng.index(ready.before.len())
         } else {
             0
         };
-        Some(ready.remove(at))
+        Some(ready.before.remove(at))
     }
 
     fn advance(&self) -> Stepped {
