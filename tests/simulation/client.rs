@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join;
 use sessionplane_core::contract::{
     Agent as _, CallOptions, DispatchRequest, InvokeEvent, InvokeRequest, OnDisconnect, Parent,
     ResultStream, SessionControl as _,
@@ -12,10 +13,12 @@ use sessionplane_core::domain::ids::{
     AgentName, EntryId, InteractionId, RequestId, RunId, SessionId, SessionName, SessionRef,
 };
 
+use crate::executor::lock;
 use crate::invoking::Invoking;
 use crate::reader::Shared;
 use crate::rng::Rng;
 use crate::scenario::{Author, Kind};
+use crate::server::Connection;
 
 /// A session of the world: its name and the agent that it is created with.
 #[derive(Clone)]
@@ -79,12 +82,12 @@ impl Client {
     }
 
     async fn act(&mut self, place: &Place) {
-        match self.rng.below(40) {
+        match self.rng.below(44) {
             0..=8 => self.invoke(place).await,
-            9..=12 => self.input(place, true).await,
-            13..=16 => self.input(place, false).await,
-            17..=18 => self.dispatch(place, Command::Abort).await,
-            19..=23 => self.answer(place).await,
+            9..=11 => self.input(place, true).await,
+            12..=14 => self.input(place, false).await,
+            15 => self.dispatch(place, Command::Abort).await,
+            16..=23 => self.answer(place).await,
             24..=25 => {
                 let instructions = self.author.compaction().map(Into::into);
                 self.dispatch(place, Command::Compact { instructions })
@@ -98,6 +101,7 @@ impl Client {
             33 => self.list_runs(place).await,
             34 => self.wait_run().await,
             35..=36 => self.later_state(place).await,
+            37 => self.capabilities(place).await,
             _ => {
                 self.state(place, None).await;
             }
@@ -173,10 +177,7 @@ impl Client {
 
     async fn invoke(&mut self, place: &Place) {
         let session = place.reference();
-        let parent = place.parent.clone().map(|name| Parent {
-            session: SessionRef::Name(name),
-            entry: None,
-        });
+        let parent = self.parent(place);
         let prompt = self.author.write(Kind::Prompt);
         let on_disconnect = if self.rng.one_in(2) {
             OnDisconnect::Cancel
@@ -195,11 +196,29 @@ impl Client {
         self.send_invoke(request, options).await;
     }
 
+    /// The leaf of another session, or one of its entries.
+    fn parent(&mut self, place: &Place) -> Option<Parent> {
+        let name = place.parent.as_ref()?;
+        let parent = self.places.iter().find(|it| it.name == *name)?.clone();
+        let entry = if self.rng.one_in(2) {
+            self.some_entry(&parent)
+        } else {
+            None
+        };
+        Some(Parent {
+            session: parent.reference(),
+            entry,
+        })
+    }
+
     async fn send_invoke(&mut self, request: InvokeRequest, options: CallOptions) {
         self.shared.log.tell(&self.who, (&request, &options));
         let connection = self.shared.host.connect().await;
         let caller = connection.caller();
         let id = options.request_id.clone();
+        if id.is_some() && self.rng.one_in(8) {
+            return self.send_twice(request, options, &connection).await;
+        }
         let call = connection.call(caller.invoke(request.clone(), options));
         let answer = self.patiently(call).await;
         let unknown = match answer {
@@ -219,17 +238,39 @@ impl Client {
         }
     }
 
+    /// C11: two calls with one id at a time are one.
+    async fn send_twice(
+        &mut self,
+        request: InvokeRequest,
+        options: CallOptions,
+        connection: &Connection,
+    ) {
+        let caller = connection.caller();
+        let sooner = caller.invoke(request.clone(), options.clone());
+        let later = caller.invoke(request, options.clone());
+        let Ok((one, other)) = connection.call(join(sooner, later)).await else {
+            return;
+        };
+        for answer in [one, other] {
+            match answer {
+                Ok(stream) => self.listen(stream, connection.clone(), options.request_id.clone()),
+                Err(error) => self.refused(&error),
+            }
+        }
+    }
+
     fn listen(
         &mut self,
         stream: ResultStream<InvokeEvent>,
-        connection: crate::server::Connection,
+        connection: Connection,
         id: Option<RequestId>,
     ) {
         let rng = self.rng.fork();
         let who = format!("{}/{}", self.who, self.calls);
         let invoking = Invoking::new(self.shared.clone(), who, id, rng);
         let executor = self.shared.host.executor.clone();
-        executor.go(invoking.listen(stream, connection));
+        let ended = executor.go(invoking.listen(stream, connection));
+        lock(&self.shared.listeners).push(ended);
     }
 
     /// What a call comes to, unless the client gives up before.

@@ -2,7 +2,7 @@
 //! C33, B01, B04).
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) books: Books,
     pub(crate) chronicle: Chronicle,
     pub(crate) log: Log,
+    /// Whoever listens to a run, and whether that ended.
+    pub(crate) listeners: Arc<Mutex<Vec<CancellationToken>>>,
     /// The world comes to its end.
     pub(crate) done: CancellationToken,
 }
@@ -187,9 +189,7 @@ impl Reader {
             return;
         };
         let (epoch, seq) = (opened.epoch, opened.to);
-        if opened.live || opened.resumed {
-            self.resume = Some(Position { epoch, seq });
-        }
+        self.resume = Some(Position { epoch, seq });
         if !self.faithful && self.rng.one_in(6) {
             self.resume = None;
         }
@@ -360,8 +360,7 @@ impl Reader {
     }
 }
 
-/// All events, some types, or all but thinking. What entries there are is always wanted by those
-/// that want anything in particular, or by none of it.
+/// All events, some types, or all but thinking.
 fn filter(rng: &mut Rng) -> EventFilter {
     let types: &[&str] = match rng.below(5) {
         0 | 1 => &[],

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use sessionplane_core::contract::{
-    Agent as _, CallOptions, DispatchRequest, ListEntriesRequest, ListRunsRequest,
-    SessionControl as _, SessionState,
+    Agent as _, CallOptions, CapabilityTarget, CommandTarget, DispatchRequest, ListEntriesRequest,
+    ListRunsRequest, SessionControl as _, SessionState,
 };
 use sessionplane_core::domain::command::{Command, DispatchAnswer};
 use sessionplane_core::domain::error::Reason;
@@ -182,6 +182,30 @@ impl Client {
         synced
             .filter(|run| self.shared.books.is_run_synced(*run))
             .collect()
+    }
+
+    /// C26: what is listed is what is offered.
+    pub(crate) async fn capabilities(&mut self, place: &Place) {
+        let connection = self.shared.host.connect().await;
+        let caller = connection.caller();
+        let target = CapabilityTarget::Session(place.reference());
+        let report = caller.get_capabilities(target.clone(), CallOptions::default());
+        let offered = caller.list_commands(target, CallOptions::default());
+        let Ok((report, offered)) = connection.call(join(report, offered)).await else {
+            return;
+        };
+        let (report, offered) = match (report, offered) {
+            (Ok(report), Ok(offered)) => (report, offered),
+            (Err(error), _) | (_, Err(error)) => return self.refused(&error),
+        };
+        self.shared.log.tell(&self.who, &report);
+        let ours = offered.iter().filter_map(|it| match it.target {
+            CommandTarget::Dispatch(kind) => Some(kind),
+            CommandTarget::Prompt => None,
+        });
+        if !ours.eq(report.commands.iter().copied()) {
+            self.wrong(format!("C26: {offered:?} are offered, {report:?}"));
+        }
     }
 
     pub(crate) async fn wait_run(&mut self) {

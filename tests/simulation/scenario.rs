@@ -107,10 +107,10 @@ impl Author {
                 4 => format!("input \"{name}\" secret"),
                 _ => format!("form \"{name}\" field zone:north/south required field copies:number"),
             };
-            let within = match self.rng.below(4) {
+            let within = match self.rng.below(6) {
                 0 => String::new(),
                 1 => format!(" within {}ms", 1 + self.rng.below(100)),
-                _ => format!(" within {}ms", 500 + self.rng.below(4000)),
+                _ => format!(" within {}ms", 1_000 + self.rng.below(9_000)),
             };
             lines.push(format!("ask {name} {kind}{within}"));
         }

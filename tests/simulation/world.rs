@@ -24,7 +24,7 @@ use crate::chronicle::Chronicle;
 use crate::client::{Client, Place};
 use crate::disk::Disk;
 use crate::engines::Wire;
-use crate::executor::{Executor, Stepped};
+use crate::executor::{Executor, Stepped, lock};
 use crate::log::Log;
 use crate::reader::{Reader, Shared};
 use crate::rng::{Fingerprint, Rng};
@@ -36,6 +36,8 @@ const ACTIONS: u32 = 22;
 const LIFETIME: Duration = Duration::from_secs(3600);
 /// How long a world that nobody disturbs may take to come to rest.
 const REST: Duration = Duration::from_secs(300);
+/// So many quiet seconds in a row are rest: more than a slow disk takes for what waits for it.
+const QUIET: u32 = 10;
 /// Steps of the executor after which something spins.
 const STEPS: u64 = 20_000_000;
 
@@ -82,6 +84,7 @@ pub(crate) fn live(seed: u64) -> Lived {
             books,
             chronicle,
             log: log.clone(),
+            listeners: Arc::default(),
             done: CancellationToken::new(),
         },
         places,
@@ -90,7 +93,7 @@ pub(crate) fn live(seed: u64) -> Lived {
     let tally = Arc::default();
     let ended = executor.go(world.live(Arc::clone(&tally)));
     drive(&executor, &log, &ended);
-    let tally = crate::executor::lock(&tally).clone();
+    let tally = lock(&tally).clone();
     Lived {
         fingerprint: log.fingerprint(),
         elapsed: executor.elapsed(),
@@ -190,13 +193,19 @@ impl World {
         calm.cancel();
         chaos.cancelled().await;
         self.come_to_rest().await;
+        // C5: each stream has come to its end by now.
+        let listeners = std::mem::take(&mut *lock(&self.shared.listeners));
+        for listener in listeners {
+            let ended = executor.within(REST, listener.cancelled()).await;
+            self.ensure(ended.is_some(), "C5: the stream of an invoke never ends");
+        }
         self.shared.done.cancel();
         for reader in readers {
             let ended = executor.within(REST, reader.cancelled()).await;
             self.ensure(ended.is_some(), "an observer does not come to its end");
         }
         self.begin_anew().await;
-        self.account(&mut crate::executor::lock(&tally));
+        self.account(&mut lock(&tally));
     }
 
     fn ensure(&self, holds: bool, what: &str) {
@@ -251,6 +260,7 @@ impl World {
     async fn come_to_rest(&mut self) {
         let executor = self.shared.host.executor.clone();
         let patience = executor.elapsed() + REST;
+        let mut quiet = 0;
         loop {
             executor.sleep(Duration::from_secs(1)).await;
             let mut busy = false;
@@ -262,7 +272,13 @@ impl World {
                 }
             }
             let unfinished = self.shared.books.read().unfinished();
-            if !busy && unfinished.is_none() {
+            // What a client gave up on may still be on its way to a slow disk.
+            quiet = if busy || unfinished.is_some() {
+                0
+            } else {
+                quiet + 1
+            };
+            if quiet > QUIET {
                 return;
             }
             if executor.elapsed() > patience {
