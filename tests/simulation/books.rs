@@ -119,7 +119,7 @@ impl Books {
         });
         self.know_run(session, run);
         if let Some(request) = request {
-            self.bound(request, format!("{run:?}"));
+            self.bound(request, &format!("{run:?}"));
         }
     }
 
@@ -136,19 +136,16 @@ impl Books {
             });
         }
         if let Some(request) = request {
-            self.bound(request, format!("{what} {input:?}"));
+            self.bound(request, &format!("{what} {input:?}"));
         }
     }
 
     /// C3: a request id stands for one thing.
-    fn bound(&self, request: &RequestId, what: String) {
+    fn bound(&self, request: &RequestId, what: &str) {
         let mut inner = self.read();
-        let first = inner
-            .requests
-            .entry(request.clone())
-            .or_insert(what.clone());
-        let same = *first == what;
-        let first = first.clone();
+        let first = inner.requests.entry(request.clone());
+        let first = first.or_insert_with(|| what.to_owned()).clone();
+        let same = first == what;
         drop(inner);
         self.ensure(same, || {
             format!("C3: {request} stood for {first}, and now for {what}")
@@ -325,8 +322,8 @@ impl Inner {
         let mut requests = BTreeSet::new();
         let ids = self.runs.values().filter_map(|run| run.request_id.as_ref());
         let inputs = self.inputs.values();
-        let ids = ids.chain(inputs.filter_map(|input| input.origin.request_id.as_ref()));
-        let twice = ids.filter(|id| !requests.insert(*id)).next();
+        let mut ids = ids.chain(inputs.filter_map(|input| input.origin.request_id.as_ref()));
+        let twice = ids.find(|id| !requests.insert(*id));
         match (run, input, asked, held, twice) {
             (None, None, None, None, None) => None,
             other => Some(format!("{other:?}")),

@@ -104,7 +104,7 @@ impl Reader {
         }
     }
 
-    fn wrong(&self, what: String) {
+    fn wrong(&self, what: &str) {
         self.shared.log.wrong(format!("{}: {what}", self.who));
     }
 
@@ -126,7 +126,7 @@ impl Reader {
             Ok(Err(error)) => {
                 self.shared.log.tell(&self.who, &error);
                 if error.reason == Reason::Internal {
-                    self.wrong(format!("{error:?}"));
+                    self.wrong(&format!("{error:?}"));
                 }
             }
             Ok(Ok(stream)) => self.read(connection, stream).await,
@@ -160,18 +160,18 @@ impl Reader {
             self.shared.log.tell(&self.who, &item);
             match item {
                 None => {
-                    self.wrong("C35: a stream ended in silence".to_owned());
+                    self.wrong("C35: a stream ended in silence");
                     break;
                 }
                 Some(Err(error)) => {
                     if error.outcome != Outcome::StreamEnded {
-                        self.wrong(format!("C2: a stream ended with {error:?}"));
+                        self.wrong(&format!("C2: a stream ended with {error:?}"));
                     }
                     break;
                 }
                 Some(Ok(item)) => {
                     if let Err(problem) = self.take(&mut opened, item).await {
-                        self.wrong(problem);
+                        self.wrong(&problem);
                         break;
                     }
                 }
@@ -204,7 +204,7 @@ impl Reader {
 
     async fn take(&mut self, opened: &mut Option<Opened>, item: EventItem) -> Result<(), String> {
         let Some(stream) = opened else {
-            *opened = Some(self.subscribed(item)?);
+            *opened = Some(self.subscribed(&item)?);
             return Ok(());
         };
         match item {
@@ -235,14 +235,14 @@ impl Reader {
         }
     }
 
-    fn subscribed(&mut self, item: EventItem) -> Result<Opened, String> {
+    fn subscribed(&mut self, item: &EventItem) -> Result<Opened, String> {
         let EventItem::Subscribed {
             session,
             epoch,
             resumed,
             gap,
             ..
-        } = item
+        } = *item
         else {
             return Err(format!("C31: first comes {item:?}"));
         };

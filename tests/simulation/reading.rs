@@ -18,7 +18,7 @@ use sessionplane_core::domain::position::Position;
 use crate::client::{Client, Place};
 
 impl Client {
-    fn wrong(&self, what: String) {
+    fn wrong(&self, what: &str) {
         self.shared.log.wrong(format!("{}: {what}", self.who));
     }
 
@@ -42,7 +42,7 @@ impl Client {
                 self.refused(&error);
                 let seen = before.and_then(|(newest, _)| newest);
                 if error.reason == Reason::PositionNotReached && min <= seen {
-                    self.wrong(format!("C27: {min:?} was seen and is not reached"));
+                    self.wrong(&format!("C27: {min:?} was seen and is not reached"));
                 }
                 return None;
             }
@@ -52,7 +52,7 @@ impl Client {
         self.shared.chronicle.state(id, &state);
         let (newest, held) = before.unwrap_or((None, None));
         if newest.max(min) > Some(state.position) {
-            self.wrong(format!(
+            self.wrong(&format!(
                 "C27: {newest:?} was seen, and then {:?}",
                 state.position
             ));
@@ -64,7 +64,7 @@ impl Client {
                 None => true,
             };
             if !busy {
-                self.wrong(format!("C27: {held:?}, and the state is {state:?}"));
+                self.wrong(&format!("C27: {held:?}, and the state is {state:?}"));
             }
         }
         self.judge_leaf(id, &state);
@@ -80,7 +80,7 @@ impl Client {
             .leaf
             .is_none_or(|leaf| (1..=newest).contains(&leaf.seq));
         if !durable || !known {
-            self.wrong(format!("C29: {state:?}"));
+            self.wrong(&format!("C29: {state:?}"));
         }
     }
 
@@ -122,17 +122,20 @@ impl Client {
             for entry in &page.entries {
                 after += 1;
                 if self.shared.books.entry(entry.id.session, after).as_ref() != Some(entry) {
-                    return self.wrong(format!("C29: entry {after} is listed as {entry:?}"));
+                    return self.wrong(&format!("C29: entry {after} is listed as {entry:?}"));
                 }
             }
             if !page.has_more {
                 if page.leaf.is_some_and(|leaf| leaf.seq > after) {
-                    self.wrong(format!("C29: the leaf {:?} comes after {after}", page.leaf));
+                    self.wrong(&format!(
+                        "C29: the leaf {:?} comes after {after}",
+                        page.leaf
+                    ));
                 }
                 return;
             }
             if page.entries.is_empty() {
-                return self.wrong("C29: a page with nothing in it, and more to come".to_owned());
+                return self.wrong("C29: a page with nothing in it, and more to come");
             }
             since = page.next_since;
         }
@@ -157,7 +160,7 @@ impl Client {
             };
             for run in &page.runs {
                 if !listed.insert(run.id) {
-                    return self.wrong(format!("C16: {:?} is listed twice", run.id));
+                    return self.wrong(&format!("C16: {:?} is listed twice", run.id));
                 }
                 expected.remove(&run.id);
             }
@@ -168,7 +171,7 @@ impl Client {
         }
         self.shared.log.tell(&self.who, listed.len());
         if !expected.is_empty() {
-            self.wrong(format!("C16: {expected:?} are not listed"));
+            self.wrong(&format!("C16: {expected:?} are not listed"));
         }
     }
 
@@ -204,7 +207,7 @@ impl Client {
             CommandTarget::Prompt => None,
         });
         if !ours.eq(report.commands.iter().copied()) {
-            self.wrong(format!("C26: {offered:?} are offered, {report:?}"));
+            self.wrong(&format!("C26: {offered:?} are offered, {report:?}"));
         }
     }
 
@@ -225,7 +228,7 @@ impl Client {
                 self.shared.log.tell(&self.who, &record);
                 let stored = self.shared.books.read().runs.get(&run).cloned();
                 if record.settled.is_none() || stored.and_then(|it| it.settled) != record.settled {
-                    self.wrong(format!("C16: {record:?} was waited for"));
+                    self.wrong(&format!("C16: {record:?} was waited for"));
                 }
             }
         }

@@ -19,7 +19,7 @@ use sessionplane_core::domain::view::Status;
 use sessionplane_server::app::config::AppConfig;
 use tokio_util::sync::CancellationToken;
 
-use crate::books::Books;
+use crate::books::{Books, Inner};
 use crate::chronicle::Chronicle;
 use crate::client::{Client, Place};
 use crate::disk::Disk;
@@ -408,6 +408,16 @@ impl World {
                 1,
             );
         }
+        self.account_questions(&books, tally);
+        for stored in books.sessions.values() {
+            for entry in &stored.entries {
+                tally.add(entry.body.kind(), 1);
+            }
+        }
+    }
+
+    /// C25: an answer that was accepted is told once, if its run came to its own end.
+    fn account_questions(&self, books: &Inner, tally: &mut Tally) {
         for asked in books.interactions.values() {
             let cause = asked.resolution.as_ref().map(|it| it.cause);
             tally.add(cause.map_or("open", ResolutionCause::as_str), 1);
@@ -421,11 +431,6 @@ impl World {
                 self.shared.log.ensure(told == 1, || {
                     format!("C25: an answer was told {told} times: {asked:?}")
                 });
-            }
-        }
-        for stored in books.sessions.values() {
-            for entry in &stored.entries {
-                tally.add(entry.body.kind(), 1);
             }
         }
     }
