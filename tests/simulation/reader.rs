@@ -149,10 +149,20 @@ impl Reader {
             }
             let done = self.shared.done.clone();
             let next = connection.call(stream.next());
+            // C33: a stream is never silent for much longer than between two heartbeats.
+            let silence = match &opened {
+                Some(Opened { live: true, .. }) => 2 * self.shared.host.config.heartbeat,
+                _ => Duration::from_secs(3600),
+            };
+            let next = self.shared.host.executor.within(silence, next);
             let item = tokio::select! {
                 biased;
                 item = next => item,
                 () = done.cancelled() => break,
+            };
+            let Some(item) = item else {
+                self.wrong(&format!("C33: nothing came for {silence:?}"));
+                break;
             };
             let Ok(item) = item else {
                 break;
