@@ -7,12 +7,13 @@ cd "$(dirname "$0")/.."
 features=sessionplane-server/failpoints
 export SESSIONPLANE_CRASHES=${CRASHES:-200}   # kills of the real server
 export SESSIONPLANE_SEEDS=${SEEDS:-10000}     # seeds of the core's simulation, fresh ones
+export SEEDS=${SEEDS:-3000}                   # seeds of the simulation through the application, fresh ones
 export PROPTEST_CASES=${CASES:-2000}          # cases of each property
 started=$SECONDS
 tests/setup.sh
 tests/lint.sh
 cargo build --workspace --bins --features "$features"
 cargo test --workspace --features "$features"
-echo "soak: tests passed in $((SECONDS - started)) s: $SESSIONPLANE_CRASHES kills, $SESSIONPLANE_SEEDS seeds, $PROPTEST_CASES cases" >&2
+echo "soak: tests passed in $((SECONDS - started)) s: $SESSIONPLANE_CRASHES kills, $SESSIONPLANE_SEEDS seeds of the core, $SEEDS of the application, $PROPTEST_CASES cases" >&2
 tests/mutants.py
 echo "soak: all passed in $((SECONDS - started)) s" >&2

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use futures_core::Stream;
-use sessionplane_core::contract::{EventItem, EventsRequest, SessionState};
+use sessionplane_core::contract::{EventFilter, EventItem, EventsRequest, SessionState};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::ids::EntrySeq;
@@ -46,10 +46,14 @@ enum Phase {
 pub(crate) struct Observer {
     context: Arc<Context>,
     channel: Arc<Channel>,
+    /// The same for what was missed and for what comes.
+    filter: EventFilter,
     ready: VecDeque<Observed>,
     /// What a resumed stream tells once it has told the events before it.
     due: Option<Box<SessionState>>,
     phase: Phase,
+    /// The last event that was sent. What the filter holds back leaves the stream as quiet as before.
+    told: u64,
     heartbeat: Heartbeat,
 }
 
@@ -91,9 +95,11 @@ impl Observer {
         Self {
             context,
             channel,
+            filter: request.filter.clone(),
             ready,
             due,
             phase,
+            told: 0,
             heartbeat,
         }
     }
@@ -121,7 +127,7 @@ impl Observer {
         position: Position,
         cx: &mut TaskContext<'_>,
     ) -> Poll<Option<Result<Observed, CallError>>> {
-        std::task::ready!(self.heartbeat.poll_due(position, cx));
+        std::task::ready!(self.heartbeat.poll_due(self.told, cx));
         Poll::Ready(Some(Ok(Observed::Other(Box::new(EventItem::Heartbeat(
             position,
         ))))))
@@ -175,6 +181,10 @@ impl Stream for Observer {
                             this.phase = Phase::Ending(Box::new(lost()));
                             continue;
                         }
+                        if !this.filter.admits(&event.envelope().event.body) {
+                            continue;
+                        }
+                        this.told = event.envelope().seq;
                         return Poll::Ready(Some(Ok(Observed::Event(event))));
                     }
                     Poll::Ready(Some(Err(Cut::Closed))) => return this.over(lost()),

@@ -60,8 +60,9 @@ async fn settle_later(
         let sleep = context.ports.clock.sleep(pause);
         let waiting = async {
             tokio::select! {
-                () = refuse => {}
+                biased;
                 () = sleep => {}
+                () = refuse => {}
             }
         };
         let stopping = context.stopping.cancelled();

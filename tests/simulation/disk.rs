@@ -1,0 +1,111 @@
+//! Disks that are slow and fail: the store's gate, and the artifacts' store.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::ids::ArtifactId;
+use sessionplane_core::ports::artifact_store::{ArtifactError, ArtifactStore};
+use sessionplane_server::adapters::artifacts::MemoryArtifacts;
+use sessionplane_server::adapters::memory::{CommitGate, CommitStep};
+
+use crate::books::Books;
+use crate::executor::{Executor, lock};
+use crate::rng::Rng;
+
+/// Draws delays and failures.
+pub(crate) struct Disk {
+    executor: Executor,
+    books: Books,
+    rng: Mutex<Rng>,
+    /// One step of a commit in so many fails; 0 for none.
+    fails: AtomicU64,
+    /// How many have.
+    pub(crate) failed: AtomicU64,
+    well: AtomicBool,
+}
+
+impl Disk {
+    pub(crate) fn new(executor: Executor, books: Books, mut rng: Rng) -> Arc<Self> {
+        let fails = [0, 300, 80][rng.index(3)];
+        Arc::new(Self {
+            executor,
+            books,
+            rng: Mutex::new(rng),
+            fails: AtomicU64::new(fails),
+            failed: AtomicU64::new(0),
+            well: AtomicBool::new(false),
+        })
+    }
+
+    /// From here on nothing fails.
+    pub(crate) fn heal(&self) {
+        self.well.store(true, Ordering::SeqCst);
+    }
+
+    /// How long a step takes, and whether it fails then.
+    fn draw(&self) -> (Duration, bool) {
+        let mut rng = lock(&self.rng);
+        let delay = match rng.below(20) {
+            0..=9 => Duration::ZERO,
+            10..=18 => Duration::from_micros(rng.below(20_000)),
+            _ => rng.millis(1_500),
+        };
+        let fails = self.fails.load(Ordering::SeqCst);
+        let fails = fails > 0 && rng.one_in(fails);
+        (delay, fails)
+    }
+
+    async fn take(&self) -> Result<(), String> {
+        let (delay, fails) = self.draw();
+        if !delay.is_zero() {
+            self.executor.sleep(delay).await;
+        }
+        if fails && !self.well.load(Ordering::SeqCst) {
+            self.failed.fetch_add(1, Ordering::SeqCst);
+            return Err("the disk failed".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl CommitGate for Disk {
+    async fn pass(&self, step: CommitStep, commit: &Commit) -> Result<(), String> {
+        // Nothing comes between this step and the one before it: the commit was kept just now.
+        if step == CommitStep::AfterSync {
+            self.books.kept(commit);
+        }
+        self.take().await?;
+        if step == CommitStep::AfterSync {
+            self.books.synced(commit);
+        }
+        Ok(())
+    }
+}
+
+/// Artifacts on such a disk. A failure of it is no failure of the store's.
+#[derive(Clone)]
+pub(crate) struct SlowArtifacts {
+    pub(crate) inner: MemoryArtifacts,
+    pub(crate) disk: Arc<Disk>,
+}
+
+#[async_trait]
+impl ArtifactStore for SlowArtifacts {
+    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<(), ArtifactError> {
+        self.disk.take().await.map_err(ArtifactError::Store)?;
+        self.inner.put(id, content).await
+    }
+
+    async fn read(
+        &self,
+        id: ArtifactId,
+        offset: u64,
+        max: usize,
+    ) -> Result<Option<Vec<u8>>, ArtifactError> {
+        self.inner.read(id, offset, max).await
+    }
+}
