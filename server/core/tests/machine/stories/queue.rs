@@ -365,9 +365,9 @@ fn c20_b18_nothing_is_handed_to_an_engine_whose_death_is_already_there() {
     story.land();
     let tag = story.tag();
     let event = EngineEvent::Stopped {
-            prompt: 1,
-            reason: StopReason::Completed,
-        };
+        prompt: 1,
+        reason: StopReason::Completed,
+    };
     let reason = "exit status 0".to_owned();
     story.shell.send_burst([
         Input::Engine { tag, event },
