@@ -157,8 +157,13 @@ async fn b54_a_step_back_behind_what_was_acknowledged_is_told() {
         ["db", "conf", "acknowledged"].map(read)
     };
     let left = files();
+    // Whoever opened the database again would make its settings anew.
+    let (conf, aside) = (earlier.path().join("conf"), earlier.path().join("aside"));
+    fs::rename(&conf, &aside).unwrap();
     let again = inspect(earlier.path(), &script, &entries).await;
     assert_eq!(again, Err(error));
+    assert!(!conf.exists(), "the database was opened again");
+    fs::rename(&aside, &conf).unwrap();
     assert!(files() == left, "the damaged files were written to");
     // The way out that the message names.
     fs::remove_file(earlier.path().join("acknowledged")).unwrap();
