@@ -2,6 +2,7 @@
 //! the resumed part alike, and leaves no hole in what it wants.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sessionplane_core::contract::{EventFilter, EventItem};
@@ -236,7 +237,7 @@ impl Broken {
 }
 
 /// Makes the session's channel leave the memory of its server: others need the place.
-async fn evict(desk: &Desk, world: &std::sync::Arc<dyn World>) {
+pub(crate) async fn evict(desk: &Desk, world: &Arc<dyn World>) {
     let before = desk.state().await.position.epoch;
     for other in 0..1000 {
         let other = Desk::new(world, &format!("other-{other}"));
