@@ -11,6 +11,7 @@ use sessionplane::v1::events_response::Item;
 use sessionplane::v1::invoke_client::InvokeClient;
 use sessionplane::v1::session_control_client::SessionControlClient;
 use sessionplane_core::domain::ids::{AgentName, PrincipalId, TenantId};
+use sessionplane_server::adapters::artifacts::MemoryArtifacts;
 use sessionplane_server::adapters::authn::{OWNER_ID, OWNER_TENANT, OwnerToken};
 use sessionplane_server::adapters::authz::OwnerAuthorizer;
 use sessionplane_server::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
@@ -51,6 +52,7 @@ impl Running {
             repository: store.clone(),
             leases: store,
             authorizer: Arc::new(OwnerAuthorizer::new(tenant.unwrap(), owner.unwrap())),
+            artifacts: Arc::new(MemoryArtifacts::default()),
             clock: Arc::new(TokioClock::start()),
             entropy: Arc::new(OsEntropy),
             spawner: Arc::new(TokioSpawner::current()),

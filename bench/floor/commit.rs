@@ -18,7 +18,6 @@ use sessionplane_core::domain::lease::{LeaseClause, LeaseToken};
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
 use sessionplane_core::domain::session::{SessionHead, SessionRecord};
 use sessionplane_core::domain::time::Timestamp;
-use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::lease_store::LeaseStore;
 use sessionplane_core::ports::repository::Repository;
 use sessionplane_server::adapters::sled::{SledStore, StoreOptions};
@@ -112,11 +111,7 @@ impl Commits {
         let run = RunId::from_bytes(session.to_bytes());
         let head = SessionHead {
             token,
-            entries: 0,
-            leaf: None,
-            audits: 0,
-            last_run: None,
-            usage: Usage::default(),
+            ..SessionHead::empty()
         };
         let record = SessionRecord {
             id: session,
@@ -125,6 +120,7 @@ impl Commits {
             external_key: None,
             agent: AgentName::parse("scripted")?,
             created_at: AT,
+            lineage: None,
         };
         let writer = Writer {
             session,
@@ -164,7 +160,7 @@ impl Commits {
             fate: InputFate::Pending,
         };
         let answer = BoundAnswer::Dispatched {
-            run: id.run,
+            run: Some(id.run),
             input: Some(id),
         };
         let binding = Binding {
@@ -217,7 +213,7 @@ fn empty(writer: &Writer, lease: LeaseClause, head: SessionHead) -> Commit {
     Commit {
         session: writer.session,
         lease,
-        run: writer.run,
+        holder: writer.run.into(),
         expected_entries: writer.head.entries,
         expected_audits: writer.head.audits,
         create: None,
@@ -225,6 +221,7 @@ fn empty(writer: &Writer, lease: LeaseClause, head: SessionHead) -> Commit {
         entries: Vec::new(),
         runs: Vec::new(),
         inputs: Vec::new(),
+        interactions: Vec::new(),
         bindings: Vec::new(),
         audits: Vec::new(),
     }

@@ -40,6 +40,13 @@ impl SessionControl for BareUnary {
         Err(no_floor())
     }
 
+    async fn list_commands(
+        &self,
+        _request: Request<wire::ListCommandsRequest>,
+    ) -> Result<Response<wire::ListCommandsResponse>, Status> {
+        Err(no_floor())
+    }
+
     async fn list_entries(
         &self,
         _request: Request<wire::ListEntriesRequest>,
