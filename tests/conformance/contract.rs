@@ -159,6 +159,7 @@ macro_rules! contract_conformance {
                     c44_b27_crashes_at_random_moments_lose_and_double_nothing;
                 filters: c32_a_filter_leaves_out_what_is_not_wanted_and_nothing_else,
                     c32_b04_a_resumed_stream_carries_the_same_kinds_of_events,
+                    c32_what_is_wanted_is_found_behind_thousands_that_are_not,
                     c33_an_observer_that_wants_nothing_of_a_busy_session_hears_how_far_it_came,
                     c31_c32_a_filtered_observer_comes_back_after_eviction_and_restart;
                 observing: c33_a_quiet_stream_answers_within_50_ms;

@@ -139,6 +139,23 @@ pub(crate) async fn c32_b04_a_resumed_stream_carries_the_same_kinds_of_events(wo
     run.finish().await;
 }
 
+/// C32: thousands of events that nobody wants stand between an observer and what it wants.
+pub(crate) async fn c32_what_is_wanted_is_found_behind_thousands_that_are_not(worlds: &dyn Worlds) {
+    let world = worlds.make(quick()).await;
+    let desk = Desk::new(&world, "behind");
+    desk.run("say \"x\"").await;
+    let start = desk.state().await.position;
+    let mut live = desk.watch_for(only(&["run_settled"]), None, None).await;
+    desk.run("say-words 5000").await;
+    let told = live.until_settled().await;
+    let again = desk
+        .watch_for(only(&["run_settled"]), Some(start), None)
+        .await;
+    assert_eq!((told.len(), again.resumed), (1, true));
+    assert_eq!(again.missed, told);
+    assert_eq!(again.position, desk.state().await.position);
+}
+
 fn place(event: &EventEnvelope) -> Position {
     Position {
         epoch: event.epoch,
