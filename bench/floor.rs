@@ -23,7 +23,7 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::Outcome;
 use commit::Commits;
-use stream::{BareStream, Bursts};
+use stream::BareStream;
 use unary::BareUnary;
 
 /// Serves until it is killed. The one argument is a directory with the bytes to answer with.
@@ -50,7 +50,7 @@ async fn serve(directory: &Path) -> Outcome<()> {
     fs::rename(&staged, directory.join("ready"))?;
     Server::builder()
         .add_service(SessionControlServer::new(unary))
-        .add_service(BareStream::new(Bursts::of(event)))
+        .add_service(BareStream::new(&event))
         .serve_with_incoming(incoming)
         .await?;
     Ok(())

@@ -35,6 +35,18 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// A line whose one figure is what must reach the goal.
+    pub(crate) fn alone(name: String, ours: f64, unit: &'static str, goal: Goal) -> Self {
+        Self {
+            name,
+            floor: 0.0,
+            ours,
+            unit,
+            ratio: ours,
+            goal,
+        }
+    }
+
     /// A line whose ratio is the median of those of paired rounds.
     pub(crate) fn paired(
         name: String,

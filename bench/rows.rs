@@ -1,9 +1,13 @@
 //! What is measured, a file for each row. A row starts its servers, measures floor and ours round
 //! by round, and adds its lines to the report.
 
+mod burst;
 mod dispatch;
 mod events;
+mod lag;
 mod lossless;
+mod pages;
+mod reconnect;
 mod session;
 mod unary;
 
@@ -35,6 +39,18 @@ pub(crate) fn main() -> Outcome<()> {
         }
         if settings.wants("lossless") {
             lossless::measure(&mut report).await?;
+        }
+        if settings.wants("lag") {
+            lag::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("burst") {
+            burst::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("reconnect") {
+            reconnect::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("pages") {
+            pages::measure(&settings, &mut report).await?;
         }
         report.end()
     })

@@ -8,7 +8,37 @@ use crate::Outcome;
 /// Events that are published together.
 pub(crate) const BURST: u64 = 16;
 /// The pause between bursts.
-pub(crate) const BURST_EVERY: Duration = Duration::from_millis(4);
+const BURST_EVERY: Duration = Duration::from_millis(4);
+/// The pause between events that are published one at a time.
+const SINGLE_EVERY: Duration = Duration::from_millis(10);
+
+/// How a session publishes.
+#[derive(Clone, Copy)]
+pub(crate) struct Pace {
+    /// Events at a time.
+    pub(crate) burst: u64,
+    /// The pause before each time.
+    pub(crate) every: Duration,
+}
+
+impl Pace {
+    /// Bursts.
+    pub(crate) const BURSTS: Self = Self {
+        burst: BURST,
+        every: BURST_EVERY,
+    };
+    /// One at a time, a hundred a second.
+    pub(crate) const SINGLE: Self = Self {
+        burst: 1,
+        every: SINGLE_EVERY,
+    };
+
+    /// A scenario that says so many words at this pace.
+    pub(crate) fn words(self, words: u64) -> String {
+        let (every, by) = (self.every.as_micros(), self.burst);
+        format!("say-words {words} every {every}us by {by}")
+    }
+}
 
 /// What the environment asks for.
 pub(crate) struct Settings {
@@ -16,6 +46,8 @@ pub(crate) struct Settings {
     pub(crate) round: Duration,
     /// Rounds of each configuration; their median is reported.
     pub(crate) rounds: usize,
+    /// Everything small and short: it shows that the benchmark runs, and measures nothing.
+    pub(crate) quick: bool,
     rows: Option<Vec<String>>,
 }
 
@@ -29,11 +61,19 @@ impl Settings {
             Err(_) => Ok(default),
         };
         let rows = env::var("BENCH_ROWS").ok();
+        let quick = env::var_os("BENCH_QUICK").is_some();
+        let (seconds, rounds) = if quick { (0.2, 1) } else { (2.0, 5) };
         Ok(Self {
-            round: Duration::try_from_secs_f64(number("BENCH_SECONDS", 2.0)?)?,
-            rounds: env::var("BENCH_ROUNDS").map_or(Ok(5), |text| text.parse())?,
+            round: Duration::try_from_secs_f64(number("BENCH_SECONDS", seconds)?)?,
+            rounds: env::var("BENCH_ROUNDS").map_or(Ok(rounds), |text| text.parse())?,
+            quick,
             rows: rows.map(|rows| rows.split(',').map(str::to_owned).collect()),
         })
+    }
+
+    /// A size, or a small one if everything is.
+    pub(crate) fn size(&self, whole: usize, small: usize) -> usize {
+        if self.quick { small } else { whole }
     }
 
     /// Whether a row is wanted.

@@ -10,6 +10,8 @@ mod aging;
 mod audit;
 #[path = "contract/bursts.rs"]
 mod bursts;
+#[path = "contract/cuts.rs"]
+mod cuts;
 #[path = "contract/durability.rs"]
 mod durability;
 #[path = "contract/gate.rs"]
@@ -24,14 +26,20 @@ mod house;
 mod leases;
 #[path = "contract/losses.rs"]
 mod losses;
+#[path = "contract/observers.rs"]
+mod observers;
 #[path = "contract/reading.rs"]
 mod reading;
+#[path = "contract/relay.rs"]
+mod relay;
 #[path = "contract/remote.rs"]
 mod remote;
 #[path = "contract/replays.rs"]
 mod replays;
 #[path = "contract/slow.rs"]
 mod slow;
+#[path = "contract/spills.rs"]
+mod spills;
 #[path = "contract/stops.rs"]
 mod stops;
 #[path = "conformance/contract.rs"]

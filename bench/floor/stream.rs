@@ -17,26 +17,30 @@ use tonic::server::{Grpc, NamedService};
 use tonic::{Request, Response, Status};
 use tower::{Service, service_fn};
 
-use crate::settings::{BURST, BURST_EVERY};
+use crate::settings::Pace;
 
-/// The path of the floor's stream.
+/// The path of the floor's stream of bursts.
 pub(crate) const PATH: &str = "/bench.Floor/Events";
+/// The path of the floor's stream of single events.
+pub(crate) const PACED: &str = "/bench.Floor/Paced";
 /// Bursts that a reader may be behind.
 const RETAINED: usize = 1024;
 
 type Burst = Arc<[Bytes]>;
 
-/// A publisher that sends a burst to everybody at the pace of the benchmark.
+/// A publisher that sends a burst to everybody at a pace of the benchmark.
 pub(crate) struct Bursts {
     event: Bytes,
+    pace: Pace,
     bursts: OnceLock<broadcast::Sender<Burst>>,
 }
 
 impl Bursts {
     /// Bursts of this event.
-    pub(crate) fn of(event: Bytes) -> Self {
+    pub(crate) fn of(event: Bytes, pace: Pace) -> Self {
         Self {
             event,
+            pace,
             bursts: OnceLock::new(),
         }
     }
@@ -46,12 +50,12 @@ impl Bursts {
     fn subscribe(&self) -> broadcast::Receiver<Burst> {
         let bursts = self.bursts.get_or_init(|| {
             let (bursts, _) = broadcast::channel(RETAINED);
-            let (publisher, event) = (bursts.clone(), self.event.clone());
+            let (publisher, event, pace) = (bursts.clone(), self.event.clone(), self.pace);
             tokio::spawn(async move {
                 loop {
-                    sleep(BURST_EVERY).await;
+                    sleep(pace.every).await;
                     // Nobody reads between the rounds.
-                    let _ = publisher.send((0..BURST).map(|_| event.clone()).collect());
+                    let _ = publisher.send((0..pace.burst).map(|_| event.clone()).collect());
                 }
             });
             bursts
@@ -87,17 +91,19 @@ impl Stream for Reader {
     }
 }
 
-/// The service with the one streaming method.
+/// The service with the streaming methods.
 #[derive(Clone)]
 pub(crate) struct BareStream {
     bursts: Arc<Bursts>,
+    paced: Arc<Bursts>,
 }
 
 impl BareStream {
-    /// A service that streams these bursts.
-    pub(crate) fn new(bursts: Bursts) -> Self {
+    /// A service that streams this event at both paces.
+    pub(crate) fn new(event: &Bytes) -> Self {
         Self {
-            bursts: Arc::new(bursts),
+            bursts: Arc::new(Bursts::of(event.clone(), Pace::BURSTS)),
+            paced: Arc::new(Bursts::of(event.clone(), Pace::SINGLE)),
         }
     }
 }
@@ -116,7 +122,8 @@ impl Service<http::Request<Body>> for BareStream {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let bursts = self.bursts.clone();
+        let paced = request.uri().path() == PACED;
+        let bursts = if paced { &self.paced } else { &self.bursts }.clone();
         Box::pin(async move {
             let handler = service_fn(move |_request: Request<Bytes>| {
                 let reader = Reader {

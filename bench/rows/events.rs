@@ -17,10 +17,16 @@ use crate::floor::stream;
 use crate::load::{Sample, Target, measure as measure_load};
 use crate::process::Server;
 use crate::report::{Goal, Line, Report, median};
-use crate::settings::{BURST, BURST_EVERY, Settings};
+use crate::settings::{Pace, Settings};
 
-/// Most CPU time of a delivery, in floors, the session's own work included.
+/// Most CPU time of a delivery in bursts, in floors, the session's own work included.
 const CPU: f64 = 1.4;
+/// Most CPU time of a delivery of one event at a time.
+const CPU_SINGLE: f64 = 1.5;
+/// How many observers there are for single events.
+const MANY: usize = 1000;
+/// Words of a run that does not end while it is measured.
+const ENDLESS: u64 = 10_000_000;
 /// Most connections of the observers.
 const CONNECTIONS: usize = 16;
 /// From the first event until the measuring begins.
@@ -30,69 +36,99 @@ const WARM_UP: Duration = Duration::from_millis(300);
 pub(super) async fn measure(settings: &Settings, report: &mut Report) -> Outcome<()> {
     let pair = Pair::start().await?;
     alone(settings, &pair, report).await?;
-    for observers in [1, 10, 100] {
-        let connections = observers.min(CONNECTIONS);
-        let floor_target = Target::connect(&pair.floor, connections).await?;
-        let our_target = Target::connect(&pair.ours, connections).await?;
-        let (mut floor, mut ours) = (Vec::new(), Vec::new());
-        for number in 0..settings.rounds {
-            let request = wire::EventsRequest::default();
-            let sample = round(
-                settings,
-                &pair.floor,
-                &floor_target,
-                observers,
-                stream::PATH,
-                &request,
-            );
-            floor.push(sample.await?);
-
-            let name = format!("events-{observers}-{number}");
-            session::filled(&our_target, &name).await?;
-            let session = session::start(&our_target, &name, &scenario()).await?;
-            let request = wire::EventsRequest {
-                session: Some(by_id(&session)),
-                ..Default::default()
-            };
-            let sample = round(
-                settings,
-                &pair.ours,
-                &our_target,
-                observers,
-                EVENTS,
-                &request,
-            );
-            ours.push(sample.await?);
-            session::abort(&our_target, &session).await?;
-        }
-        let cpu = |samples: &[Sample]| samples.iter().map(Sample::cpu_us).collect::<Vec<_>>();
-        let rate = |samples: &[Sample]| samples.iter().map(Sample::rate).collect::<Vec<_>>();
-        let name = format!("Events, {observers} observers: CPU a delivery");
-        report.add(Line::paired(
-            name,
-            &cpu(&floor),
-            &cpu(&ours),
-            "us",
-            Goal::AtMost(CPU),
-        ));
-        let name = format!("Events, {observers} observers: deliveries");
-        report.add(Line::paired(
-            name,
-            &rate(&floor),
-            &rate(&ours),
-            "1/s",
-            Goal::None,
-        ));
+    let bursts = Load {
+        name: "Events",
+        path: stream::PATH,
+        pace: Pace::BURSTS,
+        goal: CPU,
+    };
+    let loads: &[usize] = if settings.quick {
+        &[1, 10]
+    } else {
+        &[1, 10, 100, MANY]
+    };
+    for &observers in loads {
+        compared(settings, &pair, &bursts, observers, report).await?;
     }
-    Ok(())
+    let single = Load {
+        name: "Events one at a time",
+        path: stream::PACED,
+        pace: Pace::SINGLE,
+        goal: CPU_SINGLE,
+    };
+    let observers = settings.size(MANY, 20);
+    compared(settings, &pair, &single, observers, report).await
 }
 
-/// A run that does not end while it is measured.
-fn scenario() -> String {
-    format!(
-        "say-words 10000000 every {}us by {BURST}",
-        BURST_EVERY.as_micros()
-    )
+/// How events are published, and what a delivery may cost.
+struct Load {
+    name: &'static str,
+    /// The floor's stream.
+    path: &'static str,
+    pace: Pace,
+    goal: f64,
+}
+
+/// Floor and ours in alternating rounds.
+async fn compared(
+    settings: &Settings,
+    pair: &Pair,
+    load: &Load,
+    observers: usize,
+    report: &mut Report,
+) -> Outcome<()> {
+    let connections = observers.min(CONNECTIONS);
+    let floor_target = Target::connect(&pair.floor, connections).await?;
+    let our_target = Target::connect(&pair.ours, connections).await?;
+    let (mut floor, mut ours) = (Vec::new(), Vec::new());
+    for number in 0..settings.rounds {
+        let request = wire::EventsRequest::default();
+        let sample = round(
+            settings,
+            &pair.floor,
+            &floor_target,
+            observers,
+            load.path,
+            &request,
+        );
+        floor.push(sample.await?);
+
+        let name = format!("events-{observers}-{}-{number}", load.pace.burst);
+        session::filled(&our_target, &name).await?;
+        let session = session::start(&our_target, &name, &load.pace.words(ENDLESS)).await?;
+        let request = wire::EventsRequest {
+            session: Some(by_id(&session)),
+            ..Default::default()
+        };
+        let sample = round(
+            settings,
+            &pair.ours,
+            &our_target,
+            observers,
+            EVENTS,
+            &request,
+        );
+        ours.push(sample.await?);
+        session::abort(&our_target, &session).await?;
+    }
+    let cpu = |samples: &[Sample]| samples.iter().map(Sample::cpu_us).collect::<Vec<_>>();
+    let rate = |samples: &[Sample]| samples.iter().map(Sample::rate).collect::<Vec<_>>();
+    let Load { name, goal, .. } = load;
+    report.add(Line::paired(
+        format!("{name}, {observers} observers: CPU a delivery"),
+        &cpu(&floor),
+        &cpu(&ours),
+        "us",
+        Goal::AtMost(*goal),
+    ));
+    report.add(Line::paired(
+        format!("{name}, {observers} observers: deliveries"),
+        &rate(&floor),
+        &rate(&ours),
+        "1/s",
+        Goal::None,
+    ));
+    Ok(())
 }
 
 /// What the session itself costs: the engine's words become events, and nobody observes.
@@ -102,7 +138,7 @@ async fn alone(settings: &Settings, pair: &Pair, report: &mut Report) -> Outcome
     for number in 0..settings.rounds {
         let name = format!("alone-{number}");
         session::filled(&target, &name).await?;
-        let session = session::start(&target, &name, &scenario()).await?;
+        let session = session::start(&target, &name, &Pace::BURSTS.words(ENDLESS)).await?;
         sleep(WARM_UP).await;
         let before = session::newest_seq(&target, &session).await?;
         let mut sample = measure_load(Some(&pair.ours), settings.round, || 0).await?;

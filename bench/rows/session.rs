@@ -32,6 +32,40 @@ pub(super) async fn filled(target: &Target, name: &str) -> Outcome<()> {
     Ok(())
 }
 
+/// Entries of a run that fills a session; its prompt is far below what a prompt may have.
+const ENTRIES_OF_A_RUN: usize = 50_000;
+
+/// Makes a session of so many entries: prompts, and tools' outputs of two bytes.
+pub(super) async fn of_entries(target: &Target, name: &str, entries: usize) -> Outcome<String> {
+    let (mut left, mut session) = (entries, String::new());
+    while left > 0 {
+        let now = left.min(ENTRIES_OF_A_RUN);
+        left -= now;
+        let prompt = format!("#!scenario\n{}#!end", "tool t\n".repeat(now - 1));
+        let (accepted, mut run) = invoke(target, name, &prompt).await?;
+        while run.message().await?.is_some() {}
+        session = accepted.session_id;
+    }
+    Ok(session)
+}
+
+/// A page of a session's entries, as it comes.
+pub(super) async fn page(
+    target: &Target,
+    session: &str,
+    since: String,
+    page_size: u32,
+) -> Result<wire::ListEntriesResponse, tonic::Status> {
+    let request = wire::ListEntriesRequest {
+        session: Some(by_id(session)),
+        since,
+        page_size,
+    };
+    let request = target.request(request);
+    let page = target.control(0).list_entries(request).await?;
+    Ok(page.into_inner())
+}
+
 /// Starts a detached run in the session of this name, a new one if there is none; returns the
 /// session's id.
 pub(super) async fn start(target: &Target, name: &str, scenario: &str) -> Outcome<String> {

@@ -22,10 +22,14 @@ pub(crate) mod entries;
 pub(crate) mod events;
 #[path = "contract/fates.rs"]
 pub(crate) mod fates;
+#[path = "contract/filters.rs"]
+pub(crate) mod filters;
 #[path = "contract/invokes.rs"]
 pub(crate) mod invokes;
 #[path = "contract/joins.rs"]
 pub(crate) mod joins;
+#[path = "contract/observing.rs"]
+pub(crate) mod observing;
 #[path = "contract/order.rs"]
 pub(crate) mod order;
 #[path = "contract/restarts.rs"]
@@ -153,6 +157,12 @@ macro_rules! contract_conformance {
                     c36_each_start_has_one_settlement,
                     c44_b27_no_session_is_stuck_busy_after_a_crash,
                     c44_b27_crashes_at_random_moments_lose_and_double_nothing;
+                filters: c32_a_filter_leaves_out_what_is_not_wanted_and_nothing_else,
+                    c32_b04_a_resumed_stream_carries_the_same_kinds_of_events,
+                    c32_what_is_wanted_is_found_behind_thousands_that_are_not,
+                    c33_an_observer_that_wants_nothing_of_a_busy_session_hears_how_far_it_came,
+                    c31_c32_a_filtered_observer_comes_back_after_eviction_and_restart;
+                observing: c33_a_quiet_stream_answers_within_50_ms;
             }
         }
     };

@@ -7,6 +7,7 @@ use sessionplane_core::domain::access::{Action, Decision, Principal, PrincipalKi
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::ids::{AgentName, PrincipalId, TenantId};
 use sessionplane_core::domain::provenance::Trust;
+use sessionplane_core::ports::artifact_store::ArtifactStore;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::Engine;
@@ -77,6 +78,7 @@ pub(crate) struct House {
     pub(crate) gate: Arc<Gate>,
     /// Whether runs that were cut can be settled.
     pub(crate) refusal: Arc<Refusal>,
+    artifacts: Arc<dyn ArtifactStore>,
     start: Mutex<Start>,
 }
 
@@ -114,16 +116,23 @@ impl Worlds for InProcess {
 impl House {
     /// A fresh, empty house.
     pub(crate) fn new(config: AppConfig) -> Arc<Self> {
+        Self::keeping(config, Arc::new(MemoryArtifacts::default()))
+    }
+
+    /// A fresh house whose artifacts lie there; they outlive its starts.
+    pub(crate) fn keeping(config: AppConfig, artifacts: Arc<dyn ArtifactStore>) -> Arc<Self> {
         let gate = Arc::new(Gate::default());
         let store = Arc::new(MemoryStore::gated(gate.clone()));
         let refusal = Arc::new(Refusal::default());
         let slow = Slow(store.clone(), refusal.clone());
-        let (ports, life) = ports(Arc::new(slow), store.clone());
+        let (mut ports, life) = ports(Arc::new(slow), store.clone());
+        ports.artifacts = artifacts.clone();
         let app = App::new(ports.clone(), agents(&ports), config);
         Arc::new(Self {
             config,
             gate,
             refusal,
+            artifacts,
             start: Mutex::new(Start { app, store, life }),
         })
     }
@@ -162,7 +171,8 @@ impl House {
         let store = Arc::new(store.reopen());
         life.cancel();
         let slow = Slow(store.clone(), self.refusal.clone());
-        let (ports, life) = ports(Arc::new(slow), store.clone());
+        let (mut ports, life) = ports(Arc::new(slow), store.clone());
+        ports.artifacts = self.artifacts.clone();
         let app = App::new(ports.clone(), agents(&ports), self.config);
         *self.start() = Start { app, store, life };
         ports

@@ -1,6 +1,7 @@
 //! The world over the wire: the application over a durable store, behind a real server on a loopback
 //! port, reached through the Rust client.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -49,12 +50,34 @@ impl Authenticator for TwoTenants {
 }
 
 /// One start of the server.
-struct Start {
+pub(crate) struct Start {
+    pub(crate) address: SocketAddr,
     store: Arc<SledStore>,
     life: CancellationToken,
     served: JoinHandle<()>,
-    owner: Arc<Client>,
+    pub(crate) owner: Arc<Client>,
     stranger: Arc<Client>,
+}
+
+impl Start {
+    /// Ends as a process that is killed.
+    pub(crate) async fn kill(self) {
+        // First the store: from here on the old tasks write nothing, as those of a dead process.
+        self.store.close().await;
+        self.life.cancel();
+        self.served.await.expect("the server ended without a panic");
+    }
+}
+
+/// The owner's client of what is at an address.
+pub(crate) fn owner_at(address: SocketAddr) -> Arc<Client> {
+    client(address, OWNER)
+}
+
+fn client(address: SocketAddr, token: &str) -> Arc<Client> {
+    let target = format!("http://{address}").parse().expect("a target");
+    let options = ClientOptions::new(target).token(Token::parse(token).expect("a token"));
+    Arc::new(Client::connect(options).expect("a client"))
 }
 
 /// The world over the wire.
@@ -93,7 +116,8 @@ impl Worlds for WithFace {
     }
 }
 
-async fn start(directory: &TempDir, config: AppConfig, face: Config) -> Start {
+/// Starts a server on what a directory holds.
+pub(crate) async fn start(directory: &TempDir, config: AppConfig, face: Config) -> Start {
     let path = directory.path().join("store");
     let opened = tokio::task::spawn_blocking(move || SledStore::open(path, &StoreOptions::new(7)));
     let store = Arc::new(opened.await.expect("no panic").expect("the store opens"));
@@ -102,7 +126,9 @@ async fn start(directory: &TempDir, config: AppConfig, face: Config) -> Start {
     let app = App::new(ports.clone(), agents(&ports), config);
     let loopback = Address::Tcp("127.0.0.1:0".parse().expect("an address"));
     let listener = Listener::bind(&loopback).await.expect("a free port");
-    let address = listener.address().to_string();
+    let Address::Tcp(address) = *listener.address() else {
+        panic!("it listens on TCP");
+    };
     let server = Server {
         faces: Arc::new(app),
         authenticator: Arc::new(TwoTenants),
@@ -115,17 +141,13 @@ async fn start(directory: &TempDir, config: AppConfig, face: Config) -> Start {
         let serving = server.serve(listener, std::future::pending());
         let _served = killed.run_until_cancelled(serving).await;
     });
-    let client = |token: &str| {
-        let target = format!("http://{address}").parse().expect("a target");
-        let options = ClientOptions::new(target).token(Token::parse(token).expect("a token"));
-        Arc::new(Client::connect(options).expect("a client"))
-    };
     Start {
+        address,
         store,
         life,
         served: task,
-        owner: client(OWNER),
-        stranger: client(STRANGER),
+        owner: client(address, OWNER),
+        stranger: client(address, STRANGER),
     }
 }
 
@@ -150,17 +172,8 @@ impl World for Remote {
     }
 
     async fn restart(&self) {
-        let Start {
-            store,
-            life,
-            served,
-            ..
-        } = self.started().take().expect("it is started");
-        // First the store: from here on the old tasks write nothing, as those of a dead process.
-        store.close().await;
-        life.cancel();
-        served.await.expect("the server ended without a panic");
-        drop(store);
+        let before = self.started().take().expect("it is started");
+        before.kill().await;
         let start = start(&self.directory, self.config, self.face.clone()).await;
         *self.started() = Some(start);
     }

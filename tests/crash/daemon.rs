@@ -265,6 +265,18 @@ impl Daemon {
             .unwrap()
     }
 
+    /// The bytes of it that are in memory.
+    #[allow(dead_code, reason = "the crash suite has no use for it")]
+    pub(crate) fn resident(&self) -> usize {
+        let pid = self.child.id().expect("it is not waited for yet");
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let kib = status.lines().find_map(|line| {
+            let kib = line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?;
+            kib.parse::<usize>().ok()
+        });
+        kib.expect("a process has a size") * 1024
+    }
+
     /// SIGKILL, and waits until it is gone.
     pub(crate) async fn kill(mut self) {
         self.child.start_kill().unwrap();

@@ -12,7 +12,7 @@ pub(crate) struct Heartbeat {
     clock: Arc<dyn Clock>,
     interval: Duration,
     timer: BoxFuture<()>,
-    /// What the stream had told last when it had nothing more to tell, and when that was.
+    /// How much the stream had told when it had nothing more to tell, and when that was.
     quiet: Option<(u64, Timestamp)>,
 }
 
@@ -27,12 +27,12 @@ impl Heartbeat {
         }
     }
 
-    /// Ready when it is time for one. The stream has sent the event `told` last, and asks whenever it
-    /// has nothing more. Its timer is not touched by an event, which would cost every
-    /// event of every observer a timer: one that comes too early waits for the rest.
+    /// Ready when it is time for one. The stream has told `told` events, and asks whenever it has
+    /// nothing more. Its timer is not touched by an event, which would cost every event of every
+    /// observer a timer: one that comes too early waits for the rest.
     pub(crate) fn poll_due(&mut self, told: u64, cx: &mut Context<'_>) -> Poll<()> {
         let since = match self.quiet {
-            Some((last, since)) if last == told => since,
+            Some((before, since)) if before == told => since,
             _ => self.clock.now(),
         };
         self.quiet = Some((told, since));

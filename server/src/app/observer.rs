@@ -10,7 +10,6 @@ use sessionplane_core::contract::{EventFilter, EventItem, EventsRequest, Session
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::ids::EntrySeq;
-use sessionplane_core::domain::position::Position;
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::{EntryRange, ReadError};
 
@@ -24,7 +23,10 @@ use super::observe::{PAGE_BYTES, since};
 
 /// Entries in one page of a backfill.
 const PAGE_ENTRIES: usize = 256;
+/// Unwanted events that are passed over at a time; then other tasks have their turn.
+const PASSED_AT_ONCE: usize = 1024;
 
+type Polled = Poll<Option<Result<Observed, CallError>>>;
 type Step = Result<(Vec<Observed>, Next), ReadError>;
 
 enum Next {
@@ -46,13 +48,14 @@ enum Phase {
 pub(crate) struct Observer {
     context: Arc<Context>,
     channel: Arc<Channel>,
-    /// The same for what was missed and for what comes.
-    filter: EventFilter,
     ready: VecDeque<Observed>,
     /// What a resumed stream tells once it has told the events before it.
     due: Option<Box<SessionState>>,
     phase: Phase,
-    /// The last event that was sent. What the filter holds back leaves the stream as quiet as before.
+    /// Applied here, behind the ring: what nobody wants is never encoded, and what one leaves out
+    /// another still gets.
+    filter: EventFilter,
+    /// Events that were told so far.
     told: u64,
     heartbeat: Heartbeat,
 }
@@ -95,16 +98,16 @@ impl Observer {
         Self {
             context,
             channel,
-            filter: request.filter.clone(),
             ready,
             due,
             phase,
+            filter: request.filter.clone(),
             told: 0,
             heartbeat,
         }
     }
 
-    fn over(&mut self, error: CallError) -> Poll<Option<Result<Observed, CallError>>> {
+    fn over(&mut self, error: CallError) -> Polled {
         self.phase = Phase::Over;
         Poll::Ready(Some(Err(error)))
     }
@@ -119,26 +122,44 @@ impl Observer {
         Some(Observed::Other(Box::new(EventItem::Snapshot(state))))
     }
 
-    /// Says that everything up to `position` was sent. It is the reader's own place, not the
-    /// channel's: an event that is published right now has not been sent, and who resumed behind
-    /// it would never see it.
-    fn beat(
-        &mut self,
-        position: Position,
-        cx: &mut TaskContext<'_>,
-    ) -> Poll<Option<Result<Observed, CallError>>> {
+    /// Takes what a step of the backfill has read.
+    fn proceed(&mut self, items: Vec<Observed>, next: Next) {
+        self.ready.extend(items);
+        self.phase = match next {
+            Next::Live(seq) => Phase::Live(Cursor::after(self.channel.clone(), seq)),
+            Next::Page(after) => {
+                let (context, channel) = (self.context.clone(), self.channel.clone());
+                // Only the first page says that the reader is to forget.
+                Phase::Backfill(Box::pin(backfill(context, channel, after, false)))
+            }
+        };
+    }
+
+    /// Says that everything up to the reader's place was considered. Not up to the channel's: an
+    /// event that is published right now was not, and who resumed behind it would never see it.
+    ///
+    /// What was passed over is no sign of life, so an observer that wants nothing of a busy session
+    /// has its heartbeats all the same. None comes before the snapshot.
+    fn beat(&mut self, cx: &mut TaskContext<'_>) -> Polled {
+        let Phase::Live(cursor) = &self.phase else {
+            return Poll::Pending;
+        };
+        if self.due.is_some() {
+            return Poll::Pending;
+        }
+        let position = cursor.position();
         std::task::ready!(self.heartbeat.poll_due(self.told, cx));
-        Poll::Ready(Some(Ok(Observed::Other(Box::new(EventItem::Heartbeat(
-            position,
-        ))))))
+        let heartbeat = EventItem::Heartbeat(position);
+        Poll::Ready(Some(Ok(Observed::Other(Box::new(heartbeat)))))
     }
 }
 
 impl Stream for Observer {
     type Item = Result<Observed, CallError>;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Polled {
         let this = &mut *self;
+        let mut passed = 0;
         loop {
             if let Some(item) = this.ready.pop_front() {
                 return Poll::Ready(Some(Ok(item)));
@@ -159,50 +180,39 @@ impl Stream for Observer {
                         } = store(error);
                         return this.over(CallError::stream_ended(reason, message));
                     }
-                    Ok((items, next)) => {
-                        this.ready.extend(items);
-                        this.phase = match next {
-                            Next::Live(seq) => {
-                                Phase::Live(Cursor::after(this.channel.clone(), seq))
-                            }
-                            Next::Page(after) => {
-                                let (context, channel) =
-                                    (this.context.clone(), this.channel.clone());
-                                // Only the first page says that the reader is to forget.
-                                Phase::Backfill(Box::pin(backfill(context, channel, after, false)))
-                            }
-                        };
-                    }
+                    Ok((items, next)) => this.proceed(items, next),
                 },
                 Phase::Live(cursor) => match Pin::new(&mut *cursor).poll_next(cx) {
                     Poll::Ready(Some(Ok(event))) => {
-                        if matches!(event.envelope().event.body, EventBody::ServingError { .. }) {
-                            this.ready.push_back(Observed::Event(event));
+                        let body = &event.envelope().event.body;
+                        if !this.filter.admits(body) {
+                            passed += 1;
+                            if passed < PASSED_AT_ONCE {
+                                continue;
+                            }
+                            cx.waker().wake_by_ref();
+                            return this.beat(cx);
+                        }
+                        if matches!(body, EventBody::ServingError { .. }) {
                             this.phase = Phase::Ending(Box::new(lost()));
-                            continue;
                         }
-                        if !this.filter.admits(&event.envelope().event.body) {
-                            continue;
-                        }
-                        this.told = event.envelope().seq;
+                        this.told += 1;
                         return Poll::Ready(Some(Ok(Observed::Event(event))));
                     }
                     Poll::Ready(Some(Err(Cut::Closed))) => return this.over(lost()),
-                    Poll::Ready(Some(Err(Cut::Lapped))) => {
-                        let message = "events were read too slowly and the next ones are gone; \
-                                       subscribe again with resume and entries_since";
-                        return this
-                            .over(CallError::stream_ended(Reason::ObserverTooSlow, message));
-                    }
+                    Poll::Ready(Some(Err(Cut::Lapped))) => return this.over(too_slow()),
                     Poll::Ready(None) => return Poll::Ready(None),
-                    Poll::Pending => {
-                        let position = cursor.position();
-                        return this.beat(position, cx);
-                    }
+                    Poll::Pending => return this.beat(cx),
                 },
             }
         }
     }
+}
+
+fn too_slow() -> CallError {
+    let message = "events were read too slowly and the next ones are gone; subscribe again with \
+                   resume and entries_since";
+    CallError::stream_ended(Reason::ObserverTooSlow, message)
 }
 
 fn lost() -> CallError {

@@ -296,10 +296,21 @@ impl Desk {
         resume: Option<Position>,
         entries_since: Option<String>,
     ) -> Watch {
+        self.watch_for(EventFilter::default(), resume, entries_since)
+            .await
+    }
+
+    /// An observer that wants some events only.
+    pub(crate) async fn watch_for(
+        &self,
+        filter: EventFilter,
+        resume: Option<Position>,
+        entries_since: Option<String>,
+    ) -> Watch {
         let request = EventsRequest {
             session: self.session.clone(),
             resume,
-            filter: EventFilter::default(),
+            filter: filter.clone(),
             entries_since,
         };
         let stream = within(
@@ -307,7 +318,8 @@ impl Desk {
             self.caller().events(request, CallOptions::default()),
         )
         .await;
-        Watch::open(stream.unwrap_or_else(|error| panic!("events: {error:?}"))).await
+        let stream = stream.unwrap_or_else(|error| panic!("events: {error:?}"));
+        Watch::open(stream, filter).await
     }
 
     /// Waits until a run has settled, however often the stream that tells of it has to be opened.

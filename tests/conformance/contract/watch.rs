@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use sessionplane_core::contract::{EventItem, ResultStream, SessionState};
+use sessionplane_core::contract::{EventFilter, EventItem, ResultStream, SessionState};
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::{EventBody, EventEnvelope};
@@ -25,14 +25,15 @@ pub(crate) struct Watch {
     /// Events that came before the snapshot: what a resuming observer had missed.
     pub(crate) missed: Vec<EventEnvelope>,
     pub(crate) snapshot: SessionState,
-    /// The last event or snapshot that was read.
+    /// The last event or snapshot that was read; under a filter also the last heartbeat's place.
     pub(crate) position: Position,
+    filter: EventFilter,
     stream: ResultStream<EventItem>,
 }
 
 impl Watch {
-    /// Reads the stream's beginning in the order of C31.
-    pub(crate) async fn open(mut stream: ResultStream<EventItem>) -> Self {
+    /// Reads the beginning, in the order of C31, of a stream that was asked for with a filter.
+    pub(crate) async fn open(mut stream: ResultStream<EventItem>, filter: EventFilter) -> Self {
         let first = within("subscribed", stream.next()).await;
         let Some(Ok(EventItem::Subscribed {
             epoch,
@@ -59,6 +60,7 @@ impl Watch {
                 }
                 Some(Ok(EventItem::Event(event))) => {
                     assert!(resumed, "an event before the snapshot: {event:?}");
+                    assert!(filter.admits(&event.event.body), "unwanted: {event:?}");
                     missed.push(event);
                 }
                 Some(Ok(EventItem::Snapshot(snapshot))) => {
@@ -73,6 +75,7 @@ impl Watch {
                         missed,
                         position: snapshot.position,
                         snapshot: *snapshot,
+                        filter,
                         stream,
                     };
                 }
@@ -86,28 +89,38 @@ impl Watch {
         within("the next item", self.stream.next()).await
     }
 
-    /// The next event. Numbers grow by one.
+    /// The next event. Numbers grow by one; under a filter they grow.
     pub(crate) async fn next(&mut self) -> Option<Result<EventEnvelope, CallError>> {
         loop {
             match self.item().await? {
                 Ok(EventItem::Event(envelope)) => {
-                    let next = Position {
-                        seq: self.position.seq + 1,
-                        ..self.position
-                    };
                     let at = Position {
                         epoch: envelope.epoch,
                         seq: envelope.seq,
                     };
-                    assert_eq!(at, next, "{envelope:?}");
+                    let next = Position {
+                        seq: self.position.seq + 1,
+                        ..self.position
+                    };
+                    if self.filter.is_open() {
+                        assert_eq!(at, next, "{envelope:?}");
+                    } else {
+                        assert_eq!(at.epoch, next.epoch);
+                        assert!(at.seq >= next.seq, "{envelope:?} after {next:?}");
+                        assert!(self.filter.admits(&envelope.event.body), "{envelope:?}");
+                    }
                     self.position = at;
                     return Some(Ok(envelope));
                 }
-                Ok(EventItem::Heartbeat(position)) => {
+                Ok(EventItem::Heartbeat(position)) if self.filter.is_open() => {
                     assert!(
                         position <= self.position,
                         "a heartbeat tells of an event that was not sent"
                     );
+                }
+                Ok(EventItem::Heartbeat(position)) => {
+                    assert!(position >= self.position, "a heartbeat goes back");
+                    self.position = position;
                 }
                 Ok(other) => panic!("after the snapshot: {other:?}"),
                 Err(error) => return Some(Err(error)),
