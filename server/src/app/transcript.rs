@@ -118,7 +118,9 @@ impl StoredTranscript {
         let whole =
             kept.last() == Some(&first) || walked.newest_first.len() + kept.len() >= walked.max;
         if whole {
-            kept.into_iter().for_each(|id| walked.add(id));
+            for id in kept {
+                walked.add(id);
+            }
         }
         Ok(())
     }

@@ -282,6 +282,31 @@ fn largest_bodies() -> Vec<EventBody> {
             output: long_text(),
             artifact: Some(artifact()),
         },
+        EventBody::QueueChanged {
+            change: added,
+            depth: u32::MAX,
+        },
+        EventBody::RetryScheduled {
+            attempt: u32::MAX,
+            max_attempts: u32::MAX,
+            delay: Duration::MAX,
+            reason: "r".repeat(MAX_DETAIL_BYTES),
+        },
+        EventBody::UsageUpdated {
+            usage: usage(),
+            session: usage(),
+        },
+        EventBody::ServingError {
+            reason: "r".repeat(MAX_DETAIL_BYTES),
+        },
+    ];
+    bodies.extend(between_runs());
+    bodies.extend(entries);
+    bodies
+}
+
+fn between_runs() -> [EventBody; 5] {
+    [
         EventBody::CompactionStarted {
             trigger: CompactionTrigger::Overflow,
         },
@@ -310,26 +335,7 @@ fn largest_bodies() -> Vec<EventBody> {
             id: question_id(),
             resolution: Box::new(largest_answer()),
         },
-        EventBody::QueueChanged {
-            change: added,
-            depth: u32::MAX,
-        },
-        EventBody::RetryScheduled {
-            attempt: u32::MAX,
-            max_attempts: u32::MAX,
-            delay: Duration::MAX,
-            reason: "r".repeat(MAX_DETAIL_BYTES),
-        },
-        EventBody::UsageUpdated {
-            usage: usage(),
-            session: usage(),
-        },
-        EventBody::ServingError {
-            reason: "r".repeat(MAX_DETAIL_BYTES),
-        },
-    ];
-    bodies.extend(entries);
-    bodies
+    ]
 }
 
 fn numbered(seq: u64, body: EventBody) -> EventEnvelope {
