@@ -29,6 +29,7 @@ const PASSED_AT_ONCE: usize = 1024;
 type Polled = Poll<Option<Result<Observed, CallError>>>;
 type Step = Result<(Vec<Observed>, Next), ReadError>;
 
+#[derive(Clone, Copy)]
 enum Next {
     /// More entries are durable after this one.
     Page(EntrySeq),
