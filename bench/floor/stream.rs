@@ -32,7 +32,7 @@ type Burst = Arc<[Bytes]>;
 pub(crate) struct Bursts {
     event: Bytes,
     pace: Pace,
-    bursts: OnceLock<broadcast::Sender<Burst>>,
+    publisher: OnceLock<broadcast::Sender<Burst>>,
 }
 
 impl Bursts {
@@ -41,14 +41,14 @@ impl Bursts {
         Self {
             event,
             pace,
-            bursts: OnceLock::new(),
+            publisher: OnceLock::new(),
         }
     }
 
     /// Reads from now on. The first reader starts the publisher, which ends with the runtime: the
     /// unary floors are not to pay for it.
     fn subscribe(&self) -> broadcast::Receiver<Burst> {
-        let bursts = self.bursts.get_or_init(|| {
+        let bursts = self.publisher.get_or_init(|| {
             let (bursts, _) = broadcast::channel(RETAINED);
             let (publisher, event, pace) = (bursts.clone(), self.event.clone(), self.pace);
             tokio::spawn(async move {

@@ -1,6 +1,7 @@
 //! C30, C39: a tool's output that is more than an event carries is kept whole before anybody is
 //! told where; entries name it too.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -26,7 +27,7 @@ fn output(bytes: usize) -> String {
     let mut line = 0;
     while text.len() < bytes {
         line += 1;
-        text.push_str(&format!("{line} näht 縫う\t"));
+        write!(text, "{line} näht 縫う\t").expect("a text grows");
     }
     let cut = text.floor_char_boundary(bytes);
     text.truncate(cut);
