@@ -1,11 +1,13 @@
 //! The world in process: the application over a memory store, with hands inside it.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use sessionplane_core::domain::access::{Action, Decision, Principal, PrincipalKind, Resource};
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::ids::{AgentName, PrincipalId, TenantId};
+use sessionplane_core::domain::interaction::InteractionKind;
 use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
@@ -14,6 +16,7 @@ use sessionplane_core::ports::lease_store::LeaseStore;
 use sessionplane_core::ports::repository::Repository;
 use sessionplane_server::adapters::artifacts::MemoryArtifacts;
 use sessionplane_server::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
+use sessionplane_server::adapters::engine::demo::DemoEngine;
 use sessionplane_server::adapters::engine::hostile::{HostileEngine, HostileOptions};
 use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
 use sessionplane_server::adapters::memory::MemoryStore;
@@ -228,8 +231,15 @@ pub(crate) fn agents(ports: &Ports) -> AgentCatalog {
         usage: true,
         ..Capabilities::default()
     });
+    let asks_little = scripted().claiming(Capabilities {
+        interactions: [InteractionKind::Approval].into(),
+        ..Capabilities::default()
+    });
+    let demo = DemoEngine::in_folder(Path::new(FOLDER), clock.clone(), spawner.clone());
     let catalog = AgentCatalog::new(name("scripted"), name("scripted"), Arc::new(scripted()))
         .with(name("no-steering"), Arc::new(unsteerable))
+        .with(name("approvals-only"), Arc::new(asks_little))
+        .with(name("demo"), Arc::new(demo.expect("a folder")))
         .with(name("deaf"), Arc::new(Deaf::new()))
         .with(name("absent"), Arc::new(Absent::new()))
         .with(name("lingering"), Arc::new(Lingering::new()));
@@ -240,6 +250,9 @@ pub(crate) fn agents(ports: &Ports) -> AgentCatalog {
         )
     })
 }
+
+/// What the demo agent reads.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
 
 /// How many hostile agents there are, by seed: `hostile-0` and so on.
 pub(crate) const HOSTILE: u64 = 200;
