@@ -24,6 +24,8 @@ mod house;
 mod leases;
 #[path = "contract/losses.rs"]
 mod losses;
+#[path = "contract/questions.rs"]
+mod questions;
 #[path = "contract/reading.rs"]
 mod reading;
 #[path = "contract/remote.rs"]

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 features=sessionplane-server/failpoints
 export SESSIONPLANE_CRASHES=${CRASHES:-200}   # kills of the real server
 export SESSIONPLANE_SEEDS=${SEEDS:-10000}     # seeds of the core's simulation, fresh ones
+export SESSIONPLANE_READS=${READS:-10000}     # states read in the instant of an event
 export PROPTEST_CASES=${CASES:-2000}          # cases of each property
 started=$SECONDS
 tests/setup.sh

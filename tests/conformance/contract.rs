@@ -142,6 +142,7 @@ macro_rules! contract_conformance {
                     c21_b12_an_abort_by_somebody_who_came_later,
                     c21_an_abort_that_races_with_the_end_settles_once;
                 state: c27_b06_state_is_never_older_than_an_event_seen,
+                    c27_b06_reads_in_the_instant_of_an_event_are_never_behind,
                     c27_state_is_never_idle_while_an_invoke_is_busy,
                     c27_state_is_running_from_the_acceptance_on,
                     c27_min_position_is_waited_for_or_refused, c27_usage_and_last_run_are_told,
@@ -205,7 +206,9 @@ macro_rules! contract_conformance {
                     c27_a_compaction_within_a_run_reports_running,
                     c21_b14_abort_in_a_compaction_within_a_run,
                     c22_growth_is_linear_over_50_compactions,
-                    c22_what_was_kept_is_read_after_the_summary;
+                    c22_what_was_kept_is_read_after_the_summary,
+                    c21_b14_a_deaf_agent_s_compaction_is_aborted_at_the_deadline,
+                    c22_a_missing_agent_fails_the_compaction_not_the_call;
                 interactions: c25_each_kind_is_asked_answered_and_heard,
                     c25_a_secret_answer_is_nowhere_to_be_read,
                     c25_several_wait_and_are_answered_in_any_order,

@@ -1,6 +1,7 @@
 //! The world in process: the application over a memory store, with hands inside it.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -55,10 +56,14 @@ impl Authorizer for OwnTenant {
 struct Mortal {
     inner: TokioSpawner,
     life: CancellationToken,
+    sessions: Arc<AtomicU64>,
 }
 
 impl Spawner for Mortal {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) -> Box<dyn TaskHandle> {
+        if name == "session" {
+            self.sessions.fetch_add(1, Ordering::SeqCst);
+        }
         let life = self.life.clone();
         let task = async move {
             let _killed = life.run_until_cancelled(task).await;
@@ -80,6 +85,7 @@ pub(crate) struct House {
     pub(crate) gate: Arc<Gate>,
     /// Whether runs that were cut can be settled.
     pub(crate) refusal: Arc<Refusal>,
+    sessions: Arc<AtomicU64>,
     start: Mutex<Start>,
 }
 
@@ -121,12 +127,14 @@ impl House {
         let store = Arc::new(MemoryStore::gated(gate.clone()));
         let refusal = Arc::new(Refusal::default());
         let slow = Slow(store.clone(), refusal.clone());
-        let (ports, life) = ports(Arc::new(slow), store.clone());
+        let sessions = Arc::<AtomicU64>::default();
+        let (ports, life) = counted_ports(Arc::new(slow), store.clone(), sessions.clone());
         let app = App::new(ports.clone(), agents(&ports), config);
         Arc::new(Self {
             config,
             gate,
             refusal,
+            sessions,
             start: Mutex::new(Start { app, store, life }),
         })
     }
@@ -144,6 +152,11 @@ impl House {
     /// The application as the present start has it.
     pub(crate) fn app(&self) -> App {
         self.start().app.clone()
+    }
+
+    /// How often a session was given a task, over all starts.
+    pub(crate) fn sessions_started(&self) -> u64 {
+        self.sessions.load(Ordering::SeqCst)
     }
 
     /// Another principal of the owner's tenant.
@@ -165,7 +178,8 @@ impl House {
         let store = Arc::new(store.reopen());
         life.cancel();
         let slow = Slow(store.clone(), self.refusal.clone());
-        let (ports, life) = ports(Arc::new(slow), store.clone());
+        let sessions = self.sessions.clone();
+        let (ports, life) = counted_ports(Arc::new(slow), store.clone(), sessions);
         let app = App::new(ports.clone(), agents(&ports), self.config);
         *self.start() = Start { app, store, life };
         ports
@@ -206,10 +220,20 @@ pub(crate) fn ports(
     repository: Arc<dyn Repository>,
     leases: Arc<dyn LeaseStore>,
 ) -> (Ports, CancellationToken) {
+    counted_ports(repository, leases, Arc::default())
+}
+
+/// Ports that count how many tasks of sessions were started.
+fn counted_ports(
+    repository: Arc<dyn Repository>,
+    leases: Arc<dyn LeaseStore>,
+    sessions: Arc<AtomicU64>,
+) -> (Ports, CancellationToken) {
     let life = CancellationToken::new();
     let spawner = Mortal {
         inner: TokioSpawner::current(),
         life: life.clone(),
+        sessions,
     };
     let ports = Ports {
         repository,

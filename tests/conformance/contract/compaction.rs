@@ -11,7 +11,7 @@ use sessionplane_core::domain::ids::{EntryId, InputId};
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::view::Status;
 
-use super::desk::{Desk, follow_up, steer};
+use super::desk::{Ask, Desk, follow_up, steer};
 use super::disconnects::outcome;
 use super::fates::{agree, told};
 use super::hands::{compact, fold};
@@ -489,4 +489,42 @@ pub(crate) async fn c22_what_was_kept_is_read_after_the_summary(worlds: &dyn Wor
     assert_eq!(outcome(&run), &RunOutcome::Completed);
     let soon = Some(Duration::from_secs(5));
     desk.wait_run(run.id, soon).await.expect("a record");
+}
+
+/// C21 B14: an agent that hears nothing is dropped at the deadline, and the compaction is aborted.
+pub(crate) async fn c21_b14_a_deaf_agent_s_compaction_is_aborted_at_the_deadline(
+    worlds: &dyn Worlds,
+) {
+    let world = worlds.make(quick()).await;
+    let desk = Desk::new(&world, "deaf");
+    let mut run = desk.invoke(Ask::new("x").agent("deaf")).await;
+    run.until_text().await;
+    desk.abort().await;
+    assert_eq!(code(&run.finish().await), "aborted");
+    let before = desk.all().await;
+    let mut watch = desk.watch().await;
+    desk.dispatch(compact(""), None).await;
+    desk.abort().await;
+    // It is ending: a second abort finds what it wants under way.
+    desk.abort_if_active().await;
+    assert_eq!(finished(&mut watch).await, CompactionOutcome::Aborted);
+    assert_eq!(desk.all().await, before);
+}
+
+pub(crate) async fn c22_a_missing_agent_fails_the_compaction_not_the_call(worlds: &dyn Worlds) {
+    let world = worlds.make(quick()).await;
+    let desk = Desk::new(&world, "absent");
+    desk.run(Ask::new("x").agent("absent")).await;
+    let before = desk.all().await;
+    let mut watch = desk.watch().await;
+    desk.dispatch(compact(""), None).await;
+    let CompactionOutcome::Failed(failure) = finished(&mut watch).await else {
+        panic!("it did not fail");
+    };
+    assert_eq!(
+        (&*failure.code, failure.retryable),
+        ("engine_unavailable", true)
+    );
+    assert!(failure.details.contains("no such program"), "{failure:?}");
+    assert_eq!(desk.all().await, before);
 }
