@@ -162,7 +162,9 @@ impl Watch {
 
 /// A fold of events onto what a snapshot says.
 pub(crate) fn fold(mut view: SessionView, events: &[EventEnvelope]) -> SessionView {
-    events.iter().for_each(|event| view.apply(&event.event));
+    for event in events {
+        view.apply(&event.event);
+    }
     view
 }
 

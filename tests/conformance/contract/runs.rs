@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use sessionplane_core::contract::RunPage;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::run::{RunOutcome, RunRecord};
@@ -86,8 +87,8 @@ pub(crate) async fn c16_a_bad_place_or_size_is_refused(worlds: &dyn Worlds) {
     let foreign = other.invoke("stop").await;
     let (elsewhere, never) = (foreign.id, RunId::from_bytes([7; 16]));
     foreign.finish().await;
-    let refused = |answer: Result<_, CallError>, field: &str| {
-        let error = answer.err().expect("a refusal");
+    let refused = |answer: Result<RunPage, CallError>, field: &str| {
+        let error = answer.expect_err("a refusal");
         assert_eq!(error.reason, Reason::InvalidArgument, "{error:?}");
         assert_eq!(error.violations[0].field, field, "{error:?}");
         error.message
