@@ -10,6 +10,8 @@ mod aging;
 mod audit;
 #[path = "contract/bursts.rs"]
 mod bursts;
+#[path = "contract/compactions.rs"]
+mod compactions;
 #[path = "contract/durability.rs"]
 mod durability;
 #[path = "contract/gate.rs"]

@@ -69,6 +69,7 @@ pub(crate) async fn c16_paging_returns_each_run_once_while_runs_are_added(worlds
     loop {
         let page = desk.try_runs(before, 3).await.expect("a page");
         read.extend(ids(&page.runs));
+        assert!(read.len() <= there.len(), "more than there were");
         before = read.last().copied();
         if !page.has_more {
             break;
