@@ -32,6 +32,9 @@ pub(crate) async fn c24_a_run_goes_on_from_where_the_leaf_was_moved(worlds: &dyn
     let told = desk.recall().await;
     assert!(told.contains("first") && !told.contains("second"), "{told}");
     assert!(told.starts_with("opened with 2 entries"), "{told}");
+    // The branch goes on along its own path, not along what was appended before it.
+    let told = desk.recall().await;
+    assert!(told.contains("first") && !told.contains("second"), "{told}");
     // From the root's prompt, and back to the branch that was left.
     desk.dispatch(navigate(entries[0].id), None).await;
     desk.run("say \"third\"").await;
@@ -41,26 +44,16 @@ pub(crate) async fn c24_a_run_goes_on_from_where_the_leaf_was_moved(worlds: &dyn
     assert!(!told.contains("third"), "{told}");
     // Entries of all branches are listed as they were appended, and each knows its place.
     let all = desk.entries().await;
-    let tree = [
-        None,
-        Some(1),
-        Some(2),
-        Some(3),
-        Some(2),
-        Some(5),
-        Some(1),
-        Some(7),
-        Some(4),
-        Some(9),
-    ];
+    let tree = [0, 1, 2, 3, 2, 5, 6, 7, 1, 9, 4, 11];
+    let tree = tree.map(|parent| (parent > 0).then_some(parent));
     assert_eq!(parents(&all), tree);
     assert_eq!(all[..4], entries[..], "nothing of before is changed");
     assert_eq!(desk.pages_of(3).await, all);
-    assert_eq!(desk.view().await.leaf, Some(all[9].id));
+    assert_eq!(desk.view().await.leaf, Some(all[11].id));
     // An observer that comes later is given the same tree and the same leaf.
     let watch = desk.watch().await;
     assert_eq!(watch.backfill, all);
-    assert_eq!(watch.snapshot.view.leaf, Some(all[9].id));
+    assert_eq!(watch.snapshot.view.leaf, Some(all[11].id));
 }
 
 pub(crate) async fn c24_a_moved_leaf_survives_a_restart(worlds: &dyn Worlds) {
