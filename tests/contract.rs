@@ -10,6 +10,8 @@ mod aging;
 mod audit;
 #[path = "contract/bursts.rs"]
 mod bursts;
+#[path = "contract/compactions.rs"]
+mod compactions;
 #[path = "contract/cuts.rs"]
 mod cuts;
 #[path = "contract/durability.rs"]
@@ -28,6 +30,8 @@ mod leases;
 mod losses;
 #[path = "contract/observers.rs"]
 mod observers;
+#[path = "contract/questions.rs"]
+mod questions;
 #[path = "contract/reading.rs"]
 mod reading;
 #[path = "contract/relay.rs"]

@@ -8,6 +8,7 @@ features=sessionplane-server/failpoints
 export SESSIONPLANE_CRASHES=${CRASHES:-200}   # kills of the real server
 export SESSIONPLANE_SEEDS=${SEEDS:-10000}     # seeds of the core's simulation, fresh ones
 export SEEDS=${SEEDS:-3000}                   # seeds of the simulation through the application, fresh ones
+export SESSIONPLANE_READS=${READS:-10000}     # states read in the instant of an event
 export PROPTEST_CASES=${CASES:-2000}          # cases of each property
 export SESSIONPLANE_OBSERVERS=${OBSERVERS:-1000} # observers of one session, a tenth of which does not read
 started=$SECONDS

@@ -10,6 +10,10 @@ pub(crate) mod aborts;
 pub(crate) mod answers;
 #[path = "contract/bindings.rs"]
 pub(crate) mod bindings;
+#[path = "contract/capabilities.rs"]
+pub(crate) mod capabilities;
+#[path = "contract/compaction.rs"]
+pub(crate) mod compaction;
 #[path = "contract/creation.rs"]
 pub(crate) mod creation;
 #[path = "contract/desk.rs"]
@@ -24,10 +28,18 @@ pub(crate) mod events;
 pub(crate) mod fates;
 #[path = "contract/filters.rs"]
 pub(crate) mod filters;
+#[path = "contract/hands.rs"]
+pub(crate) mod hands;
+#[path = "contract/interactions.rs"]
+pub(crate) mod interactions;
 #[path = "contract/invokes.rs"]
 pub(crate) mod invokes;
 #[path = "contract/joins.rs"]
 pub(crate) mod joins;
+#[path = "contract/lineage.rs"]
+pub(crate) mod lineage;
+#[path = "contract/navigation.rs"]
+pub(crate) mod navigation;
 #[path = "contract/observing.rs"]
 pub(crate) mod observing;
 #[path = "contract/order.rs"]
@@ -38,6 +50,10 @@ pub(crate) mod restarts;
 pub(crate) mod resumes;
 #[path = "contract/run.rs"]
 pub(crate) mod run;
+#[path = "contract/runs.rs"]
+pub(crate) mod runs;
+#[path = "contract/settings.rs"]
+pub(crate) mod settings;
 #[path = "contract/settlement.rs"]
 pub(crate) mod settlement;
 #[path = "contract/state.rs"]
@@ -130,6 +146,7 @@ macro_rules! contract_conformance {
                     c21_b12_an_abort_by_somebody_who_came_later,
                     c21_an_abort_that_races_with_the_end_settles_once;
                 state: c27_b06_state_is_never_older_than_an_event_seen,
+                    c27_b06_reads_in_the_instant_of_an_event_are_never_behind,
                     c27_state_is_never_idle_while_an_invoke_is_busy,
                     c27_state_is_running_from_the_acceptance_on,
                     c27_min_position_is_waited_for_or_refused, c27_usage_and_last_run_are_told,
@@ -163,6 +180,69 @@ macro_rules! contract_conformance {
                     c33_an_observer_that_wants_nothing_of_a_busy_session_hears_how_far_it_came,
                     c31_c32_a_filtered_observer_comes_back_after_eviction_and_restart;
                 observing: c33_a_quiet_stream_answers_within_50_ms;
+                runs: c16_runs_are_listed_newest_first_by_pages_of_any_size,
+                    c16_paging_returns_each_run_once_while_runs_are_added,
+                    c16_a_bad_place_or_size_is_refused,
+                    c16_everyone_who_waits_is_given_the_record,
+                    c16_a_wait_sees_the_end_whatever_moment_it_begins,
+                    c16_a_wait_ends_at_its_deadline_and_the_run_goes_on,
+                    c16_runs_of_others_are_unknown,
+                    c16_b27_a_wait_across_a_restart_finds_the_end;
+                settings: c23_one_resolution_feeds_state_check_and_run,
+                    c23_what_is_not_allowed_changes_nothing,
+                    c23_overrides_survive_a_restart,
+                    c22_boundary_verbs_are_busy_while_something_holds_the_session,
+                    c22_boundary_verbs_create_no_session,
+                    c22_c03_b22_a_repeat_applies_once,
+                    c23_a_choice_is_told_and_kept_on_the_path,
+                    c22_a_dormant_session_takes_a_choice,
+                    c22_racing_choices_are_applied_one_after_another;
+                navigation: c24_a_run_goes_on_from_where_the_leaf_was_moved,
+                    c24_a_moved_leaf_survives_a_restart,
+                    c24_settings_follow_the_active_path,
+                    c24_to_where_it_is_it_writes_and_tells_nothing,
+                    c24_an_entry_that_is_not_the_session_s_is_invalid,
+                    c24_a_path_without_its_compaction_has_the_whole_past;
+                compaction: c22_compact_accepts_fast_and_tells_its_outcome,
+                    c22_c07_an_invoke_during_a_compaction_is_busy,
+                    c21_b14_an_abort_ends_a_compaction,
+                    c21_an_abort_that_races_with_a_compaction_ends_it_once,
+                    c22_b50_a_failed_compaction_leaves_the_transcript_as_it_was,
+                    c22_b50_a_killed_compaction_leaves_the_transcript_as_it_was,
+                    c22_b50_kills_at_random_moments_leave_the_old_leaf_or_the_new,
+                    c22_nothing_to_compact_is_told,
+                    c22_b20_inputs_during_a_compaction_are_rejected,
+                    c20_b20_inputs_at_each_step_of_a_compaction_end_once,
+                    c27_a_compaction_within_a_run_reports_running,
+                    c21_b14_abort_in_a_compaction_within_a_run,
+                    c22_growth_is_linear_over_50_compactions,
+                    c22_what_was_kept_is_read_after_the_summary,
+                    c21_b14_a_deaf_agent_s_compaction_is_aborted_at_the_deadline,
+                    c22_a_missing_agent_fails_the_compaction_not_the_call;
+                interactions: c25_each_kind_is_asked_answered_and_heard,
+                    c25_a_secret_answer_is_nowhere_to_be_read,
+                    c25_several_wait_and_are_answered_in_any_order,
+                    c25_a_deadline_passes_with_its_default_or_without,
+                    c25_another_client_answers_when_the_first_is_gone,
+                    c25_of_16_racing_answers_one_is_delivered,
+                    c25_an_answer_of_another_shape_leaves_it_open,
+                    c25_b31_what_is_not_open_is_no_such_interaction,
+                    c21_c25_an_abort_closes_open_questions,
+                    c25_an_engine_that_dies_leaves_its_questions_unanswered,
+                    c25_b31_a_restart_ends_open_questions_and_lists_them,
+                    c25_queued_text_never_answers,
+                    c25_b33_after_50_answered_questions_none_is_open_for_anybody,
+                    c25_an_answer_needs_no_room_in_the_queue;
+                capabilities: c26_every_agent_is_honest_about_every_command,
+                    c26_a_running_session_refuses_the_same,
+                    c26_the_report_says_what_there_is,
+                    c26_c25_a_kind_that_is_not_claimed_is_never_asked,
+                    c26_what_a_composer_may_offer_is_listed;
+                lineage: c16_c24_a_branch_goes_on_from_its_parents_path,
+                    c24_a_branch_and_its_parent_go_their_own_ways,
+                    c04_an_unknown_or_hidden_parent_is_no_such_session,
+                    c01_an_entry_that_is_not_the_parents_is_refused,
+                    c14_a_parent_is_read_only_at_creation;
             }
         }
     };

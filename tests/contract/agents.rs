@@ -40,6 +40,7 @@ fn describe(name: &str) -> EngineDescription {
         capabilities: Capabilities {
             steering: None,
             follow_up: true,
+            manual_compaction: true,
             tool_progress: false,
             usage: false,
             ..Capabilities::default()

@@ -1,20 +1,64 @@
-//! C5, C10, C20, C36 under engines that break every habit: whatever they do, each run settles once,
-//! each input ends once, and the session is idle afterwards.
+//! C5, C10, C20, C25, C36 under engines that break every habit: whatever they do, each run settles once,
+//! each input and each question ends once, and the session is idle afterwards.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sessionplane_core::domain::command::{Command, DispatchAnswer};
+use sessionplane_core::domain::event::{EventBody, EventEnvelope};
 use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::interaction::{
+    FieldKind, FormField, Interaction, InteractionAnswer, Shape,
+};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::view::Status;
 
 use crate::house::{HOSTILE, House};
 use crate::suite::desk::{Ask, Desk, follow_up, within};
 use crate::suite::fates::{agree, told};
+use crate::suite::hands::{choice, respond};
 use crate::suite::watch::{settled, started};
 use crate::suite::world::quick;
+
+/// The first answer that fits.
+fn answer_to(question: &Interaction) -> Command {
+    let all = |fields: &[FormField]| {
+        let answer = |field: &FormField| match &field.kind {
+            FieldKind::Text => "x".to_owned(),
+            FieldKind::Number => "1".to_owned(),
+            FieldKind::Boolean => "true".to_owned(),
+            FieldKind::Select(choices) => choices[0].id.clone(),
+        };
+        let pairs = fields.iter().map(|it| (it.name.clone(), answer(it)));
+        pairs.collect()
+    };
+    let answer = match &question.question.shape {
+        Shape::Approval(choices) | Shape::Select(choices) => choice(&choices[0].id),
+        Shape::Confirm => InteractionAnswer::Confirmed(true),
+        Shape::Input { .. } => InteractionAnswer::Text("x".to_owned()),
+        Shape::Form(fields) => InteractionAnswer::Fields(all(fields)),
+    };
+    respond(question.id, answer)
+}
+
+/// C25: what was asked has ended once, before its run, and nothing else ended.
+fn each_question_ends_once(events: &[EventEnvelope]) {
+    let mut open = BTreeSet::new();
+    for event in events {
+        match &event.event.body {
+            EventBody::InteractionRequested { interaction } => {
+                assert!(open.insert(interaction.id), "asked twice");
+            }
+            EventBody::InteractionResolved { id, .. } => {
+                assert!(open.remove(id), "{id} ended, and was not open");
+            }
+            EventBody::RunSettled { .. } => assert_eq!(open, BTreeSet::new()),
+            _ => {}
+        }
+    }
+}
 
 /// Runs one hostile agent a few times, with follow-ups and aborts at random.
 async fn bout(house: Arc<House>, seed: u64) {
@@ -31,10 +75,13 @@ async fn bout(house: Arc<House>, seed: u64) {
             for _ in 0..chance.random_range(0..200) {
                 tokio::task::yield_now().await;
             }
-            let command = if chance.random_ratio(1, 4) {
-                Command::Abort
-            } else {
-                follow_up("more")
+            let command = match chance.random_range(0..4) {
+                0 => Command::Abort,
+                1 => match desk.questions().await.pop() {
+                    Some(question) => answer_to(&question),
+                    None => follow_up("more"),
+                },
+                _ => follow_up("more"),
             };
             let answer = desk
                 .try_dispatch(command, None, None)
@@ -51,7 +98,9 @@ async fn bout(house: Arc<House>, seed: u64) {
         run.finish().await;
         let view = desk.state().await.view;
         assert_eq!((view.status(), view.pending.len()), (Status::Idle, 0));
+        assert_eq!(view.open_interactions().count(), 0, "a question was left");
     }
+    each_question_ends_once(&events);
     let records = settled(&events);
     let of = |records: &[RunRecord]| records.iter().map(|run| run.id).collect::<Vec<RunId>>();
     assert_eq!(of(&records), runs, "each settles once");

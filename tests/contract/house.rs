@@ -1,11 +1,14 @@
 //! The world in process: the application over a memory store, with hands inside it.
 
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use sessionplane_core::domain::access::{Action, Decision, Principal, PrincipalKind, Resource};
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::ids::{AgentName, PrincipalId, TenantId};
+use sessionplane_core::domain::interaction::InteractionKind;
 use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::ports::artifact_store::ArtifactStore;
 use sessionplane_core::ports::authorizer::Authorizer;
@@ -15,6 +18,7 @@ use sessionplane_core::ports::lease_store::LeaseStore;
 use sessionplane_core::ports::repository::Repository;
 use sessionplane_server::adapters::artifacts::MemoryArtifacts;
 use sessionplane_server::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
+use sessionplane_server::adapters::engine::demo::DemoEngine;
 use sessionplane_server::adapters::engine::hostile::{HostileEngine, HostileOptions};
 use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
 use sessionplane_server::adapters::memory::MemoryStore;
@@ -53,10 +57,14 @@ impl Authorizer for OwnTenant {
 struct Mortal {
     inner: TokioSpawner,
     life: CancellationToken,
+    sessions: Arc<AtomicU64>,
 }
 
 impl Spawner for Mortal {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) -> Box<dyn TaskHandle> {
+        if name == "session" {
+            self.sessions.fetch_add(1, Ordering::SeqCst);
+        }
         let life = self.life.clone();
         let task = async move {
             let _killed = life.run_until_cancelled(task).await;
@@ -79,6 +87,7 @@ pub(crate) struct House {
     /// Whether runs that were cut can be settled.
     pub(crate) refusal: Arc<Refusal>,
     artifacts: Arc<dyn ArtifactStore>,
+    sessions: Arc<AtomicU64>,
     start: Mutex<Start>,
 }
 
@@ -125,7 +134,8 @@ impl House {
         let store = Arc::new(MemoryStore::gated(gate.clone()));
         let refusal = Arc::new(Refusal::default());
         let slow = Slow(store.clone(), refusal.clone());
-        let (mut ports, life) = ports(Arc::new(slow), store.clone());
+        let sessions = Arc::<AtomicU64>::default();
+        let (mut ports, life) = counted_ports(Arc::new(slow), store.clone(), sessions.clone());
         ports.artifacts = artifacts.clone();
         let app = App::new(ports.clone(), agents(&ports), config);
         Arc::new(Self {
@@ -133,6 +143,7 @@ impl House {
             gate,
             refusal,
             artifacts,
+            sessions,
             start: Mutex::new(Start { app, store, life }),
         })
     }
@@ -150,6 +161,11 @@ impl House {
     /// The application as the present start has it.
     pub(crate) fn app(&self) -> App {
         self.start().app.clone()
+    }
+
+    /// How often a session was given a task, over all starts.
+    pub(crate) fn sessions_started(&self) -> u64 {
+        self.sessions.load(Ordering::SeqCst)
     }
 
     /// Another principal of the owner's tenant.
@@ -171,7 +187,8 @@ impl House {
         let store = Arc::new(store.reopen());
         life.cancel();
         let slow = Slow(store.clone(), self.refusal.clone());
-        let (mut ports, life) = ports(Arc::new(slow), store.clone());
+        let sessions = self.sessions.clone();
+        let (mut ports, life) = counted_ports(Arc::new(slow), store.clone(), sessions);
         ports.artifacts = self.artifacts.clone();
         let app = App::new(ports.clone(), agents(&ports), self.config);
         *self.start() = Start { app, store, life };
@@ -213,10 +230,20 @@ pub(crate) fn ports(
     repository: Arc<dyn Repository>,
     leases: Arc<dyn LeaseStore>,
 ) -> (Ports, CancellationToken) {
+    counted_ports(repository, leases, Arc::default())
+}
+
+/// Ports that count how many tasks of sessions were started.
+fn counted_ports(
+    repository: Arc<dyn Repository>,
+    leases: Arc<dyn LeaseStore>,
+    sessions: Arc<AtomicU64>,
+) -> (Ports, CancellationToken) {
     let life = CancellationToken::new();
     let spawner = Mortal {
         inner: TokioSpawner::current(),
         life: life.clone(),
+        sessions,
     };
     let ports = Ports {
         repository,
@@ -238,8 +265,15 @@ pub(crate) fn agents(ports: &Ports) -> AgentCatalog {
         usage: true,
         ..Capabilities::default()
     });
+    let asks_little = scripted().claiming(Capabilities {
+        interactions: [InteractionKind::Approval].into(),
+        ..Capabilities::default()
+    });
+    let demo = DemoEngine::in_folder(Path::new(FOLDER), clock.clone(), spawner.clone());
     let catalog = AgentCatalog::new(name("scripted"), name("scripted"), Arc::new(scripted()))
         .with(name("no-steering"), Arc::new(unsteerable))
+        .with(name("approvals-only"), Arc::new(asks_little))
+        .with(name("demo"), Arc::new(demo.expect("a folder")))
         .with(name("deaf"), Arc::new(Deaf::new()))
         .with(name("absent"), Arc::new(Absent::new()))
         .with(name("lingering"), Arc::new(Lingering::new()));
@@ -250,6 +284,9 @@ pub(crate) fn agents(ports: &Ports) -> AgentCatalog {
         )
     })
 }
+
+/// What the demo agent reads.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
 
 /// How many hostile agents there are, by seed: `hostile-0` and so on.
 pub(crate) const HOSTILE: u64 = 200;

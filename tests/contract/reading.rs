@@ -1,13 +1,17 @@
 //! C3, C13, C38: what a caller in process alone can try. Reading writes nothing; principals of one
 //! tenant keep their ids apart; who gives no id cannot come back.
 
+use std::time::Duration;
+
 use sessionplane_core::contract::{CallOptions, CapabilityTarget, InvokeRequest, OnDisconnect};
+use sessionplane_core::domain::ids::AgentName;
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::view::Status;
 
 use crate::house::House;
 use crate::suite::desk::{Ask, Desk, with_id};
 use crate::suite::disconnects::{outcome, patient};
+use crate::suite::hands::{compact, set_model};
 use crate::suite::run::Run;
 use crate::suite::world::{World as _, quick};
 
@@ -22,11 +26,26 @@ async fn read_everything(desk: &Desk, run: sessionplane_core::domain::ids::RunId
             .await;
         let target = CapabilityTarget::Session(desk.session.clone());
         let caller = desk.caller();
-        let report = caller
-            .get_capabilities(target, CallOptions::default())
-            .await;
-        report.expect("a report");
+        for target in [target, CapabilityTarget::Agent(named_agent("scripted"))] {
+            let options = CallOptions::default;
+            let report = caller.get_capabilities(target.clone(), options()).await;
+            report.expect("a report");
+            let offered = caller.list_commands(target, options()).await;
+            offered.expect("names");
+        }
+        let runs = desk.runs(1).await;
+        assert!(runs.iter().any(|listed| listed.id == run));
+        if runs[0].settled.is_some() {
+            desk.wait_run(run, None).await.expect("a record");
+        } else {
+            let soon = Some(Duration::from_millis(1));
+            desk.wait_run(run, soon).await.expect_err("it runs");
+        }
     }
+}
+
+fn named_agent(name: &str) -> AgentName {
+    AgentName::parse(name).expect("an agent")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,6 +72,31 @@ async fn c38_reading_a_dormant_session_writes_nothing() {
         "a start without cut runs writes nothing either"
     );
     assert_eq!(house.store().audits(session), audits);
+}
+
+/// C38: what a session asked, chose and compacted is read without waking it.
+#[tokio::test(flavor = "multi_thread")]
+async fn c38_reading_wakes_no_session() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "asleep");
+    let prompt = "ask q confirm \"Q?\" within 1ms default yes\nwait-answers";
+    let run = desk.invoke(prompt).await;
+    let id = run.id;
+    run.finish().await;
+    desk.dispatch(set_model(Some("scripted-thinking")), None)
+        .await;
+    desk.dispatch(compact(""), None).await;
+    desk.watch_idle().await;
+    let before = desk.all().await;
+    house.restart().await;
+    let (written, started) = (house.gate.kept(), house.sessions_started());
+    read_everything(&desk, id).await;
+    assert_eq!(desk.all().await, before);
+    assert_eq!(house.gate.kept(), written);
+    assert_eq!(house.sessions_started(), started, "a session was woken");
+    // The counter counts: a choice wakes it.
+    desk.dispatch(set_model(None), None).await;
+    assert_eq!(house.sessions_started(), started + 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

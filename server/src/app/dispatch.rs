@@ -9,8 +9,11 @@ use sessionplane_core::domain::command::{
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::{AgentName, EntryId, SessionId};
+use sessionplane_core::domain::interaction::InteractionAnswer;
 use sessionplane_core::domain::lifecycle::{Answer, DispatchFacts, NavigationTarget};
-use sessionplane_core::domain::limits::MAX_INSTRUCTIONS_BYTES;
+use sessionplane_core::domain::limits::{
+    MAX_ANSWER_BYTES, MAX_INSTRUCTIONS_BYTES, MAX_LABEL_BYTES,
+};
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::settings::SettingsOverride;
 use tokio::sync::oneshot;
@@ -210,6 +213,7 @@ fn action(kind: CommandKind) -> Action {
 }
 
 /// The text of a command that a model or an engine will read, within its bounds, and how it came.
+/// Checked here and not where it is decoded: what the capabilities lack is told first (C26).
 fn checked_text(command: &Command) -> Result<(Channel, &str), CallError> {
     match command {
         Command::Steer { text } => {
@@ -222,23 +226,62 @@ fn checked_text(command: &Command) -> Result<(Channel, &str), CallError> {
         }
         Command::Compact { instructions } => {
             let text = instructions.as_deref().unwrap_or_default();
-            if text.len() > MAX_INSTRUCTIONS_BYTES {
-                let way_out = "say in brief what the summary should keep";
-                return Err(CallError::too_large(
-                    "compact.instructions",
-                    text.len(),
-                    MAX_INSTRUCTIONS_BYTES,
-                    way_out,
-                ));
-            }
+            let way_out = "say in brief what the summary should keep";
+            at_most(
+                "compact.instructions",
+                text.len(),
+                MAX_INSTRUCTIONS_BYTES,
+                way_out,
+            )?;
             Ok((Channel::Control, text))
         }
         // What was answered may be a secret: not even its digest is kept.
-        Command::Respond { .. } => Ok((Channel::Respond, "")),
-        Command::Abort
-        | Command::SetModel { .. }
-        | Command::SetThinking { .. }
-        | Command::Navigate { .. } => Ok((Channel::Control, "")),
+        Command::Respond { answer, .. } => {
+            let way_out = "answer in brief, and put the rest where the agent can read it";
+            let bytes = weight(answer);
+            at_most("respond.answer", bytes, MAX_ANSWER_BYTES, way_out)?;
+            Ok((Channel::Respond, ""))
+        }
+        Command::SetModel { model } => {
+            check_name("set_model.model", model.as_deref())?;
+            Ok((Channel::Control, ""))
+        }
+        Command::SetThinking { level } => {
+            check_name("set_thinking.level", level.as_deref())?;
+            Ok((Channel::Control, ""))
+        }
+        Command::Abort | Command::Navigate { .. } => Ok((Channel::Control, "")),
+    }
+}
+
+fn at_most(field: &str, bytes: usize, max: usize, way_out: &str) -> Result<(), CallError> {
+    if bytes <= max {
+        return Ok(());
+    }
+    Err(CallError::too_large(field, bytes, max, way_out))
+}
+
+/// A model or a level: absent goes back to the default, and an empty text is a mistake.
+fn check_name(field: &str, name: Option<&str>) -> Result<(), CallError> {
+    match name {
+        Some("") => Err(CallError::invalid(
+            field,
+            "is empty; name one, or leave it out to go back to the default",
+        )),
+        Some(name) => at_most(field, name.len(), MAX_LABEL_BYTES, "names are shorter"),
+        None => Ok(()),
+    }
+}
+
+/// The texts of an answer together, in bytes.
+fn weight(answer: &InteractionAnswer) -> usize {
+    match answer {
+        InteractionAnswer::Choice(text) | InteractionAnswer::Text(text) => text.len(),
+        InteractionAnswer::Confirmed(_) => 0,
+        InteractionAnswer::Fields(fields) => {
+            let pair = |(name, text): (&String, &String)| name.len() + text.len();
+            fields.iter().map(pair).sum()
+        }
     }
 }
 

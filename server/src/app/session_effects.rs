@@ -67,17 +67,16 @@ impl SessionTask {
             (None, Some(compaction)) => (self.session.head().leaf, compaction.settings().clone()),
             (None, None) => return,
         };
-        let transcript = StoredTranscript::new(
-            leaf,
-            record.lineage.and_then(|lineage| lineage.entry),
-            context.ports.repository.clone(),
-        );
+        let origin = record.lineage.and_then(|lineage| lineage.entry);
+        let repository = context.ports.repository.clone();
+        let transcript = StoredTranscript::new(leaf, origin, repository);
         let opening = Opening {
             tag,
             engine: engine.cloned().map_err(|error| EngineError(error.message)),
             open: OpenSession {
                 session: self.session.id(),
-                leaf,
+                // A session without an entry of its own goes on from its parent's.
+                leaf: leaf.or(origin),
                 settings,
                 transcript: Arc::new(transcript),
             },

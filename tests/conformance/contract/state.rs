@@ -9,7 +9,8 @@ use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::domain::view::Status;
 
-use super::desk::{Ask, Desk, is_busy};
+use super::desk::{Ask, Desk, follow_up, is_busy};
+use super::hands::{compact, set_model};
 use super::run::Run;
 use super::watch::settled;
 use super::world::{Worlds, quick};
@@ -51,6 +52,69 @@ pub(crate) async fn c27_b06_state_is_never_older_than_an_event_seen(worlds: &dyn
     let world = worlds.make(quick()).await;
     let lines =
         (0..4).map(|n| tokio::spawn(never_older(Desk::new(&world, &format!("line-{n}")), 500)));
+    for line in futures_util::future::join_all(lines).await {
+        line.expect("no panic");
+    }
+}
+
+/// How many states are read in the instant of an event: `SESSIONPLANE_READS`, else 1,000.
+fn reads() -> usize {
+    let asked = std::env::var("SESSIONPLANE_READS").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(1000)
+}
+
+/// Of everything that a run can do something, and a choice between runs.
+async fn busy(desk: &Desk, over: &AtomicBool) {
+    let prompt = "say-words 5\ntool t progress 3\nusage in=1\ncompact \"s\"\n\
+                  ask q confirm \"Q?\" within 1ms default yes\nwait-answers\nturn";
+    for n in 0.. {
+        if over.load(Ordering::SeqCst) {
+            return;
+        }
+        let run = desk.invoke(prompt).await;
+        desk.try_dispatch(follow_up("stop"), None, None)
+            .await
+            .expect("an answer");
+        run.finish().await;
+        let model = ["scripted", "scripted-thinking"][n % 2];
+        desk.dispatch(set_model(Some(model)), None).await;
+        if n % 8 == 7 {
+            desk.dispatch(compact(""), None).await;
+            desk.watch_idle().await;
+        }
+    }
+}
+
+/// Reads the state in the instant that each event arrives: all of it is what the events say.
+async fn never_behind(desk: Desk, reads: usize) {
+    desk.run("say \"x\"").await;
+    let mut watch = desk.watch().await;
+    let mut view = watch.snapshot.view.clone();
+    let over = Arc::new(AtomicBool::new(false));
+    let driving = tokio::spawn({
+        let (desk, over) = (desk.clone(), over.clone());
+        async move { busy(&desk, &over).await }
+    });
+    for read in 0..reads {
+        view.apply(&watch.event().await.event);
+        let min_position = (read % 2 == 0).then_some(watch.position);
+        let state = desk.try_state(min_position).await.expect("a state");
+        assert!(state.position >= watch.position, "older than what was seen");
+        while watch.position < state.position {
+            view.apply(&watch.event().await.event);
+        }
+        assert_eq!(view, state.view, "what the events say up to there");
+    }
+    over.store(true, Ordering::SeqCst);
+    driving.await.expect("no panic");
+}
+
+/// C27 B06: with `min_position` and without, in the instant of every kind of event.
+pub(crate) async fn c27_b06_reads_in_the_instant_of_an_event_are_never_behind(worlds: &dyn Worlds) {
+    let world = worlds.make(quick()).await;
+    let each = reads() / 4;
+    let lines =
+        (0..4).map(|n| tokio::spawn(never_behind(Desk::new(&world, &format!("read-{n}")), each)));
     for line in futures_util::future::join_all(lines).await {
         line.expect("no panic");
     }

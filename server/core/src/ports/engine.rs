@@ -56,6 +56,7 @@ pub struct OpenSession {
     /// The session.
     pub session: SessionId,
     /// The durable leaf before the run's prompt, which the engine's own transcript must agree with.
+    /// While a session that goes on from another's has no entry of its own, it is the other's.
     pub leaf: Option<EntryId>,
     /// Model and level to use.
     pub settings: RunSettings,

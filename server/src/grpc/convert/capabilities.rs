@@ -56,7 +56,8 @@ pub(crate) fn commands_page(
         })?
     };
     let rest = offered.get(from..).unwrap_or_default();
-    let next = from + size;
+    // A token is a caller's word: it may name any place.
+    let next = from.saturating_add(size);
     Ok(wire::ListCommandsResponse {
         commands: rest.iter().take(size).map(offer).collect(),
         next_page_token: if next < offered.len() {
@@ -123,5 +124,29 @@ pub(crate) fn report(report: &CapabilityReport) -> wire::Capabilities {
             .map(|kind| kind.as_str().to_owned())
             .collect(),
         request_binding_retention: Some(time::duration(report.binding_retention)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::command::CommandKind;
+
+    use super::*;
+
+    #[test]
+    fn c64_a_place_behind_the_last_name_is_an_empty_last_page() {
+        let offered = CommandKind::ALL.map(|kind| OfferedCommand {
+            name: kind.as_str().to_owned(),
+            description: String::new(),
+            target: CommandTarget::Dispatch(kind),
+        });
+        for token in ["8", "9", &usize::MAX.to_string()] {
+            let page = commands_page(&offered, 0, token).unwrap();
+            assert_eq!((page.commands.len(), &*page.next_page_token), (0, ""));
+        }
+        let page = commands_page(&offered, 3, "3").unwrap();
+        assert_eq!((page.commands.len(), &*page.next_page_token), (3, "6"));
+        let error = commands_page(&offered, 0, "-1").unwrap_err();
+        assert_eq!(error.violations[0].field, "page_token");
     }
 }

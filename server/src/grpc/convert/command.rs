@@ -6,7 +6,6 @@ use sessionplane_core::domain::command::{
     Acceptance, Command, CommandKind, DispatchAnswer, Rejection, RejectionCode,
 };
 use sessionplane_core::domain::error::CallError;
-use sessionplane_core::domain::limits::{MAX_INSTRUCTIONS_BYTES, MAX_LABEL_BYTES};
 use wire::dispatch_request::Command as WireCommand;
 use wire::dispatch_response::Answer;
 
@@ -34,24 +33,15 @@ fn command(command: Option<WireCommand>) -> Result<Command, CallError> {
         Some(WireCommand::Abort(wire::Abort {})) => Ok(Command::Abort),
         Some(WireCommand::Compact(compact)) => {
             let text = compact.instructions;
-            let way_out = "say in brief what the summary should keep";
-            field::short(
-                "compact.instructions",
-                &text,
-                MAX_INSTRUCTIONS_BYTES,
-                way_out,
-            )?;
             let instructions = (!text.is_empty()).then(|| text.into());
             Ok(Command::Compact { instructions })
         }
-        Some(WireCommand::SetModel(chosen)) => {
-            let model = setting("set_model.model", chosen.model)?;
-            Ok(Command::SetModel { model })
-        }
-        Some(WireCommand::SetThinking(chosen)) => {
-            let level = setting("set_thinking.level", chosen.level)?;
-            Ok(Command::SetThinking { level })
-        }
+        Some(WireCommand::SetModel(chosen)) => Ok(Command::SetModel {
+            model: chosen.model,
+        }),
+        Some(WireCommand::SetThinking(chosen)) => Ok(Command::SetThinking {
+            level: chosen.level,
+        }),
         Some(WireCommand::Navigate(navigate)) => Ok(Command::Navigate {
             entry: field::id("navigate.entry_id", &navigate.entry_id)?,
         }),
@@ -66,21 +56,6 @@ fn command(command: Option<WireCommand>) -> Result<Command, CallError> {
                 format!("is not set, or not known to this server, which knows `{known}`"),
             ))
         }
-    }
-}
-
-/// A model or a level: absent goes back to the default, and an empty text is a mistake.
-fn setting(path: &str, value: Option<String>) -> Result<Option<String>, CallError> {
-    match value {
-        Some(text) if text.is_empty() => Err(CallError::invalid(
-            path,
-            "is empty; name one, or leave it out to go back to the default",
-        )),
-        Some(text) => {
-            field::short(path, &text, MAX_LABEL_BYTES, "names are shorter")?;
-            Ok(Some(text))
-        }
-        None => Ok(None),
     }
 }
 

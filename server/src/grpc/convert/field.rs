@@ -51,14 +51,6 @@ pub(crate) fn page_size(asked: u32, default: usize, max: usize) -> Result<usize,
     }
 }
 
-/// A text that may be absent, within its limit.
-pub(crate) fn short(path: &str, text: &str, max: usize, way_out: &str) -> Result<(), CallError> {
-    if text.len() <= max {
-        return Ok(());
-    }
-    Err(CallError::too_large(path, text.len(), max, way_out))
-}
-
 #[cfg(test)]
 mod tests {
     use sessionplane_core::domain::error::Reason;

@@ -8,7 +8,6 @@ use sessionplane_core::domain::interaction::{
     Choice, FieldKind, FormField, Interaction, InteractionAnswer, InteractionKind, Question,
     Resolution, ResolutionCause, Shape,
 };
-use sessionplane_core::domain::limits::MAX_ANSWER_BYTES;
 use wire::interaction_answer::Answer;
 use wire::question::Shape as WireShape;
 
@@ -124,40 +123,20 @@ pub(crate) fn answer(
             "exactly one of `choice`, `confirmed`, `text` and `form` must be set",
         ));
     };
-    let (bytes, answer) = match answer {
-        Answer::Choice(id) => (id.len(), InteractionAnswer::Choice(id)),
-        Answer::Confirmed(yes) => (0, InteractionAnswer::Confirmed(yes)),
-        Answer::Text(text) => (text.len(), InteractionAnswer::Text(text)),
+    Ok(match answer {
+        Answer::Choice(id) => InteractionAnswer::Choice(id),
+        Answer::Confirmed(yes) => InteractionAnswer::Confirmed(yes),
+        Answer::Text(text) => InteractionAnswer::Text(text),
         Answer::Form(form) => {
             let fields: BTreeMap<String, String> = form.fields.into_iter().collect();
-            let bytes = fields
-                .iter()
-                .map(|(name, text)| name.len() + text.len())
-                .sum();
-            (bytes, InteractionAnswer::Fields(fields))
+            InteractionAnswer::Fields(fields)
         }
-    };
-    if bytes > MAX_ANSWER_BYTES {
-        let way_out = "answer in brief, and put the rest where the agent can read it";
-        return Err(CallError::too_large(
-            "respond.answer",
-            bytes,
-            MAX_ANSWER_BYTES,
-            way_out,
-        ));
-    }
-    Ok(answer)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use sessionplane_core::domain::error::Reason;
-
     use super::*;
-
-    fn given(it: Answer) -> Result<InteractionAnswer, CallError> {
-        answer(Some(wire::InteractionAnswer { answer: Some(it) }))
-    }
 
     #[test]
     fn c25_an_answer_survives_the_way_there_and_back() {
@@ -173,13 +152,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unset_answer_and_one_that_is_too_long_are_refused_by_field() {
+    fn an_unset_answer_is_refused_by_field() {
         for unset in [None, Some(wire::InteractionAnswer { answer: None })] {
             let error = answer(unset).unwrap_err();
             assert_eq!(error.violations[0].field, "respond.answer");
         }
-        assert!(given(Answer::Text("x".repeat(MAX_ANSWER_BYTES))).is_ok());
-        let error = given(Answer::Text("x".repeat(MAX_ANSWER_BYTES + 1))).unwrap_err();
-        assert_eq!(error.reason, Reason::TooLarge);
     }
 }
