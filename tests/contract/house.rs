@@ -222,8 +222,15 @@ impl World for House {
     }
 
     async fn restart(&self) {
-        recover(&self.reopen()).await.expect("recovery");
+        settle_cut_runs(&self.reopen()).await;
     }
+}
+
+/// What a starting process does before it serves: afterwards no run is left to whoever asks first.
+pub(crate) async fn settle_cut_runs(ports: &Ports) {
+    recover(ports).await.expect("recovery");
+    let orphaned = ports.leases.orphaned().await.expect("the index");
+    assert_eq!(orphaned, [], "a start settles every run that was cut");
 }
 
 pub(crate) fn ports(

@@ -8,6 +8,7 @@ use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
 use sessionplane_core::domain::view::Status;
 use sessionplane_core::ports::lease_store::LeaseStore as _;
+use sessionplane_server::app::recovery::recover;
 
 use crate::house::House;
 use crate::suite::desk::{Ask, Desk, within};
@@ -127,7 +128,7 @@ async fn c44_b54_a_damaged_running_session_is_refused_by_name_and_the_others_are
     let whole = Desk::new(&house.world(), "whole");
     let other = whole.invoke("hang").await;
     house.refusal.damage(cut.id);
-    whole.world.restart().await;
+    recover(&house.reopen()).await.expect("a start");
     let record = whole.record(other.id).await;
     let outcome = record.settled.expect("the start settled it").outcome;
     assert_eq!(outcome.code(), Some("interrupted"));

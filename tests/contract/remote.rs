@@ -13,7 +13,6 @@ use sessionplane_core::ports::authenticator::{Authenticator, Presented, Unauthen
 use sessionplane_server::adapters::sled::{SledStore, StoreOptions};
 use sessionplane_server::app::App;
 use sessionplane_server::app::config::AppConfig;
-use sessionplane_server::app::recovery::recover;
 use sessionplane_server::grpc::events::Metrics;
 use sessionplane_server::grpc::listener::{Address, Listener};
 use sessionplane_server::grpc::server::{Config, Server};
@@ -21,7 +20,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::house::{agents, ports};
+use super::house::{agents, ports, settle_cut_runs};
 use crate::suite::world::{Caller, World, Worlds};
 
 const OWNER: &str = "sp_owner_0123456789";
@@ -122,7 +121,7 @@ pub(crate) async fn start(directory: &TempDir, config: AppConfig, face: Config) 
     let opened = tokio::task::spawn_blocking(move || SledStore::open(path, &StoreOptions::new(7)));
     let store = Arc::new(opened.await.expect("no panic").expect("the store opens"));
     let (ports, life) = ports(store.clone(), store.clone());
-    recover(&ports).await.expect("recovery");
+    settle_cut_runs(&ports).await;
     let app = App::new(ports.clone(), agents(&ports), config);
     let loopback = Address::Tcp("127.0.0.1:0".parse().expect("an address"));
     let listener = Listener::bind(&loopback).await.expect("a free port");
