@@ -43,11 +43,12 @@ fn session() -> SessionRef {
     SessionRef::Name(SessionName::parse("watched").unwrap())
 }
 
-/// Says so many pieces of 4 KiB.
-async fn run(client: &Client, pieces: usize) {
+/// Tells so many reports of a tool's progress, of up to 4 KiB: what is told and not stored, so that
+/// nothing but the telling can take memory.
+async fn run(client: &Client, reports: usize) {
     let request = InvokeRequest {
         session: session(),
-        prompt: "big 4KiB\nwait 2ms\n".repeat(pieces),
+        prompt: format!("tool t progress {reports} every 1ms output \"x\""),
         agent: None,
         parent: None,
         must_exist: false,
@@ -151,7 +152,7 @@ async fn c35_b10_memory_stays_fixed_under_observers_of_which_some_do_not_read() 
     let client = server.client();
     // What grows once has grown: the ring, the store's tables, the allocator's arenas.
     for _ in 0..WARM_UP {
-        run(&client, 2 * RING_EVENTS).await;
+        run(&client, 4 * RING_EVENTS).await;
     }
     let before = server.resident();
     let clients: Vec<Client> = (0..observers.div_ceil(ON_ONE))
@@ -178,7 +179,7 @@ async fn c35_b10_memory_stays_fixed_under_observers_of_which_some_do_not_read() 
     let allowed = before + RING_BYTES + on_their_way + SLACK;
     let mut sizes = Vec::new();
     for _ in 0..3 {
-        run(&client, 2 * RING_EVENTS).await;
+        run(&client, 4 * RING_EVENTS).await;
         sizes.push(server.resident());
     }
     eprintln!("{observers} observers: {before} bytes before, {sizes:?} after each round");

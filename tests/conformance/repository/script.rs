@@ -161,7 +161,8 @@ impl Script {
                 session: self.id(),
                 seq: head.entries + 1,
             };
-            head.path = head.path.then(id.seq, &body);
+            let parent = head.leaf.map(|leaf| leaf.seq);
+            head.path = head.path.then(parent, id.seq, &body);
             if let EntryBody::Settings { chosen } = &body {
                 head.chosen = chosen.clone();
             }

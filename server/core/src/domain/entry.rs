@@ -29,7 +29,7 @@ pub struct Entry {
     pub body: EntryBody,
 }
 
-/// The newest entries of two kinds on the way from an entry to the root, itself included: with
+/// The newest entries of some kinds on the way from an entry to the root, itself included: with
 /// them a leaf can be moved anywhere without walking there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PathMarks {
@@ -37,15 +37,19 @@ pub struct PathMarks {
     pub settings: Option<EntrySeq>,
     /// The newest `compaction` entry.
     pub compaction: Option<EntrySeq>,
+    /// The newest entry of the conversation itself before the newest `settings` entry. (An entry of
+    /// the conversation is not marked by itself: records of a time before this mark are right.)
+    pub said: Option<EntrySeq>,
 }
 
 impl PathMarks {
-    /// The marks of an entry that follows one with these.
+    /// The marks of an entry that follows `parent`, which has these.
     #[must_use]
-    pub fn then(self, seq: EntrySeq, body: &EntryBody) -> Self {
+    pub fn then(self, parent: Option<EntrySeq>, seq: EntrySeq, body: &EntryBody) -> Self {
         match body {
             EntryBody::Settings { .. } => Self {
                 settings: Some(seq),
+                said: self.said_at(parent),
                 ..self
             },
             EntryBody::Compaction { .. } => Self {
@@ -56,6 +60,21 @@ impl PathMarks {
             | EntryBody::Assistant { .. }
             | EntryBody::Tool { .. }
             | EntryBody::Notice { .. } => self,
+        }
+    }
+
+    /// Whether anything was said since the last compaction, or at all, on the way to `leaf`, which
+    /// has these marks: a choice of settings says nothing.
+    #[must_use]
+    pub fn says_more_than_its_summary(self, leaf: Option<EntrySeq>) -> bool {
+        self.said_at(leaf) > self.compaction
+    }
+
+    fn said_at(self, leaf: Option<EntrySeq>) -> Option<EntrySeq> {
+        if leaf == self.settings || leaf == self.compaction {
+            self.said
+        } else {
+            leaf
         }
     }
 }

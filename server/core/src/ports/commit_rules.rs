@@ -216,7 +216,8 @@ fn entry_fits(session: SessionId, entry: &Entry, seq: u64) -> Result<(), CommitE
 
 fn marks_fit(marks: PathMarks, seq: EntrySeq) -> Result<(), CommitError> {
     let fit = |mark: Option<EntrySeq>| mark.is_none_or(|mark| (1..=seq).contains(&mark));
-    must(fit(marks.settings) && fit(marks.compaction), || {
+    let all = [marks.settings, marks.compaction, marks.said];
+    must(all.into_iter().all(fit), || {
         format!("the marks {marks:?} are of entries after number {seq}")
     })
 }

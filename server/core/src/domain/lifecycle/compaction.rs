@@ -40,7 +40,7 @@ pub(super) fn start(
     };
     let at = &turn.session.head;
     let leaf = at.leaf.map(|leaf| leaf.seq);
-    if leaf.is_none() || leaf == at.path.compaction {
+    if !at.path.says_more_than_its_summary(leaf) {
         let message = "nothing was said since the conversation's start or its last compaction";
         return turn.answer(reply, reject(RejectionCode::NothingToCompact, message));
     }

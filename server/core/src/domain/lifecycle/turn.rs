@@ -97,7 +97,8 @@ impl<'a> Turn<'a> {
             session,
             seq: head.entries + 1,
         };
-        let path = head.path.then(id.seq, &body);
+        let parent = head.leaf.map(|leaf| leaf.seq);
+        let path = head.path.then(parent, id.seq, &body);
         if let EntryBody::Settings { chosen } = &body {
             head.chosen = chosen.clone();
         }

@@ -177,6 +177,30 @@ fn c22_there_is_nothing_to_compact_before_the_first_word_and_right_after_a_compa
 }
 
 #[test]
+fn c22_a_choice_of_settings_is_nothing_to_compact() {
+    let mut story = Story::rested();
+    for model in ["deep", "swift"] {
+        story.sets_model(Some(model));
+        story.land();
+    }
+    story.compacts();
+    story.land();
+    story.opens_to_compact();
+    story.compaction_ends(Ok("short"));
+    story.land();
+    for model in ["deep", "swift"] {
+        story.sets_model(Some(model));
+        story.land();
+        let again = story.compacts();
+        assert_eq!(
+            story.rejection(again),
+            Some(RejectionCode::NothingToCompact)
+        );
+    }
+    story.ends();
+}
+
+#[test]
 fn c27_a_compaction_within_a_run_reports_running() {
     let mut story = Story::working();
     story.says(EngineEvent::CompactionStarted);

@@ -243,8 +243,9 @@ fn entries(seen: &mut String) {
 
 fn marks() -> PathMarks {
     PathMarks {
-        settings: Some(2),
+        settings: Some(3),
         compaction: Some(1),
+        said: Some(2),
     }
 }
 

@@ -14,12 +14,14 @@ impl Stored for PathMarks {
         form::PathMarks {
             settings: self.settings,
             compaction: self.compaction,
+            said: self.said,
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
         Ok(Self {
             settings: form.settings,
             compaction: form.compaction,
+            said: form.said,
         })
     }
 }

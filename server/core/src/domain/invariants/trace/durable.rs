@@ -94,7 +94,11 @@ impl Durable {
         let before = entry.parent.map(|parent| self.entry(parent.seq));
         let known = before.is_none_or(|parent| parent.is_some());
         let marks = before.flatten().map(|parent| parent.path);
-        let marks = marks.unwrap_or_default().then(entry.id.seq, &entry.body);
+        let marks = marks.unwrap_or_default().then(
+            entry.parent.map(|parent| parent.seq),
+            entry.id.seq,
+            &entry.body,
+        );
         ensure(known && entry.path == marks, "T24", || {
             format!("{marks:?} hold at {entry:?}, if its parent is known: {known}")
         })?;
