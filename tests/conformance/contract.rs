@@ -44,6 +44,8 @@ pub(crate) mod navigation;
 pub(crate) mod observing;
 #[path = "contract/order.rs"]
 pub(crate) mod order;
+#[path = "contract/overflow.rs"]
+pub(crate) mod overflow;
 #[path = "contract/restarts.rs"]
 pub(crate) mod restarts;
 #[path = "contract/resumes.rs"]
@@ -60,6 +62,8 @@ pub(crate) mod settlement;
 pub(crate) mod state;
 #[path = "contract/steering.rs"]
 pub(crate) mod steering;
+#[path = "contract/unanswered.rs"]
+pub(crate) mod unanswered;
 #[path = "contract/watch.rs"]
 pub(crate) mod watch;
 #[path = "contract/world.rs"]
@@ -212,27 +216,27 @@ macro_rules! contract_conformance {
                     c22_b50_kills_at_random_moments_leave_the_old_leaf_or_the_new,
                     c22_nothing_to_compact_is_told,
                     c22_b20_inputs_during_a_compaction_are_rejected,
-                    c20_b20_inputs_at_each_step_of_a_compaction_end_once,
-                    c27_a_compaction_within_a_run_reports_running,
-                    c21_b14_abort_in_a_compaction_within_a_run,
                     c22_growth_is_linear_over_50_compactions,
                     c22_what_was_kept_is_read_after_the_summary,
                     c21_b14_a_deaf_agent_s_compaction_is_aborted_at_the_deadline,
                     c22_a_missing_agent_fails_the_compaction_not_the_call;
+                overflow: c20_b20_inputs_at_each_step_of_a_compaction_end_once,
+                    c27_a_compaction_within_a_run_reports_running,
+                    c21_b14_abort_in_a_compaction_within_a_run;
                 interactions: c25_each_kind_is_asked_answered_and_heard,
                     c25_a_secret_answer_is_nowhere_to_be_read,
                     c25_several_wait_and_are_answered_in_any_order,
-                    c25_a_deadline_passes_with_its_default_or_without,
                     c25_another_client_answers_when_the_first_is_gone,
                     c25_of_16_racing_answers_one_is_delivered,
                     c25_an_answer_of_another_shape_leaves_it_open,
+                    c25_queued_text_never_answers,
+                    c25_an_answer_needs_no_room_in_the_queue;
+                unanswered: c25_a_deadline_passes_with_its_default_or_without,
                     c25_b31_what_is_not_open_is_no_such_interaction,
                     c21_c25_an_abort_closes_open_questions,
                     c25_an_engine_that_dies_leaves_its_questions_unanswered,
                     c25_b31_a_restart_ends_open_questions_and_lists_them,
-                    c25_queued_text_never_answers,
-                    c25_b33_after_50_answered_questions_none_is_open_for_anybody,
-                    c25_an_answer_needs_no_room_in_the_queue;
+                    c25_b33_after_50_answered_questions_none_is_open_for_anybody;
                 capabilities: c26_every_agent_is_honest_about_every_command,
                     c26_a_running_session_refuses_the_same,
                     c26_the_report_says_what_there_is,

@@ -7,16 +7,15 @@ use sessionplane_core::domain::compaction::{CompactionOutcome, CompactionTrigger
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::event::{EventBody, EventEnvelope};
-use sessionplane_core::domain::ids::{EntryId, InputId};
+use sessionplane_core::domain::ids::EntryId;
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::view::Status;
 
 use super::desk::{Ask, Desk, follow_up, steer};
 use super::disconnects::outcome;
-use super::fates::{agree, told};
 use super::hands::{compact, fold};
 use super::run::code;
-use super::watch::{Watch, settled, types};
+use super::watch::{Watch, types};
 use super::world::{Worlds, quick};
 
 /// How a compaction ended, which must be told.
@@ -27,19 +26,16 @@ fn ended(events: &[EventEnvelope]) -> CompactionOutcome {
     };
     outcome.clone()
 }
-
-async fn finished(watch: &mut Watch) -> CompactionOutcome {
+pub(super) async fn finished(watch: &mut Watch) -> CompactionOutcome {
     ended(&watch.until_type("compaction_finished").await)
 }
-
-fn summaries(entries: &[Entry]) -> Vec<&str> {
+pub(super) fn summaries(entries: &[Entry]) -> Vec<&str> {
     let texts = entries.iter().filter_map(|entry| match &entry.body {
         EntryBody::Compaction { summary, .. } => Some(&*summary.text),
         _ => None,
     });
     texts.collect()
 }
-
 pub(crate) async fn c22_compact_accepts_fast_and_tells_its_outcome(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     let desk = Desk::new(&world, "outcome");
@@ -85,7 +81,6 @@ pub(crate) async fn c22_compact_accepts_fast_and_tells_its_outcome(worlds: &dyn 
     );
     assert!(desk.runs(0).await.len() == 2, "a compaction is no run");
 }
-
 pub(crate) async fn c22_c07_an_invoke_during_a_compaction_is_busy(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     let desk = Desk::new(&world, "busy");
@@ -102,7 +97,6 @@ pub(crate) async fn c22_c07_an_invoke_during_a_compaction_is_busy(worlds: &dyn W
     desk.watch_idle().await;
     assert_eq!(code(&desk.run("say \"now\"").await), "completed");
 }
-
 /// C21 B14: an abort ends it, and everything is as it was.
 pub(crate) async fn c21_b14_an_abort_ends_a_compaction(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
@@ -133,7 +127,6 @@ pub(crate) async fn c21_b14_an_abort_ends_a_compaction(worlds: &dyn Worlds) {
     let told = desk.recall().await;
     assert!(told.contains("first") && !told.contains("half"), "{told}");
 }
-
 /// C21: an abort that races with the end is one or the other, never both.
 pub(crate) async fn c21_an_abort_that_races_with_a_compaction_ends_it_once(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
@@ -158,7 +151,6 @@ pub(crate) async fn c21_an_abort_that_races_with_a_compaction_ends_it_once(world
         assert_eq!(desk.entries().await.len(), entries);
     }
 }
-
 /// C22 B50: whatever step it fails or dies at, the transcript is as it was.
 pub(crate) async fn c22_b50_a_failed_compaction_leaves_the_transcript_as_it_was(
     worlds: &dyn Worlds,
@@ -204,7 +196,6 @@ pub(crate) async fn c22_b50_a_failed_compaction_leaves_the_transcript_as_it_was(
         "{outcome:?}"
     );
 }
-
 /// C22 C44 B50: a server that is killed in it leaves the transcript as it was, and nothing busy.
 pub(crate) async fn c22_b50_a_killed_compaction_leaves_the_transcript_as_it_was(
     worlds: &dyn Worlds,
@@ -238,7 +229,6 @@ pub(crate) async fn c22_b50_a_killed_compaction_leaves_the_transcript_as_it_was(
     let told = desk.recall().await;
     assert!(told.contains("short") && !told.contains("first"), "{told}");
 }
-
 /// C22 B50: kills at random moments leave the old leaf or the new one, complete.
 pub(crate) async fn c22_b50_kills_at_random_moments_leave_the_old_leaf_or_the_new(
     worlds: &dyn Worlds,
@@ -266,7 +256,6 @@ pub(crate) async fn c22_b50_kills_at_random_moments_leave_the_old_leaf_or_the_ne
         desk.run("say \"next\"").await;
     }
 }
-
 pub(crate) async fn c22_nothing_to_compact_is_told(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     let desk = Desk::new(&world, "nothing");
@@ -293,7 +282,6 @@ pub(crate) async fn c22_nothing_to_compact_is_told(worlds: &dyn Worlds) {
     desk.dispatch(compact(&long[1..]), None).await;
     finished(&mut watch).await;
 }
-
 /// C20 B20: outside of a run there is nobody to be steered, at no step of it.
 pub(crate) async fn c22_b20_inputs_during_a_compaction_are_rejected(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
@@ -316,120 +304,6 @@ pub(crate) async fn c22_b20_inputs_during_a_compaction_are_rejected(worlds: &dyn
     );
     assert_eq!(desk.entries().await, before);
 }
-
-/// C20 B20: inputs that are sent at each step of a compaction within a run end exactly once.
-pub(crate) async fn c20_b20_inputs_at_each_step_of_a_compaction_end_once(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
-    let desk = Desk::new(&world, "steps");
-    desk.run("say \"first\"").await;
-    let fails =
-        "wait 20ms\ncompact \"s\" after 60ms fail limit \"x\"\nwait 20ms\nturn\nsay \"end\"";
-    let works = "wait 20ms\ncompact \"s\" after 60ms kept 2\nwait 20ms\nturn\nsay \"end\"";
-    for prompt in [works, fails] {
-        let run = desk.invoke(prompt).await;
-        let mut watch = desk.watch_from(Some(run.position), None).await;
-        let mut events = std::mem::take(&mut watch.missed);
-        let mut accepted: Vec<InputId> = Vec::new();
-        for step in ["turn_started", "compaction_started", "compaction_finished"] {
-            accepted.push(desk.follow_up("say \"f\"").await);
-            accepted.push(desk.steer("say \"s\"").await);
-            if !types(&events).contains(&step) {
-                events.extend(watch.until_type(step).await);
-            }
-        }
-        accepted.push(desk.follow_up("say \"last\"").await);
-        if settled(&events).is_empty() {
-            events.extend(watch.until_settled().await);
-        }
-        assert_eq!(code(&run.finish().await), "completed");
-        let fates = told(&events);
-        assert_eq!(fates.len(), accepted.len(), "each ended");
-        let of_run: Vec<Entry> = desk.entries().await;
-        let id = settled(&events)[0].id;
-        let of_run: Vec<Entry> = of_run
-            .into_iter()
-            .filter(|entry| entry.run == Some(id))
-            .collect();
-        agree(&accepted, &fates, &settled(&events), &of_run);
-    }
-}
-
-/// C27: a compaction within a run is the run's own matter: the state says `running`.
-pub(crate) async fn c27_a_compaction_within_a_run_reports_running(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
-    let desk = Desk::new(&world, "overflow");
-    desk.run("say \"first\"").await;
-    let run = desk
-        .invoke("compact \"in short\" after 200ms\nsay \"on\"\nrecall")
-        .await;
-    let mut watch = desk.watch_from(Some(run.position), None).await;
-    let mut events = std::mem::take(&mut watch.missed);
-    if !types(&events).contains(&"compaction_started") {
-        events.extend(watch.until_type("compaction_started").await);
-    }
-    let state = desk.state().await;
-    assert_eq!(state.view.status(), Status::Running);
-    assert_eq!(state.view.active_run, Some(run.id));
-    desk.in_the_way(compact("")).await;
-    desk.busy("me too").await;
-    events.extend(watch.until_settled().await);
-    let of_run = events.iter().all(|event| event.event.run == Some(run.id));
-    assert!(of_run, "{events:?}");
-    let overflow = CompactionTrigger::Overflow;
-    let started = EventBody::CompactionStarted { trigger: overflow };
-    assert!(events.iter().any(|event| event.event.body == started));
-    let entries = desk.entries().await;
-    assert_eq!(summaries(&entries), ["in short"]);
-    let summary = entries
-        .iter()
-        .find(|entry| matches!(entry.body, EntryBody::Compaction { .. }))
-        .expect("a summary");
-    assert_eq!(summary.run, Some(run.id));
-    let finished = events.iter().find_map(|event| match &event.event.body {
-        EventBody::CompactionFinished { outcome } => Some(outcome.clone()),
-        _ => None,
-    });
-    assert_eq!(finished, Some(CompactionOutcome::Completed(summary.id)));
-    let said = super::run::said(
-        &run.finish().await,
-        sessionplane_core::domain::event::OutputChannel::Text,
-    );
-    assert!(
-        said.contains("in short") && !said.contains("first"),
-        "{said}"
-    );
-}
-
-/// C21 B14: an abort in the middle of a run's compaction is an abort of the run.
-pub(crate) async fn c21_b14_abort_in_a_compaction_within_a_run(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
-    let desk = Desk::new(&world, "overflow-aborted");
-    desk.run("say \"first\"").await;
-    let run = desk.invoke("compact \"never\" after 1m").await;
-    let mut watch = desk.watch_from(Some(run.position), None).await;
-    let mut events = std::mem::take(&mut watch.missed);
-    if !types(&events).contains(&"compaction_started") {
-        events.extend(watch.until_type("compaction_started").await);
-    }
-    desk.abort().await;
-    events.extend(watch.until_settled().await);
-    let order = types(&events);
-    let at = |wanted: &str| order.iter().position(|it| *it == wanted);
-    assert!(at("compaction_finished") < at("run_settled"), "{order:?}");
-    let outcomes: Vec<_> = events
-        .iter()
-        .filter_map(|event| match &event.event.body {
-            EventBody::CompactionFinished { outcome } => Some(outcome.clone()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(outcomes, [CompactionOutcome::Aborted]);
-    assert_eq!(code(&run.finish().await), "aborted");
-    assert_eq!(summaries(&desk.entries().await), [""; 0]);
-    let told = desk.recall().await;
-    assert!(told.contains("first"), "{told}");
-}
-
 /// C22: each of 50 compactions adds one entry, and nothing is copied.
 pub(crate) async fn c22_growth_is_linear_over_50_compactions(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
@@ -458,7 +332,6 @@ pub(crate) async fn c22_growth_is_linear_over_50_compactions(worlds: &dyn Worlds
     );
     assert!(!told.contains("said 48"), "{told}");
 }
-
 /// C22: what a compaction keeps is read as it is.
 pub(crate) async fn c22_what_was_kept_is_read_after_the_summary(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
@@ -490,7 +363,6 @@ pub(crate) async fn c22_what_was_kept_is_read_after_the_summary(worlds: &dyn Wor
     let soon = Some(Duration::from_secs(5));
     desk.wait_run(run.id, soon).await.expect("a record");
 }
-
 /// C21 B14: an agent that hears nothing is dropped at the deadline, and the compaction is aborted.
 pub(crate) async fn c21_b14_a_deaf_agent_s_compaction_is_aborted_at_the_deadline(
     worlds: &dyn Worlds,
@@ -510,7 +382,6 @@ pub(crate) async fn c21_b14_a_deaf_agent_s_compaction_is_aborted_at_the_deadline
     assert_eq!(finished(&mut watch).await, CompactionOutcome::Aborted);
     assert_eq!(desk.all().await, before);
 }
-
 pub(crate) async fn c22_a_missing_agent_fails_the_compaction_not_the_call(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     let desk = Desk::new(&world, "absent");

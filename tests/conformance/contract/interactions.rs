@@ -7,41 +7,41 @@ use futures_util::future::join_all;
 use sessionplane_core::contract::InvokeEvent;
 use sessionplane_core::domain::command::{Command, DispatchAnswer, RejectionCode};
 use sessionplane_core::domain::error::Reason;
-use sessionplane_core::domain::event::{EventEnvelope, OutputChannel};
-use sessionplane_core::domain::ids::{InteractionId, RunId};
+use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::ids::InteractionId;
 use sessionplane_core::domain::interaction::{
     Interaction, InteractionAnswer, InteractionKind, ResolutionCause,
 };
-use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::view::SessionView;
 
 use super::desk::{Ask, Desk, follow_up, steer};
-use super::hands::{choice, fold, respond};
+use super::hands::{choice, respond};
 use super::run::{Run, code, said};
 use super::watch::{Watch, types};
 use super::world::{Worlds, quick};
 
-fn text(text: &str) -> InteractionAnswer {
+pub(super) fn text(text: &str) -> InteractionAnswer {
     InteractionAnswer::Text(text.to_owned())
 }
-
-fn fields(pairs: &[(&str, &str)]) -> InteractionAnswer {
+pub(super) fn fields(pairs: &[(&str, &str)]) -> InteractionAnswer {
     let pairs = pairs
         .iter()
         .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
     InteractionAnswer::Fields(pairs.collect::<BTreeMap<_, _>>())
 }
-
 /// A run that asks, and an observer that has seen as many questions.
-async fn asking(desk: &Desk, prompt: &str, questions: usize) -> (Run, Watch, Vec<Interaction>) {
+pub(super) async fn asking(
+    desk: &Desk,
+    prompt: &str,
+    questions: usize,
+) -> (Run, Watch, Vec<Interaction>) {
     let run = desk.invoke(prompt).await;
     let (watch, open) = asked(desk, questions).await;
     (run, watch, open)
 }
-
 /// An observer that has seen so many questions of the active run.
-async fn asked(desk: &Desk, questions: usize) -> (Watch, Vec<Interaction>) {
+pub(super) async fn asked(desk: &Desk, questions: usize) -> (Watch, Vec<Interaction>) {
     let mut watch = desk.watch().await;
     let mut view = watch.snapshot.view.clone();
     while view.interactions.len() < questions {
@@ -49,19 +49,16 @@ async fn asked(desk: &Desk, questions: usize) -> (Watch, Vec<Interaction>) {
     }
     (watch, view.interactions.into_values().collect())
 }
-
-async fn gone(desk: &Desk, id: InteractionId, answer: InteractionAnswer) {
+pub(super) async fn gone(desk: &Desk, id: InteractionId, answer: InteractionAnswer) {
     let rejection = desk.rejection(respond(id, answer)).await;
     let told = (rejection.code, rejection.retryable);
     assert_eq!(told, (RejectionCode::NoSuchInteraction, false));
 }
-
 /// How the questions of a session ended, as state lists them.
-fn causes(view: &SessionView) -> Vec<Option<ResolutionCause>> {
+pub(super) fn causes(view: &SessionView) -> Vec<Option<ResolutionCause>> {
     let cause = |it: &Interaction| it.resolution.as_ref().map(|resolution| resolution.cause);
     view.interactions.values().map(cause).collect()
 }
-
 /// C25 C8: each kind is asked, shown, answered, told and heard.
 pub(crate) async fn c25_each_kind_is_asked_answered_and_heard(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
@@ -142,14 +139,12 @@ pub(crate) async fn c25_each_kind_is_asked_answered_and_heard(worlds: &dyn World
         assert_eq!(view.last_run.map(|last| last.run), Some(id));
     }
 }
-
 fn is_of_question(event: &InvokeEvent) -> bool {
     matches!(
         event,
         InvokeEvent::InteractionRequested { .. } | InvokeEvent::InteractionResolved { .. }
     )
 }
-
 /// C25 C61: of a secret only the engine hears.
 pub(crate) async fn c25_a_secret_answer_is_nowhere_to_be_read(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
@@ -180,7 +175,6 @@ pub(crate) async fn c25_a_secret_answer_is_nowhere_to_be_read(worlds: &dyn World
     let error = desk.try_dispatch(other, Some("one"), None).await;
     assert_eq!(error.expect_err("reused").reason, Reason::RequestIdReused);
 }
-
 pub(crate) async fn c25_several_wait_and_are_answered_in_any_order(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     let desk = Desk::new(&world, "several");
@@ -202,38 +196,6 @@ pub(crate) async fn c25_several_wait_and_are_answered_in_any_order(worlds: &dyn 
     let heard = said(&run.finish().await, OutputChannel::Text);
     assert_eq!(heard, "c: allowa: nob: x");
 }
-
-/// C25: a deadline that passes tells the default, or that nobody answered.
-pub(crate) async fn c25_a_deadline_passes_with_its_default_or_without(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
-    let desk = Desk::new(&world, "expired");
-    let prompt = "ask a approval \"A?\" within 80ms default deny\n\
-                  ask b input \"B?\" within 120ms\n\
-                  ask c confirm \"C?\" within 1m default yes\nwait-answers";
-    let (run, mut watch, open) = asking(&desk, prompt, 3).await;
-    for question in &open {
-        let deadline = question.deadline.expect("a deadline");
-        assert!(deadline > question.asked_at);
-    }
-    for (n, told) in [(0, Some(choice("deny"))), (1, None)] {
-        let (id, resolution) = watch.resolved().await;
-        assert_eq!(
-            (id, resolution.cause),
-            (open[n].id, ResolutionCause::Expired)
-        );
-        assert_eq!((resolution.answer, resolution.origin), (told, None));
-        gone(&desk, id, choice("allow")).await;
-    }
-    // In time, it is not the default that counts.
-    desk.dispatch(
-        respond(open[2].id, InteractionAnswer::Confirmed(false)),
-        None,
-    )
-    .await;
-    let heard = said(&run.finish().await, OutputChannel::Text);
-    assert_eq!(heard, "a: denyb: nobodyc: no");
-}
-
 /// C25: the one who asked for the run is gone; somebody else answers.
 pub(crate) async fn c25_another_client_answers_when_the_first_is_gone(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
@@ -260,7 +222,6 @@ pub(crate) async fn c25_another_client_answers_when_the_first_is_gone(worlds: &d
     assert!(heard.contains("q: yes"), "{heard}");
     assert_eq!(entries.last().and_then(|entry| entry.run), Some(id));
 }
-
 /// C25: of answers that race exactly one is delivered.
 pub(crate) async fn c25_of_16_racing_answers_one_is_delivered(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
@@ -305,7 +266,6 @@ pub(crate) async fn c25_of_16_racing_answers_one_is_delivered(worlds: &dyn World
         }
     }
 }
-
 pub(crate) async fn c25_an_answer_of_another_shape_leaves_it_open(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     let desk = Desk::new(&world, "shapes");
@@ -354,132 +314,6 @@ pub(crate) async fn c25_an_answer_of_another_shape_leaves_it_open(worlds: &dyn W
     }
     assert_eq!(code(&run.finish().await), "completed");
 }
-
-/// C25 B31: what is not open cannot be answered: unknown, of another run, or after its run.
-pub(crate) async fn c25_b31_what_is_not_open_is_no_such_interaction(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
-    let desk = Desk::new(&world, "unknown");
-    desk.run("say \"x\"").await;
-    let never = InteractionId {
-        run: RunId::from_bytes([7; 16]),
-        ordinal: 1,
-    };
-    let yes = || InteractionAnswer::Confirmed(true);
-    gone(&desk, never, yes()).await;
-    // Withdrawn at the end of its run, and by the engine before it.
-    let prompt = "ask q confirm \"Q?\"\nask r confirm \"R?\"\nwithdraw r\nwait-steer";
-    let (run, mut watch, open) = asking(&desk, prompt, 2).await;
-    if desk.questions().await.len() == 2 {
-        watch.resolved().await;
-    }
-    gone(&desk, open[1].id, yes()).await;
-    for id in [
-        never,
-        InteractionId {
-            ordinal: 3,
-            ..open[0].id
-        },
-        InteractionId {
-            run: never.run,
-            ..open[0].id
-        },
-    ] {
-        gone(&desk, id, yes()).await;
-    }
-    desk.steer("say \"x\"").await;
-    assert_eq!(code(&run.finish().await), "completed");
-    gone(&desk, open[0].id, yes()).await;
-    let gone_both = [Some(ResolutionCause::EngineGone); 2];
-    assert_eq!(causes(&desk.view().await), gone_both);
-    // A later run knows only its own.
-    let (run, _watch, later) = asking(&desk, "ask q confirm \"Q?\"\nwait-answers", 1).await;
-    assert_eq!(desk.questions().await, later);
-    gone(&desk, open[0].id, yes()).await;
-    let elsewhere = Desk::new(&world, "elsewhere");
-    elsewhere.run("say \"x\"").await;
-    gone(&elsewhere, later[0].id, yes()).await;
-    // A guard against a later run counts here too.
-    let guarded = desk
-        .try_dispatch(respond(later[0].id, yes()), None, Some(never.run))
-        .await;
-    assert!(
-        matches!(&guarded, Ok(DispatchAnswer::Rejected(no)) if no.code == RejectionCode::NoActiveRun),
-        "{guarded:?}"
-    );
-    desk.dispatch(respond(later[0].id, yes()), None).await;
-    run.finish().await;
-}
-
-/// C21 C25: an abort closes what is open, and tells it before the run's end.
-pub(crate) async fn c21_c25_an_abort_closes_open_questions(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
-    let desk = Desk::new(&world, "aborted");
-    let prompt = "ask a confirm \"A?\" within 1m\nask b input \"B?\"\nwait-answers";
-    let (run, mut watch, open) = asking(&desk, prompt, 2).await;
-    desk.abort().await;
-    let events = watch.until_settled().await;
-    let ends = ["interaction_resolved", "interaction_resolved"];
-    assert!(types(&events).starts_with(&ends), "{:?}", types(&events));
-    assert_eq!(code(&run.finish().await), "aborted");
-    let view = desk.view().await;
-    assert_eq!(causes(&view), [Some(ResolutionCause::Aborted); 2]);
-    gone(&desk, open[0].id, InteractionAnswer::Confirmed(true)).await;
-}
-
-pub(crate) async fn c25_an_engine_that_dies_leaves_its_questions_unanswered(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
-    let desk = Desk::new(&world, "died");
-    for (end, ending) in [("crash", "engine_gone"), ("fail broken \"x\"", "broken")] {
-        let prompt = format!("ask a confirm \"A?\"\nask b input \"B?\"\nwait-steer\n{end}");
-        let (run, _watch, open) = asking(&desk, &prompt, 2).await;
-        desk.dispatch(
-            respond(open[0].id, InteractionAnswer::Confirmed(true)),
-            None,
-        )
-        .await;
-        desk.steer("say \"x\"").await;
-        assert_eq!(code(&run.finish().await), ending);
-        let view = desk.view().await;
-        let both = [
-            Some(ResolutionCause::Answered),
-            Some(ResolutionCause::EngineGone),
-        ];
-        assert_eq!(causes(&view), both);
-        gone(&desk, open[1].id, text("x")).await;
-    }
-}
-
-/// C25 B31: a question that was open in a crash is listed as ended, and takes no answer.
-pub(crate) async fn c25_b31_a_restart_ends_open_questions_and_lists_them(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
-    let desk = Desk::new(&world, "restarted");
-    let prompt = "ask a confirm \"A?\"\nask b input \"B?\" within 1m\nwait-answers";
-    let (run, _watch, open) = asking(&desk, prompt, 2).await;
-    let yes = || InteractionAnswer::Confirmed(true);
-    desk.dispatch(respond(open[0].id, yes()), Some("one")).await;
-    world.restart().await;
-    for _ in 0..2 {
-        let view = desk.view().await;
-        let both = [
-            Some(ResolutionCause::Answered),
-            Some(ResolutionCause::EngineGone),
-        ];
-        assert_eq!(causes(&view), both);
-        let ids: Vec<_> = view.interactions.keys().copied().collect();
-        assert_eq!(ids, [open[0].id, open[1].id]);
-        assert_eq!(view.interactions[&open[1].id].question, open[1].question);
-        gone(&desk, open[1].id, text("x")).await;
-        // What was accepted stays accepted under its id, and moves nothing.
-        desk.dispatch(respond(open[0].id, yes()), Some("one")).await;
-        let watch = desk.watch().await;
-        assert_eq!(watch.snapshot.view, view, "a later observer");
-        world.restart().await;
-    }
-    drop(run);
-    desk.run("say \"next\"").await;
-    assert_eq!(desk.view().await.interactions.len(), 0, "of an earlier run");
-}
-
 /// C25: text that waits in the queue never answers a question.
 pub(crate) async fn c25_queued_text_never_answers(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
@@ -518,76 +352,6 @@ pub(crate) async fn c25_queued_text_never_answers(worlds: &dyn Worlds) {
         );
     }
 }
-
-/// How many are open after these events, by the events alone.
-fn open_after(snapshot: &SessionView, events: &[EventEnvelope]) -> usize {
-    fold(snapshot.clone(), events).open_interactions().count()
-}
-
-/// C25 B33: whoever rebuilds from the stream ends with no question of the past open.
-pub(crate) async fn c25_b33_after_50_answered_questions_none_is_open_for_anybody(
-    worlds: &dyn Worlds,
-) {
-    let world = worlds.make(quick()).await;
-    let desk = Desk::new(&world, "replayed");
-    desk.run("say \"x\"").await;
-    let mut first = desk.watch().await;
-    let (early, start): (SessionView, Position) = (first.snapshot.view.clone(), first.position);
-    let prompt = "ask q confirm \"Q?\"\nwait-answers\n".replace("q ", "qN ");
-    let steps: String = (0..25)
-        .map(|n| prompt.replace("qN", &format!("q{n}")))
-        .collect();
-    let mut events = Vec::new();
-    for _ in 0..2 {
-        let run = desk.invoke(&*steps).await;
-        let mut answered = 0;
-        while answered < 25 {
-            let event = first.event().await;
-            let asked = match &event.event.body {
-                sessionplane_core::domain::event::EventBody::InteractionRequested {
-                    interaction,
-                } => Some(interaction.id),
-                _ => None,
-            };
-            events.push(event);
-            if let Some(id) = asked {
-                assert_eq!(open_after(&early, &events), 1);
-                desk.dispatch(respond(id, InteractionAnswer::Confirmed(true)), None)
-                    .await;
-                answered += 1;
-            }
-        }
-        events.extend(first.until_settled().await);
-        assert_eq!(code(&run.finish().await), "completed");
-    }
-    let told = types(&events);
-    let count = |wanted: &str| told.iter().filter(|it| **it == wanted).count();
-    assert_eq!(count("interaction_requested"), 50);
-    assert_eq!(count("interaction_resolved"), 50);
-    assert_eq!(open_after(&early, &events), 0);
-    assert_eq!(desk.questions().await, []);
-    // From the very beginning of what is retained, from a place in its middle, and from nothing.
-    let middle = Position {
-        seq: start.seq + 100,
-        ..start
-    };
-    for from in [start, middle] {
-        let watch = desk.watch_from(Some(from), None).await;
-        assert!(watch.resumed);
-        let open = fold(early.clone(), &watch.missed);
-        assert_eq!(open.open_interactions().count(), 0);
-        assert_eq!(watch.snapshot.view.open_interactions().count(), 0);
-    }
-    world.restart().await;
-    let watch = desk.watch_from(Some(start), None).await;
-    assert_eq!(watch.snapshot.view.open_interactions().count(), 0);
-    assert_eq!(
-        watch.snapshot.view.interactions.len(),
-        25,
-        "of the newest run"
-    );
-}
-
 /// C25 C20: an answer is no input: it moves no queue, and a full queue is not in its way.
 pub(crate) async fn c25_an_answer_needs_no_room_in_the_queue(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
