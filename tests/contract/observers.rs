@@ -1,11 +1,12 @@
 //! C32, C36: what every observer is told, whatever it asked for.
 
-use sessionplane_core::contract::EventFilter;
+use futures_util::StreamExt as _;
+use sessionplane_core::contract::{CallOptions, EventFilter, EventItem, EventsRequest};
 use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::ports::lease_store::LeaseStore as _;
 
 use crate::house::House;
-use crate::suite::desk::{Desk, steer};
+use crate::suite::desk::{Desk, steer, within};
 use crate::suite::watch::types;
 use crate::suite::world::quick;
 
@@ -31,4 +32,31 @@ async fn c32_c36_the_end_of_serving_passes_every_filter() {
         (error.reason, error.outcome),
         (Reason::ServingLost, Outcome::StreamEnded)
     );
+}
+
+/// C31 C36: entries that are counted and not there end the stream, and are not looked for without
+/// end.
+#[tokio::test(flavor = "multi_thread")]
+async fn c31_c36_a_backfill_that_finds_nothing_ends() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "emptied");
+    desk.run("say \"x\"").await;
+    house.refusal.empty();
+    let request = EventsRequest {
+        session: desk.session.clone(),
+        resume: None,
+        entries_since: None,
+        filter: EventFilter::default(),
+    };
+    let caller = desk.caller();
+    let stream = within("events", caller.events(request, CallOptions::default())).await;
+    let items: Vec<_> = within("its end", stream.expect("opened").collect()).await;
+    let [Ok(EventItem::Subscribed { .. }), Err(error)] = &items[..] else {
+        panic!("{items:?}");
+    };
+    assert_eq!(
+        (error.reason, error.outcome),
+        (Reason::StoreFailed, Outcome::StreamEnded)
+    );
+    assert!(error.message.contains("the server's log"), "{error}");
 }

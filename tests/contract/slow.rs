@@ -32,6 +32,7 @@ pub(crate) struct Slow(pub(crate) Arc<MemoryStore>, pub(crate) Arc<Refusal>);
 pub(crate) struct Refusal {
     on: AtomicBool,
     damaged: Mutex<Option<RunId>>,
+    emptied: AtomicBool,
     refused: watch::Sender<u64>,
 }
 
@@ -44,6 +45,11 @@ impl Refusal {
     /// Takes one run's record for damaged from now on.
     pub(crate) fn damage(&self, run: RunId) {
         *self.damaged.lock().expect("no panic") = Some(run);
+    }
+
+    /// Finds no entries from now on, although their number is known.
+    pub(crate) fn empty(&self) {
+        self.emptied.store(true, Ordering::SeqCst);
     }
 
     /// Waits until so many were refused.
@@ -97,6 +103,10 @@ impl Repository for Slow {
         session: SessionId,
         range: EntryRange,
     ) -> Result<Vec<Entry>, ReadError> {
+        if self.1.emptied.load(Ordering::SeqCst) {
+            give_way().await;
+            return Ok(Vec::new());
+        }
         slowly(self.0.entries(session, range)).await
     }
 

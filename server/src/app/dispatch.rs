@@ -235,7 +235,8 @@ fn checked_text(command: &Command) -> Result<(Channel, &str), CallError> {
             )?;
             Ok((Channel::Control, text))
         }
-        // What was answered may be a secret: not even its digest is kept.
+        // What was answered may be a secret: the origin, which entries and events carry, has no
+        // digest of it. The request's own digest covers it (docs/decisions/0016).
         Command::Respond { answer, .. } => {
             let way_out = "answer in brief, and put the rest where the agent can read it";
             let bytes = weight(answer);

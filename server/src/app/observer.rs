@@ -9,7 +9,7 @@ use futures_core::Stream;
 use sessionplane_core::contract::{EventFilter, EventItem, EventsRequest, SessionState};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::EventBody;
-use sessionplane_core::domain::ids::EntrySeq;
+use sessionplane_core::domain::ids::{EntryId, EntrySeq};
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::{EntryRange, ReadError};
 
@@ -269,11 +269,17 @@ async fn page(
         max_entries: PAGE_ENTRIES,
         max_bytes: PAGE_BYTES,
     };
-    context
-        .ports
-        .repository
-        .entries(channel.session(), range)
-        .await
+    let session = channel.session();
+    let entries = context.ports.repository.entries(session, range).await?;
+    // A page that brings nothing would be asked for again for ever.
+    if entries.is_empty() {
+        let seq = after + 1;
+        return Err(ReadError::Damaged {
+            key: format!("entry {}", EntryId { session, seq }),
+            problem: format!("it is not there, and the session counts {up_to}"),
+        });
+    }
+    Ok(entries)
 }
 
 fn batch(entries: Vec<sessionplane_core::domain::entry::Entry>, full_backfill: bool) -> Observed {

@@ -62,9 +62,7 @@ impl<F: Faces> InvokeService<F> {
             run: Some(run::record(&record)),
         })
     }
-}
 
-impl<F: Faces> InvokeService<F> {
     async fn list(
         &self,
         request: Request<wire::ListRunsRequest>,

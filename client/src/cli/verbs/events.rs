@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use sessionplane_core::contract::{EventFilter, SessionControl as _};
 use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::event::EVENT_TYPES;
 use sessionplane_core::domain::ids::{EntryId, SessionRef};
 
 use crate::cli::args::EventsArgs;
@@ -14,32 +15,6 @@ use crate::cli::json;
 use crate::cli::render::Log;
 use crate::cli::screen::Screen;
 use crate::watch::{WatchItem, WatchOptions};
-
-/// The types of events that this program knows.
-const EVENT_TYPES: [&str; 22] = [
-    "run_started",
-    "run_settled",
-    "turn_started",
-    "turn_finished",
-    "message_started",
-    "message_delta",
-    "message_finished",
-    "tool_started",
-    "tool_progress",
-    "tool_finished",
-    "queue_changed",
-    "input_delivered",
-    "input_discarded",
-    "compaction_started",
-    "compaction_finished",
-    "retry_scheduled",
-    "state_changed",
-    "interaction_requested",
-    "interaction_resolved",
-    "entry_appended",
-    "usage_updated",
-    "serving_error",
-];
 
 pub(super) async fn run(
     args: EventsArgs,

@@ -6,24 +6,28 @@
 //! Nothing here waits for a reader before it takes a command: a task that waits for room in its
 //! output takes commands meanwhile.
 
+mod cut;
+mod halves;
+
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use sessionplane_core::domain::compaction::Compacted;
 use sessionplane_core::domain::ids::{InputId, RunId};
 use sessionplane_core::domain::interaction::InteractionAnswer;
 use sessionplane_core::domain::limits::MAX_OPEN_INTERACTIONS;
 use sessionplane_core::domain::run::Failure;
-use sessionplane_core::domain::text::tail;
-use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
+use sessionplane_core::ports::clock::{BoxFuture, Clock};
 use sessionplane_core::ports::engine::{
-    EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent, EngineOutput,
-    MAX_REPORT_TEXT_BYTES, Revalidation, StopReason,
+    EngineCommand, EngineEvent, MAX_REPORT_TEXT_BYTES, StopReason,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use self::cut::cut;
+pub(super) use self::halves::connect;
+use self::halves::{Output, Unread};
 
 /// Questions of an engine of which it has not taken what became of them: those that can be open,
 /// and as many that were refused at once.
@@ -35,30 +39,8 @@ const COMMANDS: usize = UNSETTLED + 16;
 const EVENTS: usize = 64;
 /// Bytes of text in them, likewise.
 const UNREAD_BYTES: usize = 2 * MAX_REPORT_TEXT_BYTES;
-/// What the line takes that says how much of a text was left out, at most.
-const NOTE_BYTES: usize = 64;
 /// Steers that were taken and not shown. The control plane hands over one at a time.
 const HANDED: usize = 16;
-
-/// Starts an engine's task and returns the two halves that the control plane holds. The command
-/// half owns the task: dropping it ends the task at its next suspension point.
-pub(super) fn connect<F>(
-    spawner: &dyn Spawner,
-    clock: Arc<dyn Clock>,
-    revalidation: Revalidation,
-    engine: impl FnOnce(Link) -> F,
-) -> EngineConnection
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let (link, queue, output) = line(clock);
-    let task = spawner.spawn("engine", Box::pin(engine(link)));
-    EngineConnection {
-        commands: Box::new(Commands { queue, _task: task }),
-        output: Box::new(output),
-        revalidation,
-    }
-}
 
 /// Both ends of a line.
 fn line(clock: Arc<dyn Clock>) -> (Link, mpsc::Sender<EngineCommand>, Output) {
@@ -77,44 +59,6 @@ fn line(clock: Arc<dyn Clock>) -> (Link, mpsc::Sender<EngineCommand>, Output) {
         running: false,
     };
     (link, queue, Output(unread))
-}
-
-/// The command half.
-struct Commands {
-    queue: mpsc::Sender<EngineCommand>,
-    _task: Box<dyn TaskHandle>,
-}
-
-#[async_trait]
-impl EngineCommands for Commands {
-    async fn send(&mut self, command: EngineCommand) -> Result<(), EngineError> {
-        self.queue.try_send(command).map_err(|error| {
-            EngineError(match error {
-                mpsc::error::TrySendError::Closed(_) => "the engine is gone".to_owned(),
-                mpsc::error::TrySendError::Full(_) => {
-                    format!("the engine left {COMMANDS} commands untaken")
-                }
-            })
-        })
-    }
-}
-
-/// The output half.
-struct Output(mpsc::Receiver<Unread>);
-
-/// An event that waits to be read, and its share of the bytes that may wait.
-struct Unread {
-    event: EngineEvent,
-    share: OwnedSemaphorePermit,
-}
-
-#[async_trait]
-impl EngineOutput for Output {
-    async fn next(&mut self) -> Option<EngineEvent> {
-        let Unread { event, share } = self.0.recv().await?;
-        drop(share);
-        Some(event)
-    }
 }
 
 /// Why an engine leaves what it is doing.
@@ -151,47 +95,6 @@ pub(super) struct Steer {
 struct Room {
     place: mpsc::OwnedPermit<Unread>,
     share: OwnedSemaphorePermit,
-}
-
-/// Cuts what is too long to its end. The whole text of a message goes altogether: its deltas are
-/// it.
-fn cut(event: &mut EngineEvent) {
-    if event
-        .texts()
-        .all(|text| text.len() <= MAX_REPORT_TEXT_BYTES)
-    {
-        return;
-    }
-    match event {
-        EngineEvent::MessageFinished { text, .. } => *text = None,
-        EngineEvent::MessageDelta { text, .. }
-        | EngineEvent::ToolStarted {
-            input_json: text, ..
-        }
-        | EngineEvent::ToolProgress { output: text, .. }
-        | EngineEvent::ToolFinished { output: text, .. }
-        | EngineEvent::RetryScheduled { reason: text, .. }
-        | EngineEvent::CompactionFinished(
-            Ok(Compacted { summary: text, .. }) | Err(Failure { details: text, .. }),
-        )
-        | EngineEvent::Stopped {
-            reason: StopReason::Failed(Failure { details: text, .. }),
-            ..
-        } => {
-            let (end, left_out) = tail(text, MAX_REPORT_TEXT_BYTES - NOTE_BYTES);
-            *text = format!("[{left_out} bytes before this are left out]\n{end}");
-        }
-        EngineEvent::TurnStarted
-        | EngineEvent::TurnFinished
-        | EngineEvent::MessageStarted { .. }
-        | EngineEvent::InputShown { .. }
-        | EngineEvent::InputTakenBack { .. }
-        // A question that is too long is not asked: the control plane says so.
-        | EngineEvent::Asked { .. }
-        | EngineEvent::AskWithdrawn { .. }
-        | EngineEvent::CompactionStarted
-        | EngineEvent::Stopped { .. } => {}
-    }
 }
 
 /// The engine's end of the line.

@@ -1,6 +1,7 @@
 //! What the line promises whatever the engine at its end does.
 
 use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::engine::EngineOutput as _;
 
 use super::*;
 
