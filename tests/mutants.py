@@ -2,31 +2,42 @@
 """Breaks the code on purpose, one place at a time, and expects a named test to notice.
 
 The mutants are listed in tests/mutants.toml and in the tables of documents that it names. They are
-applied in a copy of the tree with a target directory of its own; the tree itself is never touched.
-For each the test must pass without the change and fail with it.
+applied in copies of the tree with target directories of their own; the tree itself is never touched.
+First all named tests must pass without a change; then, for each row, its test must fail with it.
 
     MUTANTS=text tests/mutants.py    only rows whose rule, test or file contains the text
+    WORKERS=1 tests/mutants.py       how many copies work side by side (2)
 """
 
 from __future__ import annotations
 
+import itertools
 import os
+import queue
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "mutants.toml"
-# A test that runs for longer has noticed: something it waits for never comes.
+# A test that runs for longer has noticed: something it waits for never comes. All tests of a target
+# together pass within it when nothing is broken, so one of them alone is never near it.
 TEST_SECONDS = 120
+SOUND_SECONDS = 600
 BUILD_SECONDS = 1800
 BINARIES = ["build", "--workspace", "--bins", "--features", "sessionplane-server/failpoints"]
+# Nobody reads a backtrace here: our own crates are linked without debug information, the
+# dependencies stay as they are compiled already.
+PROFILE = ["--config", "profile.dev.debug=0", "--config", 'profile.dev.package."*".debug="line-tables-only"']
+# What `make soak` sets for the tests. A mutant is judged at the small counts.
+COUNTS = ("SEEDS", "PROPTEST_CASES", "SESSIONPLANE_CRASHES", "SESSIONPLANE_SEEDS", "SESSIONPLANE_READS", "SESSIONPLANE_OBSERVERS")
 
 
 @dataclass(frozen=True)
@@ -109,33 +120,41 @@ class Copy:
     def cargo(self, arguments: list[str], seconds: int) -> tuple[int | None, str]:
         """Runs cargo in the copy; the status is none if it took too long."""
         verb, rest = arguments[0], arguments[1:]
-        command = ["cargo", verb, "--target-dir", str(self.target), *rest]
-        # A directory outside of any repository: no wrapper, hook or editor sees the copy.
-        environment = os.environ | {"CARGO_TERM_COLOR": "never", "CARGO_INCREMENTAL": "1"}
+        command = ["cargo", verb, "--target-dir", str(self.target), *PROFILE, *rest]
+        environment = {name: value for name, value in os.environ.items() if name not in COUNTS}
+        environment |= {"CARGO_TERM_COLOR": "never", "CARGO_INCREMENTAL": "1", "RUST_BACKTRACE": "0"}
         with tempfile.TemporaryFile("w+") as output:
             process = subprocess.Popen(
                 command, cwd=self.tree, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
+            running.add(process)
+            if stopping.is_set():
+                end(process)
             try:
                 status = process.wait(seconds)
             except subprocess.TimeoutExpired:
                 status = None
             finally:
                 # What it started goes with it, also when we are interrupted: one process group.
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
+                end(process)
+                running.discard(process)
             output.seek(0)
             return status, output.read()
 
-    def judge(self, mutant: Mutant) -> tuple[str, str]:
-        """Compiles and runs the mutant's test: `passed`, `failed`, `hung`, `broken` or `absent`."""
-        builds = [BINARIES] if mutant.bins else []
-        builds.append(["test", *mutant.run, "--no-run"])
-        for build in builds:
+    def build(self, run: tuple[str, ...], bins: bool) -> tuple[bool, str]:
+        """Compiles a test target, and our binaries if it starts them."""
+        output = ""
+        for build in ([BINARIES] if bins else []) + [["test", *run, "--no-run"]]:
             status, output = self.cargo(build, BUILD_SECONDS)
             if status != 0:
-                return "broken", output
+                return False, output
+        return True, output
+
+    def judge(self, mutant: Mutant) -> tuple[str, str]:
+        """Compiles and runs the mutant's test: `passed`, `failed`, `hung`, `broken` or `absent`."""
+        built, output = self.build(mutant.run, mutant.bins)
+        if not built:
+            return "broken", output
         status, output = self.cargo(["test", *mutant.run, "--", mutant.test], TEST_SECONDS)
         if status is None:
             return "hung", output
@@ -144,62 +163,134 @@ class Copy:
             return "absent", output
         return ("passed" if status == 0 else "failed"), output
 
-    def replace(self, mutant: Mutant, text: str) -> None:
+    def unsound(self, run: tuple[str, ...], bins: bool, tests: set[str]) -> dict[str, str]:
+        """The tests of a target that do not pass on the unchanged code, and what they said."""
+        built, output = self.build(run, bins)
+        if not built:
+            return dict.fromkeys(tests, f"the unchanged code does not compile\n{output}")
+        _, output = self.cargo(["test", *run, "--", *sorted(tests)], SOUND_SECONDS)
+        # A name stands for every test that contains it, as it does for cargo.
+        lines = re.findall(r"^test (\S+)(?: - should panic)? \.\.\. (\w+)", output, re.MULTILINE)
+        return {
+            test: f"the unchanged code does not pass it\n{output}"
+            for test in tests
+            if {state for name, state in lines if test in name} != {"ok"}
+        }
+
+    def apply(self, mutant: Mutant) -> tuple[str, str]:
+        """The verdict on one mutant, and what there is to read when it is not `caught`."""
         path = self.tree / mutant.file
-        path.write_text(text)
+        original = path.read_text() if path.is_file() else ""
+        if mutant.old not in original:
+            return "STALE", f"{mutant.file} does not contain:\n{mutant.old}"
+        try:
+            path.write_text(original.replace(mutant.old, mutant.new, 1))
+            state, output = self.judge(mutant)
+        finally:
+            path.write_text(original)
+        verdicts = {"passed": "MISSED", "failed": "caught", "hung": "caught", "broken": "BROKEN", "absent": "ABSENT"}
+        return verdicts[state], output
+
+
+running: set[subprocess.Popen[str]] = set()
+"""What our workers have started."""
+stopping = threading.Event()
+"""We were interrupted: nothing is started, and what was found is not told."""
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def ours(_directory: str, names: list[str]) -> set[str]:
     return {name for name in names if "sessionplane" in name or name.startswith(("sessiond", "sessionctl"))}
 
 
-def examine(copy: Copy, mutant: Mutant, sound: set[tuple[str, ...]]) -> tuple[str, str]:
-    """The verdict on one mutant, and what there is to read when it is not `caught`."""
-    path = copy.tree / mutant.file
-    original = path.read_text() if path.is_file() else ""
-    if mutant.old not in original:
-        return "STALE", f"{mutant.file} does not contain:\n{mutant.old}"
-    key = (*mutant.run, mutant.test)
-    if key not in sound:
-        state, output = copy.judge(mutant)
-        if state != "passed":
-            return "UNSOUND", f"the unchanged code: {state}\n{output}"
-        sound.add(key)
+def soundness(copy: Copy, mutants: list[Mutant]) -> dict[tuple[str, ...], str]:
+    """The rows' tests that do not pass on the unchanged code, by target and name."""
+    faults: dict[tuple[str, ...], str] = {}
+    for run in dict.fromkeys(mutant.run for mutant in mutants):
+        rows = [mutant for mutant in mutants if mutant.run == run]
+        found = copy.unsound(run, any(row.bins for row in rows), {row.test for row in rows})
+        print(f"mutants: {' '.join(run)}: {len(rows)} rows, {len(found)} tests do not pass unchanged", flush=True)
+        faults |= {(*run, test): text for test, text in found.items()}
+    return faults
+
+
+class Work:
+    """The rows that are to be judged, and what became of those that were."""
+
+    def __init__(self, mutants: list[Mutant], faults: dict[tuple[str, ...], str]) -> None:
+        self.rows: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
+        for mutant in mutants:
+            self.rows.put(mutant)
+        self.faults = faults
+        self.numbers = itertools.count(1)
+        self.counts: dict[str, int] = {}
+        self.problems: list[tuple[Mutant, str, str]] = []
+        self.lock = threading.Lock()
+
+    def run(self, copy: Copy) -> None:
+        """Judges rows in a copy until none is left."""
+        while not stopping.is_set():
+            try:
+                mutant = self.rows.get_nowait()
+            except queue.Empty:
+                return
+            fault = self.faults.get((*mutant.run, mutant.test))
+            self.note(mutant, *(copy.apply(mutant) if fault is None else ("UNSOUND", fault)))
+
+    def note(self, mutant: Mutant, verdict: str, output: str) -> None:
+        if stopping.is_set():
+            return
+        with self.lock:
+            self.counts[verdict] = self.counts.get(verdict, 0) + 1
+            print(f"{next(self.numbers):3} {verdict:8} {mutant.rule:10} {Path(mutant.file).name:20} {mutant.test}", flush=True)
+            if verdict != "caught":
+                self.problems.append((mutant, verdict, output))
+
+
+def examine(mutants: list[Mutant], directory: Path, workers: int) -> Work:
+    """Judges all rows, in as many copies as there are workers."""
+    copies = [Copy(directory / str(number)) for number in range(workers)]
+    for copy in copies:
+        copy.fill()
+    work = Work(mutants, soundness(copies[0], mutants))
+    threads = [threading.Thread(target=work.run, args=(copy,), daemon=True) for copy in copies]
+    for thread in threads:
+        thread.start()
     try:
-        copy.replace(mutant, original.replace(mutant.old, mutant.new, 1))
-        state, output = copy.judge(mutant)
+        for thread in threads:
+            thread.join()
     finally:
-        copy.replace(mutant, original)
-    verdicts = {"passed": "MISSED", "failed": "caught", "hung": "caught", "broken": "BROKEN", "absent": "ABSENT"}
-    return verdicts[state], output
+        # If we are interrupted, what the workers started ends before their copies are cleared away.
+        stopping.set()
+        for process in list(running):
+            end(process)
+    return work
 
 
 def main() -> int:
-    # However we are stopped, the copy and what runs in it are cleared away.
+    # However we are stopped, the copies and what runs in them are cleared away.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     selected = os.environ.get("MUTANTS", "")
     mutants = [m for m in load() if any(selected in text for text in (m.rule, m.test, m.file))]
     if not mutants:
         sys.exit(f"no mutant matches {selected!r}")
-    counts: dict[str, int] = {}
-    problems = []
-    sound: set[tuple[str, ...]] = set()
-    with tempfile.TemporaryDirectory(prefix="sessionplane-mutants-") as directory:
-        copy = Copy(Path(directory))
+    with tempfile.TemporaryDirectory(prefix="sessionplane-mutants-", ignore_cleanup_errors=True) as directory:
         print(f"mutants: {len(mutants)}, in {directory}", flush=True)
-        copy.fill()
-        for number, mutant in enumerate(mutants, 1):
-            verdict, output = examine(copy, mutant, sound)
-            counts[verdict] = counts.get(verdict, 0) + 1
-            print(f"{number:3} {verdict:8} {mutant.rule:10} {Path(mutant.file).name:20} {mutant.test}", flush=True)
-            if verdict != "caught":
-                problems.append((mutant, verdict, output))
-    for mutant, verdict, output in problems:
+        work = examine(mutants, Path(directory), int(os.environ.get("WORKERS", "2")))
+    for mutant, verdict, output in work.problems:
         print(f"\n{verdict}: {mutant.rule} {mutant.file}: {mutant.old!r} => {mutant.new!r}")
         print("\n".join(output.splitlines()[-25:]))
-    print(f"\nmutants: {', '.join(f'{count} {verdict}' for verdict, count in sorted(counts.items()))}")
-    return 1 if problems else 0
+    print(f"\nmutants: {', '.join(f'{count} {verdict}' for verdict, count in sorted(work.counts.items()))}")
+    judged = sum(work.counts.values())
+    if judged != len(mutants):
+        sys.exit(f"{len(mutants) - judged} rows were not judged: a worker failed, see above")
+    return 1 if work.problems else 0
 
 
 if __name__ == "__main__":
