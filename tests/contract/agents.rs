@@ -7,14 +7,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::interaction::{Question, Shape};
 use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineConnection, EngineDescription, EngineError,
-    EngineEvent, EngineOutput, OpenSession, Revalidation,
+    EngineEvent, EngineOutput, MAX_UNTAKEN_COMMANDS, OpenSession, Revalidation,
 };
 
 /// Begins a message and then neither ends nor hears anything.
 pub(crate) struct Deaf(EngineDescription);
+
+/// Asks what it did not claim to ask, again and again, and takes nothing of what it is told.
+pub(crate) struct Besieging(EngineDescription);
 
 /// Cannot be opened.
 pub(crate) struct Absent(EngineDescription);
@@ -56,6 +60,12 @@ impl Deaf {
     }
 }
 
+impl Besieging {
+    pub(crate) fn new() -> Self {
+        Self(describe("besieging"))
+    }
+}
+
 impl Lingering {
     pub(crate) fn new() -> Self {
         Self {
@@ -77,6 +87,41 @@ struct Swallow;
 impl EngineCommands for Swallow {
     async fn send(&mut self, _: EngineCommand) -> Result<(), EngineError> {
         Ok(())
+    }
+}
+
+/// Keeps whoever tells it something.
+struct Stop;
+
+#[async_trait]
+impl EngineCommands for Stop {
+    async fn send(&mut self, _: EngineCommand) -> Result<(), EngineError> {
+        std::future::pending().await
+    }
+}
+
+#[async_trait]
+impl Engine for Besieging {
+    fn describe(&self) -> &EngineDescription {
+        &self.0
+    }
+
+    async fn open(&self, _: OpenSession) -> Result<EngineConnection, EngineError> {
+        let ask = |number| EngineEvent::Asked {
+            ask: format!("q{number}"),
+            question: Question {
+                title: "?".to_owned(),
+                details: String::new(),
+                shape: Shape::Confirm,
+                default: None,
+            },
+            timeout: None,
+        };
+        Ok(EngineConnection {
+            commands: Box::new(Stop),
+            output: Box::new(Lines((0..2 * MAX_UNTAKEN_COMMANDS).map(ask).collect())),
+            revalidation: Revalidation::Current,
+        })
     }
 }
 

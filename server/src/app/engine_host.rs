@@ -15,12 +15,13 @@ use sessionplane_core::ports::artifact_store::ArtifactStore;
 use sessionplane_core::ports::clock::{Clock, Entropy, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent,
-    EngineOutput, OpenSession, Revalidation,
+    EngineOutput, MAX_UNTAKEN_COMMANDS, OpenSession, Revalidation,
 };
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
-/// Commands that wait at most: the machine hands over one prompt or steer at a time, and an abort.
-const COMMANDS: usize = 16;
+/// Commands that wait at most; then the engine is taken for gone.
+const COMMANDS: usize = MAX_UNTAKEN_COMMANDS;
 /// Reports that wait at most; then the engine waits.
 const REPORTS: usize = 256;
 
@@ -44,6 +45,8 @@ pub(crate) struct EngineLink {
     commands: mpsc::Sender<EngineCommand>,
     reports: mpsc::Receiver<Report>,
     over: bool,
+    /// It left so many commands untaken that one was lost: why it is taken for gone.
+    lost: Option<String>,
     #[allow(dead_code, reason = "held for its drop, which cancels the task")]
     task: Box<dyn TaskHandle>,
 }
@@ -97,18 +100,26 @@ impl EngineLink {
             commands,
             reports,
             over: false,
+            lost: None,
             task,
         }
     }
 
-    /// Hands a command to the engine's task.
+    /// Hands a command to the engine's task. Where there is no room for it, nothing that follows
+    /// from it can come true any more: the engine's end is what it says next.
     ///
     /// # Errors
     /// When the engine is gone or does not take commands any more.
-    pub(crate) fn tell(&self, command: EngineCommand) -> Result<(), EngineError> {
-        self.commands
-            .try_send(command)
-            .map_err(|error| EngineError(format!("the agent takes no commands: {error}")))
+    pub(crate) fn tell(&mut self, command: EngineCommand) -> Result<(), EngineError> {
+        let problem = match self.commands.try_send(command) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Closed(_)) => "the agent is gone".to_owned(),
+            Err(TrySendError::Full(_)) => {
+                let problem = format!("the agent left {COMMANDS} commands untaken");
+                self.lost.get_or_insert(problem).clone()
+            }
+        };
+        Err(EngineError(problem))
     }
 
     /// Up to `max` reports, at least one. Cancel-safe. After the engine's end it never completes.
@@ -117,6 +128,13 @@ impl EngineLink {
             return std::future::pending().await;
         }
         let mut reports = Vec::new();
+        if let Some(reason) = self.lost.take() {
+            reports = self.last_words();
+            if !matches!(reports.last(), Some(Report::Gone(_))) {
+                reports.push(Report::Gone(reason));
+            }
+            return reports;
+        }
         if self.reports.recv_many(&mut reports, max).await == 0 {
             self.over = true;
             reports.push(Report::Gone(
@@ -129,7 +147,8 @@ impl EngineLink {
 
     /// How many reports wait, an end without a word among them.
     pub(crate) fn unread(&self) -> usize {
-        self.reports.len() + usize::from(!self.over && self.reports.is_closed())
+        let ends = self.lost.is_some() || (!self.over && self.reports.is_closed());
+        self.reports.len() + usize::from(ends)
     }
 
     /// What it has said by now, at most as much as its channel holds; it can say no more.

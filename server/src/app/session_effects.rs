@@ -95,13 +95,13 @@ impl SessionTask {
 
     fn tell(&mut self, tag: EngineTag, command: EngineCommand) {
         failpoint::reach("session::before-engine-told");
-        let told = match self.engine.as_ref().filter(|engine| engine.tag == tag) {
+        let told = match self.engine.as_mut().filter(|engine| engine.tag == tag) {
             Some(engine) => engine.tell(command),
             // Its end is already on its way to the machine.
             None => return,
         };
         if let Err(error) = told {
-            tracing::debug!(session = %self.session.id(), %error, "a command met an engine that is gone");
+            tracing::warn!(session = %self.session.id(), %error, "a command did not reach the engine");
         }
     }
 }

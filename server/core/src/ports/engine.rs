@@ -145,6 +145,12 @@ pub enum EngineCommand {
     Abort,
 }
 
+/// Commands that an engine may leave untaken: whoever stands between it and the session holds at
+/// least so many. It is far more than come at once: what became of as many questions as one reading
+/// of its reports brings, of those that can be open, and one each of what else there is. An engine
+/// that leaves more is taken for gone, because what it is told can no longer reach it.
+pub const MAX_UNTAKEN_COMMANDS: usize = 128;
+
 /// The command half. Dropping it lets the engine end.
 #[async_trait]
 pub trait EngineCommands: Send {

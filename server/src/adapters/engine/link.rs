@@ -21,7 +21,7 @@ use sessionplane_core::domain::limits::MAX_OPEN_INTERACTIONS;
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::ports::clock::{BoxFuture, Clock};
 use sessionplane_core::ports::engine::{
-    EngineCommand, EngineEvent, MAX_REPORT_TEXT_BYTES, StopReason,
+    EngineCommand, EngineEvent, MAX_REPORT_TEXT_BYTES, MAX_UNTAKEN_COMMANDS, StopReason,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -32,9 +32,10 @@ use self::halves::{Output, Unread};
 /// Questions of an engine of which it has not taken what became of them: those that can be open,
 /// and as many that were refused at once.
 pub(super) const UNSETTLED: usize = 2 * MAX_OPEN_INTERACTIONS;
-/// Commands that wait to be taken: what became of every question, which may come all at once, and
-/// of what else there is one at a time (a prompt, a steer, an abort) with room for repeats.
-const COMMANDS: usize = UNSETTLED + 16;
+/// Commands that wait to be taken.
+const COMMANDS: usize = MAX_UNTAKEN_COMMANDS;
+/// Answers that were taken and not asked for yet. More of them belong to no question.
+const ANSWERS: usize = MAX_UNTAKEN_COMMANDS;
 /// Events that wait to be read. When there are so many the engine waits.
 const EVENTS: usize = 64;
 /// Bytes of text in them, likewise.
@@ -112,7 +113,7 @@ pub(super) struct Link {
     /// The input that the running prompt is, likewise.
     begun: Option<InputId>,
     waiting: Option<Waiting>,
-    /// Answers that were given and not taken, oldest first: at most [`UNSETTLED`].
+    /// Answers that were given and not taken, oldest first: at most [`ANSWERS`].
     answers: VecDeque<Answered>,
     running: bool,
 }
@@ -409,7 +410,7 @@ impl Link {
                 self.wait_with(Work::Compact { instructions });
             }
             EngineCommand::Answer { ask, answer } => {
-                if self.answers.len() < UNSETTLED {
+                if self.answers.len() < ANSWERS {
                     self.answers.push_back((ask, answer));
                 } else {
                     tracing::warn!("more answers than there can be questions; dropped");
