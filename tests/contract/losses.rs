@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sessionplane_core::domain::command::Command;
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
+use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::view::Status;
 use sessionplane_core::ports::lease_store::LeaseStore as _;
 use sessionplane_server::app::recovery::recover;
@@ -83,6 +84,31 @@ async fn c36_c44_a_lost_session_is_refused_until_its_run_is_settled() {
     goes_on(&house, &desk, &run).await;
 }
 
+/// C16 C36: whoever waits for a run when it is lost hears its end as soon as it can be settled.
+#[tokio::test(flavor = "multi_thread")]
+async fn c16_c36_a_wait_goes_on_until_a_lost_run_is_settled_late() {
+    let (house, desk, run) = running().await;
+    let waiting = {
+        let (desk, id) = (desk.clone(), run.id);
+        tokio::spawn(async move { desk.wait_run(id, None).await })
+    };
+    house.refusal.set(true);
+    house.store().revoke(run.session).await.expect("revoked");
+    let lost = desk.try_dispatch(Command::Abort, None, None).await;
+    lost.expect_err("its commit was refused");
+    house.refusal.reached(2).await;
+    house.refusal.set(false);
+    match within("its end", waiting).await.expect("no panic") {
+        Ok(record) => assert_eq!(settled_as(&record), Some("interrupted")),
+        Err(error) => is(&error, Reason::ServingLost, Outcome::Unknown),
+    }
+    goes_on(&house, &desk, &run).await;
+}
+
+fn settled_as(record: &RunRecord) -> Option<&str> {
+    record.settled.as_ref().and_then(|end| end.outcome.code())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn c36_c44_a_cut_run_that_no_start_settled_is_settled_before_its_session_is_used() {
     for first in ["state", "dispatch", "invoke"] {
@@ -109,6 +135,7 @@ async fn c36_c44_a_session_whose_cut_run_cannot_be_settled_is_refused_by_name() 
     house.refusal.set(true);
     house.reopen();
     let errors = [
+        desk.wait_run(run.id, None).await.err(),
         desk.try_state(None).await.err(),
         desk.open("say \"x\"").await.err(),
         desk.try_dispatch(Command::Abort, None, None).await.err(),

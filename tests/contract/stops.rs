@@ -19,6 +19,25 @@ use crate::suite::disconnects::{outcome, patient};
 use crate::suite::run::code;
 use crate::suite::world::{Pinned, World, quick};
 
+/// C16: a wait for a run does not outlast the server that drives it.
+#[tokio::test]
+async fn c16_a_stop_ends_the_waits_for_runs_that_go_on() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "waited-for");
+    let run = desk.invoke("hang").await;
+    let mut waiting = Box::pin(desk.wait_run(run.id, None));
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+        assert!(poll!(&mut waiting).is_pending(), "it has not settled");
+    }
+    within("the application stops", house.app().stop()).await;
+    let error = within("the wait ends", waiting).await.expect_err("a stop");
+    assert_eq!(
+        (error.reason, error.outcome),
+        (Reason::ServerDraining, Outcome::Unknown)
+    );
+}
+
 /// C44: a session that always has something to write does not keep the server from stopping.
 #[tokio::test]
 async fn c44_a_stop_waits_for_the_commit_in_flight_and_starts_no_other() {

@@ -115,12 +115,15 @@ impl Channel {
     }
 
     /// Publishes the last event. Whoever reads on from here, also who came late, is told the end.
-    /// Nothing if that was done already.
+    /// If that was done already, it only wakes: what else they wait for may have come.
     pub(crate) fn close(&self, last: Event) {
         let mut inner = self.lock();
         if !std::mem::replace(&mut inner.closed, true) {
-            self.append(inner, [last]);
+            return self.append(inner, [last]);
         }
+        let newest = inner.seq;
+        drop(inner);
+        self.wake.send_replace(newest);
     }
 
     fn append(&self, mut inner: MutexGuard<'_, Inner>, events: impl IntoIterator<Item = Event>) {

@@ -6,6 +6,7 @@ use sessionplane_core::contract::{ListRunsRequest, RunPage};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::run::RunRecord;
+use tokio::sync::watch;
 
 use super::caller::{AppCaller, store};
 use super::channel::Channel;
@@ -66,7 +67,9 @@ impl AppCaller {
         if record.settled.is_some() {
             return Ok(record);
         }
-        let channel = self.channel_to_wait_on(&record).await?;
+        // A session that cannot be served is refused here, as it is everywhere.
+        let channel = self.context.channel(record.session).await?;
+        let channel = channel.ok_or_else(CallError::no_such_session)?;
         let mut wake = channel.subscribe();
         loop {
             let record = self.run_record(run).await?;
@@ -74,11 +77,12 @@ impl AppCaller {
                 return Ok(record);
             }
             // The channel outlives the wait, unless the session lost its owner.
-            if wake.changed().await.is_err() || !self.is_current(&channel) {
+            if !self.is_current(&channel) {
                 let message = "the run is being settled; ask again";
                 return Err(CallError::unknown(Reason::ServingLost, message));
             }
-            self.over(&channel, &mut wake, run).await;
+            self.stirred(&mut wake).await?;
+            self.over(&channel, &mut wake, run).await?;
         }
     }
 
@@ -86,28 +90,33 @@ impl AppCaller {
     async fn over(
         &self,
         channel: &Arc<Channel>,
-        wake: &mut tokio::sync::watch::Receiver<u64>,
+        wake: &mut watch::Receiver<u64>,
         run: RunId,
-    ) {
-        while channel.with_view(|view| view.active_run == Some(run)) {
-            if wake.changed().await.is_err() || !self.is_current(channel) {
-                return;
-            }
+    ) -> Result<(), CallError> {
+        while self.is_current(channel) && channel.with_view(|view| view.active_run == Some(run)) {
+            self.stirred(wake).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the channel to tell something, be it its end. A server that stops does not: its
+    /// runs end with it, and the next start settles them.
+    async fn stirred(&self, wake: &mut watch::Receiver<u64>) -> Result<(), CallError> {
+        tokio::select! {
+            biased;
+            changed = wake.changed() => changed.map_err(|_| {
+                CallError::unknown(Reason::ServingLost, "the run is being settled; ask again")
+            }),
+            () = self.context.stopping.cancelled() => Err(CallError::unknown(
+                Reason::ServerDraining,
+                "the server stops, and the run is not settled yet; ask again",
+            )),
         }
     }
 
     fn is_current(&self, channel: &Arc<Channel>) -> bool {
         let now = self.context.channels.get(channel.session());
         now.is_some_and(|now| Arc::ptr_eq(&now, channel))
-    }
-
-    async fn channel_to_wait_on(&self, record: &RunRecord) -> Result<Arc<Channel>, CallError> {
-        let context = &self.context;
-        context
-            .open_channel(record.session)
-            .await
-            .map_err(store)?
-            .ok_or_else(CallError::no_such_session)
     }
 }
 

@@ -87,7 +87,7 @@ fn refusal(pause: Duration) -> CallError {
     CallError::refused(Reason::ServingLost, message).retry_after(pause)
 }
 
-/// Publishes that nothing more will come. A second call does nothing.
+/// Publishes that nothing more will come. A second call only wakes whoever waits.
 fn close(context: &Context, channel: Option<&Channel>) {
     let Some(channel) = channel else {
         return;
