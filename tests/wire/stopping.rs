@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sessionplane::v1::WaitRunRequest;
 use sessionplane_server::app::observation::Published;
 use sessionplane_server::grpc::server::{Config, Stopped};
 use tokio::task::JoinSet;
@@ -10,7 +11,7 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use tonic_types::StatusExt;
 
 use crate::doors::health;
-use crate::fake::event;
+use crate::fake::{self, event};
 use crate::server::{Running, soon, told};
 use crate::streams::{invoke, observe};
 
@@ -174,5 +175,42 @@ async fn c63_a_call_that_the_application_never_answers_ends_in_words_and_delays_
             ("SERVER_DRAINING".to_owned(), "unknown".to_owned())
         );
     }
+    assert_eq!(server.stopped().await, CLEAN);
+}
+
+#[tokio::test]
+async fn c63_c16_a_wait_for_a_run_does_not_delay_the_exit() {
+    let config = Config {
+        // Over only when the test is.
+        stop_within: Duration::from_secs(600),
+        ..Config::default()
+    };
+    let mut server = Running::with(config).await;
+    server.fake.hang();
+    let caller = server.owner().await;
+    let waiting = {
+        let caller = caller.clone();
+        let run_id = fake::run().to_string();
+        tokio::spawn(async move {
+            let request = WaitRunRequest { run_id };
+            let answer = caller
+                .ask("/sessionplane.v1.Invoke/WaitRun", &request)
+                .await;
+            answer.status().await
+        })
+    };
+    soon(async {
+        while server.fake.times_asked() < 1 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    drop(caller);
+    server.stop();
+    let status = soon(waiting).await.expect("it is answered");
+    assert_eq!(
+        told(&status),
+        ("SERVER_DRAINING".to_owned(), "unknown".to_owned())
+    );
     assert_eq!(server.stopped().await, CLEAN);
 }

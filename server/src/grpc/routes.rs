@@ -36,6 +36,9 @@ use super::status::{complete, refuse, unimplemented};
 use super::{MAX_REQUEST_BYTES, authn, now};
 use crate::app::face::{Caller, Faces, ServerEnds};
 
+/// Answers once and yet lasts as long as a run: where connections close it ends as a stream does.
+const WAIT_RUN: &str = "/sessionplane.v1.Invoke/WaitRun";
+
 /// Everything that is served, for all connections.
 pub(crate) struct Routes<F: Faces> {
     authenticator: Arc<dyn Authenticator>,
@@ -126,8 +129,12 @@ impl<F: Faces> Routes<F> {
         let path = request.uri().path();
         let route = Route::of(path);
         let streams = self.streaming.has(path);
+        let waits = path == WAIT_RUN;
         let principal = self.principal(&route, &request).await?;
-        if streams && connection.draining.is_cancelled() && !matches!(route, Route::Health) {
+        if (streams || waits)
+            && connection.draining.is_cancelled()
+            && !matches!(route, Route::Health)
+        {
             return Err(draining());
         }
         // One moment for everything that the call brings about.
@@ -143,7 +150,13 @@ impl<F: Faces> Routes<F> {
         }
         let message_within = (!route.asks_on()).then_some(self.message_within);
         let request = request.map(|body| TimelyBody::new(body, message_within));
-        let answered = self.answered(until, &connection.closing, self.serve(&route, request));
+        let grace = if waits {
+            Duration::ZERO
+        } else {
+            self.closes_within
+        };
+        let served = self.serve(&route, request);
+        let answered = self.answered(until, (&connection.closing, grace), served);
         let response = answered.await?;
         if !streams || response.headers().contains_key("grpc-status") {
             return Ok(response);
@@ -178,16 +191,17 @@ impl<F: Faces> Routes<F> {
         }
     }
 
-    /// Waits for a response, for as long as the call and its connection have.
+    /// Waits for a response, for as long as the call has, and for its grace once its connection
+    /// closes.
     async fn answered(
         &self,
         until: Option<Instant>,
-        closing: &CancellationToken,
+        (closing, grace): (&CancellationToken, Duration),
         response: impl Future<Output = Response<Body>>,
     ) -> Result<Response<Body>, CallError> {
         let closed = async {
             closing.cancelled().await;
-            sleep(self.closes_within).await;
+            sleep(grace).await;
         };
         tokio::select! {
             biased;
