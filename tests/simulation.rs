@@ -17,6 +17,8 @@ mod disk;
 mod engines;
 #[path = "simulation/executor.rs"]
 mod executor;
+#[path = "simulation/facts.rs"]
+mod facts;
 #[path = "simulation/invoking.rs"]
 mod invoking;
 #[path = "simulation/log.rs"]
@@ -33,10 +35,15 @@ mod rng;
 mod scenario;
 #[path = "simulation/server.rs"]
 mod server;
+#[path = "simulation/store.rs"]
+mod store;
+#[path = "simulation/tally.rs"]
+mod tally;
 #[path = "simulation/world.rs"]
 mod world;
 
-use world::{Tally, live};
+use tally::Tally;
+use world::live;
 
 const SEEDS: u64 = 200;
 
@@ -60,33 +67,6 @@ fn number(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{name}={text:?} is not a number")))
 }
 
-/// What all seeds together must have reached, or they prove little.
-const REACHED: [&str; 23] = [
-    "events",
-    "states",
-    "failed commits",
-    "completed",
-    "failed",
-    "aborted",
-    "interrupted",
-    "delivered",
-    "discarded: aborted",
-    "discarded: failed",
-    "discarded: interrupted",
-    "discarded: lost",
-    "answered",
-    "expired",
-    "engine_gone",
-    "answers told",
-    "user",
-    "assistant",
-    "tool",
-    "settings",
-    "compaction",
-    "notice",
-    "starts",
-];
-
 #[test]
 fn c44_c27_whatever_clients_engines_disks_and_crashes_do_every_promise_holds() {
     if let Some(seed) = number("SEED") {
@@ -103,10 +83,7 @@ fn c44_c27_whatever_clients_engines_disks_and_crashes_do_every_promise_holds() {
         reached.join(&live(seed).tally);
     }
     println!("{reached:?}");
-    let missing: Vec<&str> = REACHED
-        .into_iter()
-        .filter(|what| reached.0.get(what).is_none_or(|count| *count == 0))
-        .collect();
+    let missing = reached.missing();
     assert!(
         fresh.is_some_and(|seeds| seeds < SEEDS) || missing.is_empty(),
         "the seeds never reached {missing:?}: {reached:?}"

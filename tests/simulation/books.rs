@@ -12,7 +12,7 @@ use sessionplane_core::domain::ids::{
     AgentName, InputId, InteractionId, RequestId, RunId, SessionId, SessionName,
 };
 use sessionplane_core::domain::input::{InputFate, InputRecord};
-use sessionplane_core::domain::interaction::{Interaction, ResolutionCause};
+use sessionplane_core::domain::interaction::{Interaction, Resolution, ResolutionCause};
 use sessionplane_core::domain::invariants::Trace;
 use sessionplane_core::domain::lease::Holder;
 use sessionplane_core::domain::run::RunRecord;
@@ -23,6 +23,7 @@ use sessionplane_core::ports::commit_rules::LeaseEffect;
 use sessionplane_core::ports::lease_store::HeldLease;
 
 use crate::executor::lock;
+use crate::facts::Deed;
 use crate::log::Log;
 
 /// The books. Clones are the same ones.
@@ -54,8 +55,10 @@ pub(crate) struct Inner {
 /// A session's rows.
 pub(crate) struct Stored {
     trace: Trace,
+    agent: AgentName,
     pub(crate) head: SessionHead,
     pub(crate) entries: Vec<Entry>,
+    pub(crate) deeds: Vec<Deed>,
     pub(crate) lease: Option<HeldLease>,
     taken_at: Timestamp,
 }
@@ -64,6 +67,7 @@ pub(crate) struct Stored {
 #[derive(Default)]
 struct Synced {
     entries: BTreeMap<SessionId, u64>,
+    deeds: BTreeMap<SessionId, usize>,
     runs: BTreeSet<RunId>,
     settled: BTreeSet<RunId>,
     inputs: BTreeSet<InputId>,
@@ -105,6 +109,8 @@ impl Books {
         let inner = &mut *inner;
         let entries = inner.sessions.iter().map(|(id, it)| (*id, it.head.entries));
         inner.synced.entries.extend(entries);
+        let deeds = inner.sessions.iter().map(|(id, it)| (*id, it.deeds.len()));
+        inner.synced.deeds.extend(deeds);
         inner.synced.rows(
             inner.runs.values(),
             inner.inputs.values(),
@@ -202,48 +208,14 @@ impl Books {
             .then_some(lease)
     }
 
-    /// Whether what an event tells of is acknowledged.
-    pub(crate) fn is_run_synced(&self, run: RunId) -> bool {
-        self.read().synced.runs.contains(&run)
-    }
-
     /// A settled record, once it is acknowledged.
     pub(crate) fn settled(&self, run: RunId) -> Option<RunRecord> {
-        let inner = self.read();
-        let synced = inner.synced.settled.contains(&run);
-        synced.then(|| inner.runs.get(&run).cloned()).flatten()
-    }
-
-    /// The end of an input, once it is acknowledged.
-    pub(crate) fn fate(&self, input: InputId) -> Option<InputFate> {
-        let inner = self.read();
-        let synced = inner.synced.ended.contains(&input);
-        synced
-            .then(|| inner.inputs.get(&input).map(|it| it.fate))
-            .flatten()
-    }
-
-    /// A question, once it is acknowledged.
-    pub(crate) fn asked(&self, id: InteractionId) -> Option<Interaction> {
-        let inner = self.read();
-        let synced = inner.synced.asked.contains(&id);
-        synced
-            .then(|| inner.interactions.get(&id).cloned())
-            .flatten()
-    }
-
-    /// Whether a question's end is acknowledged.
-    pub(crate) fn is_resolved(&self, id: InteractionId) -> bool {
-        self.read().synced.resolved.contains(&id)
+        self.read().settled(run).cloned()
     }
 
     /// An entry, once it is acknowledged.
     pub(crate) fn entry(&self, session: SessionId, seq: u64) -> Option<Entry> {
-        let inner = self.read();
-        let synced = *inner.synced.entries.get(&session)?;
-        let at = usize::try_from(seq.checked_sub(1)?).ok()?;
-        let entries = &inner.sessions.get(&session)?.entries;
-        (seq <= synced).then(|| entries.get(at).cloned()).flatten()
+        self.read().entry(session, seq).cloned()
     }
 
     fn ensure(&self, holds: bool, what: impl FnOnce() -> String) {
@@ -252,13 +224,72 @@ impl Books {
 }
 
 impl Inner {
+    /// Whether a run's admission is acknowledged.
+    pub(crate) fn is_run_synced(&self, run: RunId) -> bool {
+        self.synced.runs.contains(&run)
+    }
+
+    /// A settled record, once it is acknowledged.
+    pub(crate) fn settled(&self, run: RunId) -> Option<&RunRecord> {
+        let synced = self.synced.settled.contains(&run);
+        self.runs.get(&run).filter(|_| synced)
+    }
+
+    /// An input, once it is acknowledged.
+    pub(crate) fn input(&self, input: InputId) -> Option<&InputRecord> {
+        let synced = self.synced.inputs.contains(&input);
+        self.inputs.get(&input).filter(|_| synced)
+    }
+
+    /// The end of an input, once it is acknowledged.
+    pub(crate) fn fate(&self, input: InputId) -> Option<InputFate> {
+        let synced = self.synced.ended.contains(&input);
+        let stored = self.inputs.get(&input).filter(|_| synced);
+        stored.map(|it| it.fate)
+    }
+
+    /// A question, once it is acknowledged.
+    pub(crate) fn asked(&self, id: InteractionId) -> Option<&Interaction> {
+        let synced = self.synced.asked.contains(&id);
+        self.interactions.get(&id).filter(|_| synced)
+    }
+
+    /// A question's end, once it is acknowledged.
+    pub(crate) fn resolution(&self, id: InteractionId) -> Option<&Resolution> {
+        let synced = self.synced.resolved.contains(&id);
+        let stored = self.interactions.get(&id).filter(|_| synced)?;
+        stored.resolution.as_ref()
+    }
+
+    /// An entry, once it is acknowledged.
+    pub(crate) fn entry(&self, session: SessionId, seq: u64) -> Option<&Entry> {
+        let synced = *self.synced.entries.get(&session)?;
+        let at = usize::try_from(seq.checked_sub(1)?).ok()?;
+        let entries = &self.sessions.get(&session)?.entries;
+        entries.get(at).filter(|_| seq <= synced)
+    }
+
+    /// What was done in a session, as far as it is acknowledged.
+    pub(crate) fn deeds(&self, session: SessionId) -> &[Deed] {
+        let synced = self.synced.deeds.get(&session).copied().unwrap_or(0);
+        let deeds = self.sessions.get(&session).map(|it| it.deeds.as_slice());
+        deeds.and_then(|it| it.get(..synced)).unwrap_or_default()
+    }
+
+    /// What a session's agent may use.
+    pub(crate) fn policy(&self, session: SessionId) -> Option<&ModelPolicy> {
+        self.models.get(&self.sessions.get(&session)?.agent)
+    }
+
     fn keep(&mut self, commit: &Commit) -> Result<(), String> {
         if let Some(record) = &commit.create {
             let models = self.models.get(&record.agent).cloned().unwrap_or_default();
             let stored = Stored {
                 trace: Trace::new(record, models),
+                agent: record.agent.clone(),
                 head: commit.head.clone(),
                 entries: Vec::new(),
+                deeds: Vec::new(),
                 lease: None,
                 taken_at: record.created_at,
             };
@@ -288,6 +319,7 @@ impl Inner {
         }
         stored.head = commit.head.clone();
         stored.entries.extend(commit.entries.iter().cloned());
+        stored.deeds.extend(Deed::all_of(commit));
         let runs = commit.runs.iter().map(|run| (run.id, run.clone()));
         self.runs.extend(runs);
         let inputs = commit.inputs.iter().map(|it| (it.id, it.clone()));
@@ -300,6 +332,8 @@ impl Inner {
     fn sync(&mut self, commit: &Commit) {
         let synced = &mut self.synced;
         synced.entries.insert(commit.session, commit.head.entries);
+        let deeds = usize::try_from(commit.head.audits).unwrap_or(usize::MAX);
+        synced.deeds.insert(commit.session, deeds);
         synced.rows(
             commit.runs.iter(),
             commit.inputs.iter(),

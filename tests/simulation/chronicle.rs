@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use sessionplane_core::contract::{EventFilter, SessionState};
-use sessionplane_core::domain::event::{EventBody, EventEnvelope, OutputChannel, QueueChange};
+use sessionplane_core::domain::event::{EventBody, EventEnvelope, OutputChannel};
 use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::view::SessionView;
@@ -13,6 +13,7 @@ use sessionplane_core::domain::view::SessionView;
 use crate::books::Books;
 use crate::executor::lock;
 use crate::log::Log;
+use crate::tally::Tally;
 
 /// A serving incarnation of a session.
 type Epoch = (SessionId, u64);
@@ -32,6 +33,7 @@ struct Inner {
     newest: BTreeMap<SessionId, Position>,
     spans: Vec<Span>,
     deltas: Vec<Deltas>,
+    streams: Tally,
 }
 
 /// What one stream was sent: everything that its filter admits after `from` up to `to`.
@@ -102,37 +104,15 @@ impl Chronicle {
 
     /// C39: what tells of a durable fact comes after its sync, and says what is stored.
     fn judge(&self, envelope: &EventEnvelope) -> Result<(), String> {
-        let (books, session) = (&self.books, envelope.session);
-        let run = envelope.event.run;
-        let durable = match &envelope.event.body {
-            EventBody::RunStarted { .. } => {
-                run.inspect(|run| books.know_run(session, *run));
-                run.is_some_and(|run| books.is_run_synced(run))
+        let session = envelope.session;
+        match (&envelope.event.body, envelope.event.run) {
+            (EventBody::RunStarted { .. }, Some(run)) => self.books.know_run(session, run),
+            (EventBody::CompactionStarted { .. }, None) => {
+                self.books.know_compaction(session, envelope.event.at);
             }
-            EventBody::CompactionStarted { .. } if run.is_none() => {
-                books.know_compaction(session, envelope.event.at);
-                true
-            }
-            EventBody::RunSettled { run } => books.settled(run.id).is_some_and(|stored| {
-                stored.settled == run.settled && stored.final_entry == run.final_entry
-            }),
-            EventBody::EntryAppended { entry } => books
-                .entry(session, entry.id.seq)
-                .is_some_and(|stored| stored.for_event() == **entry),
-            EventBody::InputDelivered { input, .. } | EventBody::InputDiscarded { input, .. } => {
-                books.fate(*input).is_some()
-            }
-            EventBody::QueueChanged {
-                change: QueueChange::Added(input),
-                ..
-            } => books.read().inputs.contains_key(&input.id),
-            EventBody::InteractionRequested { interaction } => {
-                books.asked(interaction.id).is_some()
-            }
-            EventBody::InteractionResolved { id, .. } => books.is_resolved(*id),
-            _ => true,
-        };
-        if durable {
+            _ => {}
+        }
+        if self.books.bears_out(envelope) {
             Ok(())
         } else {
             Err("C39: it is told before it is durable, or otherwise than it is".to_owned())
@@ -164,8 +144,13 @@ impl Chronicle {
         lock(&self.inner).deltas.push(deltas);
     }
 
-    /// Judges all of it, at the world's end. Returns how many events and states there were.
-    pub(crate) fn judge_all(&self) -> (usize, usize) {
+    /// What became of a stream.
+    pub(crate) fn stream(&self, what: &str) {
+        lock(&self.inner).streams.add(format!("stream: {what}"), 1);
+    }
+
+    /// Judges all of it, at the world's end, and counts it.
+    pub(crate) fn judge_all(&self, tally: &mut Tally) {
         let inner = std::mem::take(&mut *lock(&self.inner));
         for span in &inner.spans {
             self.judge_span(span, &inner);
@@ -179,9 +164,11 @@ impl Chronicle {
                 self.judge_fold(*epoch, events, states);
             }
         }
-        let events = inner.events.values().map(BTreeMap::len).sum();
-        let states = inner.states.values().map(BTreeMap::len).sum();
-        (events, states)
+        let events: usize = inner.events.values().map(BTreeMap::len).sum();
+        let states: usize = inner.states.values().map(BTreeMap::len).sum();
+        tally.add("events", events as u64);
+        tally.add("states", states as u64);
+        tally.join(&inner.streams);
     }
 
     /// C32: everything that the filter admits was sent, nothing else, in order and once.

@@ -12,6 +12,7 @@ use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::ids::{
     AgentName, EntryId, InteractionId, RequestId, RunId, SessionId, SessionName, SessionRef,
 };
+use sessionplane_core::domain::settings::Model;
 
 use crate::executor::lock;
 use crate::invoking::Invoking;
@@ -294,21 +295,26 @@ impl Client {
         self.dispatch(place, command).await;
     }
 
+    /// What an agent may choose, and what it may not.
     async fn set_model(&mut self, place: &Place) {
-        let models = [
-            None,
-            Some("scripted"),
-            Some("scripted-thinking"),
-            Some("none"),
-        ];
-        let model = models[self.rng.index(4)].map(str::to_owned);
+        let mut models = vec![None, Some("none".to_owned())];
+        models.extend(self.models(place).into_iter().map(|it| Some(it.spec)));
+        let model = self.rng.pick(&models).cloned().flatten();
         self.dispatch(place, Command::SetModel { model }).await;
     }
 
     async fn set_thinking(&mut self, place: &Place) {
-        let levels = [None, Some("low"), Some("high"), Some("absurd")];
-        let level = levels[self.rng.index(4)].map(str::to_owned);
+        let mut levels = vec![None, Some("absurd".to_owned())];
+        let all = self.models(place).into_iter();
+        levels.extend(all.flat_map(|it| it.thinking_levels).map(Some));
+        let level = self.rng.pick(&levels).cloned().flatten();
         self.dispatch(place, Command::SetThinking { level }).await;
+    }
+
+    fn models(&self, place: &Place) -> Vec<Model> {
+        let books = self.shared.books.read();
+        let policy = books.models.get(&place.agent);
+        policy.map(|it| it.models.clone()).unwrap_or_default()
     }
 
     async fn navigate(&mut self, place: &Place) {

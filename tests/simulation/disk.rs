@@ -24,18 +24,25 @@ pub(crate) struct Disk {
     fails: AtomicU64,
     /// How many have.
     pub(crate) failed: AtomicU64,
+    /// One read in so many fails; 0 for none.
+    reads_fail: u64,
+    /// How many have.
+    pub(crate) unread: AtomicU64,
     well: AtomicBool,
 }
 
 impl Disk {
     pub(crate) fn new(executor: Executor, books: Books, mut rng: Rng) -> Arc<Self> {
         let fails = [0, 300, 80][rng.index(3)];
+        let reads_fail = [0, 1_000, 100][rng.index(3)];
         Arc::new(Self {
             executor,
             books,
             rng: Mutex::new(rng),
             fails: AtomicU64::new(fails),
             failed: AtomicU64::new(0),
+            reads_fail,
+            unread: AtomicU64::new(0),
             well: AtomicBool::new(false),
         })
     }
@@ -58,6 +65,32 @@ impl Disk {
         (delay, fails)
     }
 
+    /// Waits for what a read waits for: most find their page in memory.
+    pub(crate) async fn wait(&self) {
+        let delay = {
+            let mut rng = lock(&self.rng);
+            match rng.below(40) {
+                0..=23 => Duration::ZERO,
+                24..=38 => Duration::from_micros(rng.below(3_000)),
+                _ => rng.millis(100),
+            }
+        };
+        if !delay.is_zero() {
+            self.executor.sleep(delay).await;
+        }
+    }
+
+    /// The same, and then the read may fail.
+    pub(crate) async fn read(&self) -> Result<(), String> {
+        self.wait().await;
+        let fails = self.reads_fail > 0 && lock(&self.rng).one_in(self.reads_fail);
+        if fails && !self.well.load(Ordering::SeqCst) {
+            self.unread.fetch_add(1, Ordering::SeqCst);
+            return Err("the disk could not be read".to_owned());
+        }
+        Ok(())
+    }
+
     async fn take(&self) -> Result<(), String> {
         let (delay, fails) = self.draw();
         if !delay.is_zero() {
@@ -78,11 +111,13 @@ impl CommitGate for Disk {
         if step == CommitStep::AfterSync {
             self.books.kept(commit);
         }
-        self.take().await?;
+        let taken = self.take().await;
+        // Also where its writer hears of a failure: it is on the disk, and who repeats the call, or
+        // reads, is told so.
         if step == CommitStep::AfterSync {
             self.books.synced(commit);
         }
-        Ok(())
+        taken
     }
 }
 

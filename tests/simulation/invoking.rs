@@ -19,6 +19,8 @@ pub(crate) struct Invoking {
     id: Option<RequestId>,
     rng: Rng,
     accepted: Option<Deltas>,
+    /// The run was started by an earlier call.
+    joined: bool,
     /// Events were skipped: what was said is not all.
     skipped: bool,
 }
@@ -31,6 +33,7 @@ impl Invoking {
             id,
             rng,
             accepted: None,
+            joined: false,
             skipped: false,
         }
     }
@@ -49,7 +52,11 @@ impl Invoking {
             left = left.saturating_sub(1);
             if self.rng.one_in(20) {
                 let pause = self.rng.millis(200);
-                self.shared.host.executor.sleep(pause).await;
+                let pause = self.shared.host.executor.sleep(pause);
+                // Who is told nothing any more keeps no handle on the server that is gone.
+                if connection.call(pause).await.is_err() {
+                    break;
+                }
             }
             let Ok(item) = connection.call(stream.next()).await else {
                 break;
@@ -85,8 +92,11 @@ impl Invoking {
                 session,
                 run,
                 position,
-                ..
-            } => self.accept(session, run, position),
+                joined,
+            } => {
+                self.joined = joined;
+                self.accept(session, run, position)
+            }
             _ if self.accepted.is_none() => Err(format!("C6: first comes {event:?}")),
             InvokeEvent::Resumed { .. } => {
                 self.skipped = true;
@@ -150,8 +160,9 @@ impl Invoking {
                 "C12: another run ended than was accepted: {event:?}"
             ));
         }
-        // A recorded end tells no more than the end.
-        let live = deltas.from.epoch > 0 && !(deltas.said.is_empty() || self.skipped);
+        // Whoever joins what has ended by then is told no more than the end.
+        let recorded = self.joined && deltas.said.is_empty();
+        let live = deltas.from.epoch > 0 && !(recorded || self.skipped);
         if live {
             self.shared.chronicle.deltas(deltas);
         }

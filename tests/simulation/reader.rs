@@ -144,7 +144,11 @@ impl Reader {
                 left -= 1;
                 if self.rng.one_in(12) {
                     let pause = self.rng.millis(300);
-                    self.shared.host.executor.sleep(pause).await;
+                    let pause = self.shared.host.executor.sleep(pause);
+                    // A handle on a server that is gone would keep it alive.
+                    if connection.call(pause).await.is_err() {
+                        break;
+                    }
                 }
             }
             let done = self.shared.done.clone();
@@ -174,6 +178,9 @@ impl Reader {
                     break;
                 }
                 Some(Err(error)) => {
+                    if error.reason == Reason::ObserverTooSlow {
+                        self.shared.chronicle.stream("too slow");
+                    }
                     if error.outcome != Outcome::StreamEnded {
                         self.wrong(&format!("C2: a stream ended with {error:?}"));
                     }
@@ -262,6 +269,11 @@ impl Reader {
         }
         if resumed && asked.is_none_or(|from| from.epoch != epoch) {
             return Err("C32: resumed from nowhere".to_owned());
+        }
+        if resumed {
+            self.shared.chronicle.stream("resumed");
+        } else if gap {
+            self.shared.chronicle.stream("gap");
         }
         if self.id.is_some_and(|known| known != session) {
             return Err("C14: the name stands for another session".to_owned());

@@ -179,12 +179,8 @@ impl Client {
         let id = self.id_of(place);
         let books = self.shared.books.read();
         let mine = books.runs.values().filter(|run| Some(run.session) == id);
-        let ids: Vec<RunId> = mine.map(|run| run.id).collect();
-        drop(books);
-        let synced = ids.into_iter();
-        synced
-            .filter(|run| self.shared.books.is_run_synced(*run))
-            .collect()
+        let synced = mine.filter(|run| books.is_run_synced(run.id));
+        synced.map(|run| run.id).collect()
     }
 
     /// C26: what is listed is what is offered.
@@ -226,6 +222,7 @@ impl Client {
             Ok(Err(error)) => self.refused(&error),
             Ok(Ok(record)) => {
                 self.shared.log.tell(&self.who, &record);
+                // Acknowledged or not: the store shows what is on the disk.
                 let stored = self.shared.books.read().runs.get(&run).cloned();
                 if record.settled.is_none() || stored.and_then(|it| it.settled) != record.settled {
                     self.wrong(&format!("C16: {record:?} was waited for"));

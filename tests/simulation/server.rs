@@ -26,6 +26,7 @@ use crate::engines::Wire;
 use crate::executor::{Executor, Process, lock};
 use crate::log::Log;
 use crate::rng::Rng;
+use crate::store::SlowStore;
 
 /// What a server is made of, whatever start.
 pub(crate) struct Host {
@@ -143,9 +144,13 @@ impl Host {
             let store = Arc::new(self.store().reopen());
             *lock(&self.store) = store.clone();
             self.books.reopened();
+            let slow = Arc::new(SlowStore {
+                inner: store,
+                disk: self.disk.clone(),
+            });
             let ports = Ports {
-                repository: store.clone(),
-                leases: store.clone(),
+                repository: slow.clone(),
+                leases: slow,
                 authorizer: Arc::new(OwnerAuthorizer::new(owner().tenant, owner().id)),
                 artifacts: Arc::new(SlowArtifacts {
                     inner: self.artifacts.clone(),

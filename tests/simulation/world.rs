@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -11,10 +12,9 @@ use sessionplane_core::contract::{
 };
 use sessionplane_core::domain::command::Command;
 use sessionplane_core::domain::ids::{AgentName, SessionName};
-use sessionplane_core::domain::input::{DiscardCause, InputFate};
 use sessionplane_core::domain::interaction::ResolutionCause;
 use sessionplane_core::domain::limits::Limits;
-use sessionplane_core::domain::run::{RunOutcome, code};
+use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::view::Status;
 use sessionplane_server::app::config::AppConfig;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,7 @@ use crate::log::Log;
 use crate::reader::{Reader, Shared};
 use crate::rng::{Fingerprint, Rng};
 use crate::server::{Ending, Host};
+use crate::tally::Tally;
 
 /// Acts of a client.
 const ACTIONS: u32 = 22;
@@ -40,22 +41,6 @@ const REST: Duration = Duration::from_secs(300);
 const QUIET: u32 = 10;
 /// Steps of the executor after which something spins.
 const STEPS: u64 = 20_000_000;
-
-/// What a seed reached.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Tally(pub(crate) std::collections::BTreeMap<&'static str, u64>);
-
-impl Tally {
-    fn add(&mut self, what: &'static str, count: u64) {
-        *self.0.entry(what).or_default() += count;
-    }
-
-    pub(crate) fn join(&mut self, other: &Self) {
-        for (what, count) in &other.0 {
-            self.add(what, *count);
-        }
-    }
-}
 
 /// What a seed came to.
 pub(crate) struct Lived {
@@ -374,53 +359,20 @@ impl World {
 
     /// What the whole life came to.
     fn account(&self, tally: &mut Tally) {
-        let (events, states) = self.shared.chronicle.judge_all();
-        tally.add("events", events as u64);
-        tally.add("states", states as u64);
+        self.shared.chronicle.judge_all(tally);
         tally.add("starts", self.shared.host.starts());
-        let failed = &self.shared.host.disk.failed;
-        tally.add(
-            "failed commits",
-            failed.load(std::sync::atomic::Ordering::SeqCst),
-        );
+        let disk = &self.shared.host.disk;
+        tally.add("failed commits", disk.failed.load(Ordering::SeqCst));
+        tally.add("failed reads", disk.unread.load(Ordering::SeqCst));
         let books = self.shared.books.read();
-        for run in books.runs.values() {
-            tally.add(
-                match run.settled.as_ref().map(|it| &it.outcome) {
-                    Some(RunOutcome::Completed) => "completed",
-                    Some(RunOutcome::Aborted) => "aborted",
-                    Some(RunOutcome::Failed(it)) if it.code == code::INTERRUPTED => "interrupted",
-                    _ => "failed",
-                },
-                1,
-            );
-        }
-        for input in books.inputs.values() {
-            tally.add(
-                match input.fate {
-                    InputFate::Delivered(_) => "delivered",
-                    InputFate::Discarded(DiscardCause::Aborted) => "discarded: aborted",
-                    InputFate::Discarded(DiscardCause::Failed) => "discarded: failed",
-                    InputFate::Discarded(DiscardCause::Interrupted) => "discarded: interrupted",
-                    InputFate::Discarded(DiscardCause::Lost) => "discarded: lost",
-                    InputFate::Pending => "pending",
-                },
-                1,
-            );
-        }
+        tally.count(&books);
         self.account_questions(&books, tally);
-        for stored in books.sessions.values() {
-            for entry in &stored.entries {
-                tally.add(entry.body.kind(), 1);
-            }
-        }
     }
 
     /// C25: an answer that was accepted is told once, if its run came to its own end.
     fn account_questions(&self, books: &Inner, tally: &mut Tally) {
         for asked in books.interactions.values() {
             let cause = asked.resolution.as_ref().map(|it| it.cause);
-            tally.add(cause.map_or("open", ResolutionCause::as_str), 1);
             let run = books.runs.get(&asked.id.run);
             let whole = run.and_then(|run| run.settled.as_ref());
             let whole = whole.is_some_and(|it| it.outcome == RunOutcome::Completed);

@@ -150,14 +150,16 @@ impl Channels {
         }
     }
 
+    /// Puts a channel in, unless its session has one by now: that one was told of already, and its
+    /// epoch may be the later one.
     fn insert(&self, mut table: MutexGuard<'_, Table>, made: Channel) -> Arc<Channel> {
+        if let Some(channel) = table.channels.get(&made.session()) {
+            return channel.clone();
+        }
         let evicted = table.evict(self.config.idle_channels.max(1));
-        let channel = table.channels.entry(made.session()).or_insert_with(|| {
-            let made = Arc::new(made);
-            self.budget.count(&made);
-            made
-        });
-        let channel = channel.clone();
+        let channel = Arc::new(made);
+        self.budget.count(&channel);
+        table.channels.insert(channel.session(), channel.clone());
         drop(table);
         // Their rings may take a while to free, and nobody waits for that.
         drop(evicted);
@@ -230,6 +232,25 @@ mod tests {
         }
         fill(&made[0], 200);
         assert!(made[0].bytes() > 62 * 1024, "{} bytes", made[0].bytes());
+    }
+
+    #[test]
+    fn c27_who_made_a_channel_too_late_takes_the_one_that_is_there() {
+        let config = AppConfig {
+            idle_channels: 1,
+            ..AppConfig::default()
+        };
+        let channels = Channels::new(config);
+        // Two readers found none; the second has minted the later epoch and is done first.
+        let told = channels.unborn(&record(1), &ModelPolicy::default(), 2);
+        let position = told.position();
+        drop(told);
+        let late = channels.unborn(&record(1), &ModelPolicy::default(), 1);
+        assert!(
+            late.position() >= position,
+            "{position:?} was told, and then {:?}",
+            late.position()
+        );
     }
 
     #[test]
