@@ -136,3 +136,17 @@ async fn c57_nobody_else_may_read_the_folder() {
     let mode = std::fs::metadata(root).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "{mode:o}");
 }
+
+#[tokio::test]
+async fn a_content_that_could_not_be_kept_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let file = file_of(&folder);
+    std::os::unix::fs::symlink("nowhere", file.parent().unwrap()).unwrap();
+    let put = folder.store.put(id(), Arc::from(&[1; 1000][..])).await;
+    assert!(matches!(put, Err(ArtifactError::Store(_))), "{put:?}");
+    let unfinished = folder.dir.path().join("artifacts/unfinished");
+    assert_eq!(std::fs::read_dir(unfinished).unwrap().count(), 0);
+    std::fs::remove_file(file.parent().unwrap()).unwrap();
+    let again = folder.store.put(id(), Arc::from(&[1; 1000][..])).await;
+    assert_eq!(again, Ok(()), "once there is room again");
+}

@@ -1,7 +1,9 @@
 //! C32, C36: what every observer is told, whatever it asked for.
 
 use futures_util::StreamExt as _;
-use sessionplane_core::contract::{CallOptions, EventFilter, EventItem, EventsRequest};
+use sessionplane_core::contract::{
+    CallOptions, EventFilter, EventItem, EventsRequest, ListEntriesRequest,
+};
 use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::ports::lease_store::LeaseStore as _;
 
@@ -59,4 +61,12 @@ async fn c31_c36_a_backfill_that_finds_nothing_ends() {
         (Reason::StoreFailed, Outcome::StreamEnded)
     );
     assert!(error.message.contains("the server's log"), "{error}");
+    let request = ListEntriesRequest {
+        session: desk.session.clone(),
+        since: None,
+        page_size: 0,
+    };
+    let page = caller.list_entries(request, CallOptions::default()).await;
+    let page = page.expect_err("nothing to go on from");
+    assert_eq!(page.reason, Reason::StoreFailed);
 }

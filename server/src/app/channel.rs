@@ -342,19 +342,5 @@ impl Drop for Channel {
 /// Roughly the bytes that an event keeps alive: itself, and its encoding once a face asks for it.
 fn size(event: &Event) -> usize {
     const BASE: usize = 512;
-    let text = match &event.body {
-        EventBody::MessageDelta { text, .. } => text.len(),
-        EventBody::ToolStarted {
-            input_json: text, ..
-        }
-        | EventBody::ToolProgress { output: text, .. }
-        | EventBody::ToolFinished { output: text, .. } => text.text.len(),
-        EventBody::EntryAppended { entry } => entry.weight(),
-        EventBody::RunSettled { run } => run.undelivered.len() * 64,
-        EventBody::RetryScheduled { reason, .. } | EventBody::ServingError { reason } => {
-            reason.len()
-        }
-        _ => 0,
-    };
-    2 * (BASE + text)
+    2 * (BASE + event.body.weight())
 }

@@ -174,7 +174,12 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use futures_util::StreamExt as _;
-    use sessionplane_core::domain::ids::{AgentName, TenantId};
+    use sessionplane_core::domain::compaction::CompactionOutcome;
+    use sessionplane_core::domain::ids::{AgentName, InteractionId, RunId, TenantId};
+    use sessionplane_core::domain::interaction::{
+        Interaction, InteractionAnswer, Question, Resolution, ResolutionCause, Shape,
+    };
+    use sessionplane_core::domain::run::Failure;
 
     use super::*;
     use crate::app::cursor::{Cursor, Cut};
@@ -251,6 +256,61 @@ mod tests {
             "{position:?} was told, and then {:?}",
             late.position()
         );
+    }
+
+    /// C35: what a ring may keep is bounded in bytes, whatever the events are that hold them.
+    #[test]
+    fn c35_the_texts_of_questions_answers_and_failures_count_in_a_ring() {
+        let run = RunId::mint(Timestamp::from_millis(1), 1);
+        let id = InteractionId { run, ordinal: 1 };
+        let answer = InteractionAnswer::Text("a".repeat(10_000));
+        let question = Question {
+            title: String::new(),
+            details: "d".repeat(20_000),
+            shape: Shape::Input { secret: false },
+            default: Some(answer.clone()),
+        };
+        let interaction = Interaction {
+            id,
+            question,
+            asked_at: Timestamp::default(),
+            deadline: None,
+            resolution: None,
+        };
+        let resolution = Resolution {
+            at: Timestamp::default(),
+            cause: ResolutionCause::Answered,
+            answer: Some(answer),
+            origin: None,
+        };
+        let failure = Failure {
+            code: "x".to_owned(),
+            details: "f".repeat(4000),
+            retryable: false,
+        };
+        let bodies = [
+            EventBody::InteractionRequested {
+                interaction: Box::new(interaction),
+            },
+            EventBody::InteractionResolved {
+                id,
+                resolution: Box::new(resolution),
+            },
+            EventBody::CompactionFinished {
+                outcome: CompactionOutcome::Failed(failure),
+            },
+        ];
+        let channels = Channels::new(AppConfig::default());
+        for (body, least) in bodies.into_iter().zip([30_000, 10_000, 4000]) {
+            let channel = channels.unborn(&record(least as u128), &ModelPolicy::default(), 1);
+            let at = Timestamp::default();
+            channel.publish([Event {
+                at,
+                run: None,
+                body,
+            }]);
+            assert!(channel.bytes() >= least, "{} of {least}", channel.bytes());
+        }
     }
 
     #[test]

@@ -9,7 +9,6 @@ use sessionplane_core::domain::command::{
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::{AgentName, EntryId, SessionId};
-use sessionplane_core::domain::interaction::InteractionAnswer;
 use sessionplane_core::domain::lifecycle::{Answer, DispatchFacts, NavigationTarget};
 use sessionplane_core::domain::limits::{
     MAX_ANSWER_BYTES, MAX_INSTRUCTIONS_BYTES, MAX_LABEL_BYTES,
@@ -239,7 +238,7 @@ fn checked_text(command: &Command) -> Result<(Channel, &str), CallError> {
         // digest of it. The request's own digest covers it (docs/decisions/0016).
         Command::Respond { answer, .. } => {
             let way_out = "answer in brief, and put the rest where the agent can read it";
-            let bytes = weight(answer);
+            let bytes = answer.weight();
             at_most("respond.answer", bytes, MAX_ANSWER_BYTES, way_out)?;
             Ok((Channel::Respond, ""))
         }
@@ -271,18 +270,6 @@ fn check_name(field: &str, name: Option<&str>) -> Result<(), CallError> {
         )),
         Some(name) => at_most(field, name.len(), MAX_LABEL_BYTES, "names are shorter"),
         None => Ok(()),
-    }
-}
-
-/// The texts of an answer together, in bytes.
-fn weight(answer: &InteractionAnswer) -> usize {
-    match answer {
-        InteractionAnswer::Choice(text) | InteractionAnswer::Text(text) => text.len(),
-        InteractionAnswer::Confirmed(_) => 0,
-        InteractionAnswer::Fields(fields) => {
-            let pair = |(name, text): (&String, &String)| name.len() + text.len();
-            fields.iter().map(pair).sum()
-        }
     }
 }
 

@@ -18,7 +18,7 @@ use sessionplane_core::ports::repository::EntryRange;
 use super::caller::{AppCaller, store};
 use super::channel::Channel;
 use super::observation::Observation;
-use super::observer::Observer;
+use super::observer::{Observer, some_entries};
 
 /// Entries in a page when the caller does not say.
 pub(crate) const DEFAULT_PAGE: usize = 100;
@@ -152,14 +152,10 @@ impl AppCaller {
             max_entries,
             max_bytes: PAGE_BYTES,
         };
-        let entries = self
-            .context
-            .ports
-            .repository
-            .entries(channel.session(), range)
+        let session = channel.session();
+        let entries = some_entries(&self.context, session, range)
             .await
             .map_err(store)?;
-        let session = channel.session();
         let last = entries.last().map_or(after, |entry| entry.id.seq);
         let next_since = (last > 0).then(|| EntryId { session, seq: last }.to_string());
         Ok(EntryPage {

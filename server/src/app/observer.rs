@@ -7,9 +7,10 @@ use std::task::{Context as TaskContext, Poll};
 
 use futures_core::Stream;
 use sessionplane_core::contract::{EventFilter, EventItem, EventsRequest, SessionState};
+use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::EventBody;
-use sessionplane_core::domain::ids::{EntryId, EntrySeq};
+use sessionplane_core::domain::ids::{EntryId, EntrySeq, SessionId};
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::{EntryRange, ReadError};
 
@@ -259,7 +260,7 @@ async fn page(
     channel: &Channel,
     after: EntrySeq,
     up_to: EntrySeq,
-) -> Result<Vec<sessionplane_core::domain::entry::Entry>, ReadError> {
+) -> Result<Vec<Entry>, ReadError> {
     if after >= up_to {
         return Ok(Vec::new());
     }
@@ -269,20 +270,28 @@ async fn page(
         max_entries: PAGE_ENTRIES,
         max_bytes: PAGE_BYTES,
     };
-    let session = channel.session();
+    some_entries(context, channel.session(), range).await
+}
+
+/// A page of entries that are known to be there. One that brings nothing would be asked for again
+/// for ever.
+pub(super) async fn some_entries(
+    context: &Context,
+    session: SessionId,
+    range: EntryRange,
+) -> Result<Vec<Entry>, ReadError> {
     let entries = context.ports.repository.entries(session, range).await?;
-    // A page that brings nothing would be asked for again for ever.
-    if entries.is_empty() {
-        let seq = after + 1;
+    if entries.is_empty() && range.after < range.up_to {
+        let seq = range.after + 1;
         return Err(ReadError::Damaged {
             key: format!("entry {}", EntryId { session, seq }),
-            problem: format!("it is not there, and the session counts {up_to}"),
+            problem: format!("it is not there, and the session counts {}", range.up_to),
         });
     }
     Ok(entries)
 }
 
-fn batch(entries: Vec<sessionplane_core::domain::entry::Entry>, full_backfill: bool) -> Observed {
+fn batch(entries: Vec<Entry>, full_backfill: bool) -> Observed {
     Observed::Other(Box::new(EventItem::Entries {
         entries,
         full_backfill,

@@ -36,6 +36,15 @@ pub enum CompactionOutcome {
 }
 
 impl CompactionOutcome {
+    /// The bytes of what it says in words.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Failed(failure) => failure.details.len(),
+            Self::Completed(_) | Self::Aborted => 0,
+        }
+    }
+
     /// The outcome as a stable word.
     #[must_use]
     pub fn as_str(&self) -> &'static str {

@@ -11,7 +11,7 @@ use super::compaction::{CompactionOutcome, CompactionTrigger};
 use super::entry::Entry;
 use super::ids::{AgentName, EntryId, InputId, InteractionId, RunId, SessionId};
 use super::input::{DiscardCause, InputKind, InputRecord};
-use super::interaction::{Interaction, Resolution};
+use super::interaction::{Interaction, InteractionAnswer, Resolution};
 use super::limits::MAX_PREVIEW_BYTES;
 use super::provenance::Origin;
 use super::run::{RunRecord, RunSettings};
@@ -310,6 +310,48 @@ impl EventBody {
             Self::EntryAppended { .. } => "entry_appended",
             Self::UsageUpdated { .. } => "usage_updated",
             Self::ServingError { .. } => "serving_error",
+        }
+    }
+
+    /// Roughly the bytes of what it tells: its texts, without names and numbers, which are few.
+    /// Every kind is named here, so that one with a text is not forgotten.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::MessageDelta { text, .. } => text.len(),
+            Self::ToolStarted {
+                input_json: text, ..
+            }
+            | Self::ToolProgress { output: text, .. }
+            | Self::ToolFinished { output: text, .. } => text.text.len(),
+            Self::EntryAppended { entry } => entry.weight(),
+            Self::RunSettled { run } => {
+                let texts = run.undelivered.iter().filter_map(|one| one.text.as_ref());
+                let kept: usize = texts.map(|text| text.len()).sum();
+                let outcome = run.settled.as_ref().map_or(0, |end| end.outcome.weight());
+                run.undelivered.len() * 64 + kept + outcome
+            }
+            Self::CompactionFinished { outcome } => outcome.weight(),
+            Self::RetryScheduled { reason, .. } | Self::ServingError { reason } => reason.len(),
+            Self::InteractionRequested { interaction } => {
+                let answer = interaction.question.default.as_ref();
+                interaction.question.weight() + answer.map_or(0, InteractionAnswer::weight)
+            }
+            Self::InteractionResolved { resolution, .. } => {
+                let answer = resolution.answer.as_ref();
+                answer.map_or(0, InteractionAnswer::weight)
+            }
+            Self::RunStarted { .. }
+            | Self::TurnStarted { .. }
+            | Self::TurnFinished { .. }
+            | Self::MessageStarted { .. }
+            | Self::MessageFinished { .. }
+            | Self::QueueChanged { .. }
+            | Self::InputDelivered { .. }
+            | Self::InputDiscarded { .. }
+            | Self::CompactionStarted { .. }
+            | Self::StateChanged { .. }
+            | Self::UsageUpdated { .. } => 0,
         }
     }
 }

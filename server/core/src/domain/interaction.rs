@@ -132,6 +132,21 @@ pub enum InteractionAnswer {
     Fields(BTreeMap<String, String>),
 }
 
+impl InteractionAnswer {
+    /// The sum of its texts, in bytes.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Choice(text) | Self::Text(text) => text.len(),
+            Self::Confirmed(_) => 0,
+            Self::Fields(fields) => {
+                let pair = |(name, text): (&String, &String)| name.len() + text.len();
+                fields.iter().map(pair).sum()
+            }
+        }
+    }
+}
+
 /// An answer may be a secret: a debug line must not be where it comes out.
 impl fmt::Debug for InteractionAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

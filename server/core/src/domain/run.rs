@@ -55,6 +55,15 @@ pub enum RunOutcome {
 }
 
 impl RunOutcome {
+    /// The bytes of what it says in words.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Failed(failure) => failure.details.len(),
+            Self::Completed | Self::Aborted => 0,
+        }
+    }
+
     /// The outcome as a stable word.
     #[must_use]
     pub fn as_str(&self) -> &'static str {

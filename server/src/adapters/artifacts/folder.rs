@@ -99,29 +99,44 @@ fn place(root: &Path, id: ArtifactId) -> (PathBuf, PathBuf) {
 fn put(root: &Path, id: ArtifactId, content: &[u8]) -> Result<(), ArtifactError> {
     let (folder, file) = place(root, id);
     if let Some(kept) = read(root, id, 0, usize::MAX)? {
-        return if kept == content {
-            Ok(())
-        } else {
-            Err(ArtifactError::Exists(id))
-        };
+        if kept != content {
+            return Err(ArtifactError::Exists(id));
+        }
+        // Whoever wrote it may not have come to this, or failed at it.
+        return name(root, &folder).map_err(|error| failed(&error));
     }
     write(root, &folder, &file, content).map_err(|error| failed(&error))
 }
 
 fn write(root: &Path, folder: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
-    let name = file.file_name().unwrap_or_default();
-    let aside = root.join(UNFINISHED).join(name);
+    let aside = root
+        .join(UNFINISHED)
+        .join(file.file_name().unwrap_or_default());
+    let written = fill(&aside, content).and_then(|()| {
+        std::fs::create_dir_all(folder)?;
+        std::fs::rename(&aside, file)
+    });
+    if let Err(error) = written {
+        // It would take the room until the next start, where there may be none left already.
+        let _ = std::fs::remove_file(&aside);
+        return Err(error);
+    }
+    name(root, folder)
+}
+
+fn fill(aside: &Path, content: &[u8]) -> io::Result<()> {
     let mut open = OpenOptions::new();
-    let mut writing = open.write(true).create(true).truncate(true).open(&aside)?;
+    let mut writing = open.write(true).create(true).truncate(true).open(aside)?;
     writing.write_all(&header(content))?;
     writing.write_all(content)?;
-    writing.sync_all()?;
-    if !folder.is_dir() {
-        std::fs::create_dir_all(folder)?;
-        sync_dir(root)?;
-    }
-    std::fs::rename(&aside, file)?;
-    sync_dir(folder)
+    writing.sync_all()
+}
+
+/// Syncs the names on the way to a file. The subfolder's own too, each time: another call may have
+/// made it and not have synced it yet. Where nothing changed this writes nothing.
+fn name(root: &Path, folder: &Path) -> io::Result<()> {
+    sync_dir(folder)?;
+    sync_dir(root)
 }
 
 fn header(content: &[u8]) -> [u8; HEADER] {
