@@ -11,11 +11,11 @@ use super::turn::Turn;
 use crate::domain::access::Action;
 use crate::domain::audit::AuditAction;
 use crate::domain::binding::BoundAnswer;
-use crate::domain::command::{Acceptance, DispatchAnswer, RejectionCode};
+use crate::domain::command::{Acceptance, CommandKind, DispatchAnswer, RejectionCode};
 use crate::domain::entry::EntryBody;
 use crate::domain::error::{CallError, Reason};
 use crate::domain::event::EventBody;
-use crate::domain::ids::EntryId;
+use crate::domain::ids::{EntryId, RunId};
 use crate::domain::lease::{Holder, LeaseClause, LeaseToken};
 use crate::domain::settings::SettingsOverride;
 
@@ -112,7 +112,9 @@ pub(super) fn navigate(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts
     accept(turn, reply, facts, Action::Navigate, token);
 }
 
-/// The token to write under, if nothing holds the session; else the caller is told.
+/// The token to write under, if nothing holds the session; else the caller is told. What is meant
+/// for one run only is for none here: whoever waited for it means a moment that is over, or that
+/// this command cannot be part of.
 pub(super) fn free(
     turn: &mut Turn<'_>,
     reply: ReplyId,
@@ -122,6 +124,10 @@ pub(super) fn free(
         let message = "the session does not exist yet; its first invoke creates it";
         let error = CallError::refused(Reason::NoSuchSession, message);
         turn.answer(reply, Answer::Refused(error));
+        return None;
+    }
+    if let Some(run) = facts.expected_run {
+        turn.answer(reply, not_within(run, facts.command.kind()));
         return None;
     }
     let (what, admitted_in) = match &turn.session.active {
@@ -142,6 +148,14 @@ pub(super) fn free(
     let busy = reject(RejectionCode::SessionBusy, message);
     turn.answer_busy(reply, busy, admitted_in);
     None
+}
+
+fn not_within(run: RunId, command: CommandKind) -> Answer {
+    let message = format!(
+        "expected_run_id names run {run}, and {} acts between runs only; leave it out",
+        command.as_str()
+    );
+    reject(RejectionCode::NoActiveRun, message)
 }
 
 /// Takes the lease and gives it up with the same commit.

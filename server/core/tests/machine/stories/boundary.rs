@@ -8,6 +8,7 @@ use sessionplane_core::domain::lifecycle::{ActiveRun, Answer};
 
 use super::story::Story;
 use super::words::entry;
+use crate::driver::facts;
 
 fn model(story: &Story) -> Option<String> {
     story.shell.view().resolved.settings.model.clone()
@@ -135,6 +136,25 @@ fn c24_to_where_it_is_a_navigation_writes_nothing() {
 }
 
 #[test]
+fn c24_without_a_request_id_what_changes_nothing_leaves_nothing_at_all() {
+    let mut story = Story::rested();
+    let before = story.shell.store.clone();
+    let here = before.session.as_ref().and_then(|it| it.head.leaf);
+    let here = here.expect("the session has a leaf");
+    for command in [
+        Command::Navigate { entry: here },
+        Command::SetModel { model: None },
+        Command::SetThinking { level: None },
+    ] {
+        let reply = story.changes_unkeyed(command);
+        assert!(story.is_accepted(reply), "{:?}", story.answer(reply));
+        assert!(!story.shell.in_flight());
+        assert_eq!(story.shell.store, before);
+    }
+    story.ends();
+}
+
+#[test]
 fn c24_an_entry_that_was_never_published_is_no_place_to_go() {
     let mut story = Story::rested();
     let reply = story.navigates(99);
@@ -169,6 +189,49 @@ fn c22_a_change_meets_an_active_run_as_busy_and_may_come_again() {
     let again = story.sets_model(Some("deep"));
     story.land();
     assert!(story.is_accepted(again));
+    story.ends();
+}
+
+#[test]
+fn c19_a_change_that_is_meant_for_one_run_is_for_none_whether_that_runs_or_not() {
+    let mut story = Story::rested();
+    let rested = story.shell.store.clone();
+    let meant_for = [story.run(), facts::run_id(99)];
+    let commands = || {
+        [
+            Command::Compact { instructions: None },
+            Command::SetModel {
+                model: Some("deep".to_owned()),
+            },
+            Command::SetThinking { level: None },
+            Command::Navigate { entry: entry(1) },
+        ]
+    };
+    for run in meant_for {
+        for command in commands() {
+            let reply = story.changes_for(command, run);
+            assert_eq!(story.rejection(reply), Some(RejectionCode::NoActiveRun));
+        }
+    }
+    assert!(!story.shell.in_flight());
+    assert_eq!(story.shell.store, rested);
+    story.invoke(false, OnDisconnect::Detach);
+    story.land();
+    story.open();
+    for run in meant_for.into_iter().chain([story.run()]) {
+        for command in commands() {
+            let reply = story.changes_for(command, run);
+            assert_eq!(story.rejection(reply), Some(RejectionCode::NoActiveRun));
+        }
+    }
+    let wrong = Command::Navigate { entry: entry(99) };
+    let reply = story.changes_for(wrong, story.run());
+    assert_eq!(
+        story.rejection(reply),
+        Some(RejectionCode::InvalidCommand),
+        "a payload that is wrong is told first"
+    );
+    story.stops();
     story.ends();
 }
 

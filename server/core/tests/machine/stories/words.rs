@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use sessionplane_core::domain::command::Command;
 use sessionplane_core::domain::compaction::Compacted;
-use sessionplane_core::domain::ids::{EntryId, InteractionId};
+use sessionplane_core::domain::ids::{EntryId, InteractionId, RunId};
 use sessionplane_core::domain::interaction::{Interaction, InteractionAnswer, Question, Shape};
 use sessionplane_core::domain::lease::LeaseToken;
-use sessionplane_core::domain::lifecycle::{EngineTag, Input, ReplyId};
+use sessionplane_core::domain::lifecycle::{DispatchFacts, EngineTag, Input, ReplyId};
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::ports::engine::{EngineEvent, Revalidation};
 
@@ -63,6 +63,27 @@ impl Story {
 
     /// A command that changes the session outside of a run.
     pub(crate) fn changes(&mut self, command: Command) -> ReplyId {
+        self.changes_with(command, |_| ())
+    }
+
+    /// The same without a request id.
+    pub(crate) fn changes_unkeyed(&mut self, command: Command) -> ReplyId {
+        self.changes_with(command, |facts| {
+            facts.call.request_id = None;
+            facts.call.binding = None;
+        })
+    }
+
+    /// The same, meant for one run only.
+    pub(crate) fn changes_for(&mut self, command: Command, run: RunId) -> ReplyId {
+        self.changes_with(command, |facts| facts.expected_run = Some(run))
+    }
+
+    fn changes_with(
+        &mut self,
+        command: Command,
+        change: impl FnOnce(&mut DispatchFacts),
+    ) -> ReplyId {
         let token = LeaseToken(self.shell.mint());
         let target = match &command {
             Command::Navigate { entry } => self.shell.store.target(*entry),
@@ -72,6 +93,7 @@ impl Story {
             facts.command = command;
             facts.token = Some(token);
             facts.target = target;
+            change(facts);
         })
     }
 
