@@ -7,10 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::interaction::{Question, Shape};
 use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineConnection, EngineDescription, EngineError,
-    EngineEvent, EngineOutput, OpenSession, Revalidation,
+    EngineEvent, EngineOutput, MAX_WAITING_COMMANDS, OpenSession, Revalidation,
 };
 
 /// Begins a message and then neither ends nor hears anything.
@@ -32,6 +33,9 @@ struct Crowd {
     counts: Mutex<(u64, u64)>,
     came: Condvar,
 }
+
+/// Asks more than anybody could be told of, and takes no command at all.
+pub(crate) struct Jammed(EngineDescription);
 
 fn describe(name: &str) -> EngineDescription {
     EngineDescription {
@@ -56,6 +60,12 @@ impl Deaf {
     }
 }
 
+impl Jammed {
+    pub(crate) fn new() -> Self {
+        Self(describe("jammed"))
+    }
+}
+
 impl Lingering {
     pub(crate) fn new() -> Self {
         Self {
@@ -77,6 +87,15 @@ struct Swallow;
 impl EngineCommands for Swallow {
     async fn send(&mut self, _: EngineCommand) -> Result<(), EngineError> {
         Ok(())
+    }
+}
+
+struct Stuck;
+
+#[async_trait]
+impl EngineCommands for Stuck {
+    async fn send(&mut self, _: EngineCommand) -> Result<(), EngineError> {
+        std::future::pending().await
     }
 }
 
@@ -172,6 +191,33 @@ impl Engine for Deaf {
         Ok(EngineConnection {
             commands: Box::new(Swallow),
             output: Box::new(lines),
+            revalidation: Revalidation::Current,
+        })
+    }
+}
+
+#[async_trait]
+impl Engine for Jammed {
+    fn describe(&self) -> &EngineDescription {
+        &self.0
+    }
+
+    async fn open(&self, _: OpenSession) -> Result<EngineConnection, EngineError> {
+        let ask = |number: usize| EngineEvent::Asked {
+            ask: format!("q{number}"),
+            question: Question {
+                title: "Why?".to_owned(),
+                details: String::new(),
+                shape: Shape::Confirm,
+                default: None,
+            },
+            timeout: None,
+        };
+        // One command is on its way to it, and as many wait as may.
+        let asks = (0..MAX_WAITING_COMMANDS + 2).map(ask);
+        Ok(EngineConnection {
+            commands: Box::new(Stuck),
+            output: Box::new(Lines(asks.collect())),
             revalidation: Revalidation::Current,
         })
     }

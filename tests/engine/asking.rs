@@ -159,9 +159,9 @@ async fn c25_what_is_open_at_the_end_is_taken_back_and_at_a_stop_is_not() {
 #[tokio::test(start_paused = true)]
 async fn c25_more_questions_than_can_wait_fail_the_run() {
     let ask = |number: u32| format!("ask q{number} confirm \"?\"\n");
-    let scenario: String = (0..33).map(ask).collect();
+    let scenario: String = (0..=64).map(ask).collect();
     let events = begin(&scenario).await.read_to_stop().await;
-    assert_eq!(events.iter().filter_map(asked).count(), 32);
+    assert_eq!(events.iter().filter_map(asked).count(), 64);
     let Some(StopReason::Failed(failure)) = stopped(&events) else {
         panic!("{events:?}");
     };

@@ -15,12 +15,11 @@ use sessionplane_core::ports::artifact_store::ArtifactStore;
 use sessionplane_core::ports::clock::{Clock, Entropy, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent,
-    EngineOutput, OpenSession, Revalidation,
+    EngineOutput, MAX_WAITING_COMMANDS, OpenSession, Revalidation,
 };
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
-/// Commands that wait at most: the machine hands over one prompt or steer at a time, and an abort.
-const COMMANDS: usize = 16;
 /// Reports that wait at most; then the engine waits.
 const REPORTS: usize = 256;
 
@@ -43,6 +42,8 @@ pub(crate) struct EngineLink {
     pub(crate) tag: EngineTag,
     commands: mpsc::Sender<EngineCommand>,
     reports: mpsc::Receiver<Report>,
+    /// It left so much untaken that a command had no place: why it is given up.
+    broken: Option<String>,
     over: bool,
     #[allow(dead_code, reason = "held for its drop, which cancels the task")]
     task: Box<dyn TaskHandle>,
@@ -86,7 +87,7 @@ impl EngineLink {
     /// Starts opening.
     pub(crate) fn open(opening: Opening, clock: &Arc<dyn Clock>, spawner: &dyn Spawner) -> Self {
         let tag = opening.tag;
-        let (commands, commands_rx) = mpsc::channel(COMMANDS);
+        let (commands, commands_rx) = mpsc::channel(MAX_WAITING_COMMANDS);
         let (reports_tx, reports) = mpsc::channel(REPORTS);
         let task = spawner.spawn(
             "engine",
@@ -96,19 +97,33 @@ impl EngineLink {
             tag,
             commands,
             reports,
+            broken: None,
             over: false,
             task,
         }
     }
 
-    /// Hands a command to the engine's task.
+    /// Hands a command to the engine's task. Where it has no place, the engine left more untaken
+    /// than it may: from then on it is as good as gone, and what it has said by now is followed by
+    /// [`Report::Gone`].
     ///
     /// # Errors
     /// When the engine is gone or does not take commands any more.
-    pub(crate) fn tell(&self, command: EngineCommand) -> Result<(), EngineError> {
-        self.commands
-            .try_send(command)
-            .map_err(|error| EngineError(format!("the agent takes no commands: {error}")))
+    pub(crate) fn tell(&mut self, command: EngineCommand) -> Result<(), EngineError> {
+        if let Some(reason) = &self.broken {
+            return Err(EngineError(reason.clone()));
+        }
+        match self.commands.try_send(command) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Closed(_)) => Err(EngineError("the agent is gone".to_owned())),
+            Err(TrySendError::Full(_)) => {
+                let reason = format!("the agent left {MAX_WAITING_COMMANDS} commands untaken");
+                tracing::warn!(run = ?self.tag.run, reason, "an agent is given up");
+                self.reports.close();
+                self.broken = Some(reason.clone());
+                Err(EngineError(reason))
+            }
+        }
     }
 
     /// Up to `max` reports, at least one. Cancel-safe. After the engine's end it never completes.
@@ -119,9 +134,10 @@ impl EngineLink {
         let mut reports = Vec::new();
         if self.reports.recv_many(&mut reports, max).await == 0 {
             self.over = true;
-            reports.push(Report::Gone(
-                "the agent's task ended without a word".to_owned(),
-            ));
+            let broken = self.broken.take();
+            reports.push(Report::Gone(broken.unwrap_or_else(|| {
+                "the agent's task ended without a word".to_owned()
+            })));
         }
         self.over |= matches!(reports.last(), Some(Report::Gone(_)));
         reports

@@ -95,7 +95,7 @@ impl SessionTask {
 
     fn tell(&mut self, tag: EngineTag, command: EngineCommand) {
         failpoint::reach("session::before-engine-told");
-        let told = match self.engine.as_ref().filter(|engine| engine.tag == tag) {
+        let told = match self.engine.as_mut().filter(|engine| engine.tag == tag) {
             Some(engine) => engine.tell(command),
             // Its end is already on its way to the machine.
             None => return,

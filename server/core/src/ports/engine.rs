@@ -21,6 +21,7 @@ use crate::domain::entry::Entry;
 use crate::domain::event::OutputChannel;
 use crate::domain::ids::{EntryId, InputId, RunId, SessionId};
 use crate::domain::interaction::{InteractionAnswer, Question};
+use crate::domain::limits::MAX_OPEN_INTERACTIONS;
 use crate::domain::run::{Failure, RunSettings};
 use crate::domain::settings::ModelPolicy;
 use crate::domain::usage::Usage;
@@ -104,6 +105,16 @@ pub struct EngineConnection {
     /// How its transcript stood.
     pub revalidation: Revalidation,
 }
+
+/// Questions of which an engine has not taken what became of them, at most: those that a run may have
+/// open, and more that it asked in one go although nobody could be asked. An engine that has more is
+/// given up: what it is to be told would have no place to wait.
+pub const MAX_UNSETTLED_ASKS: usize = 4 * MAX_OPEN_INTERACTIONS;
+
+/// Commands that wait at most until an engine takes them: what became of every question, which may
+/// come all at once, and of what else there is one at a time (a prompt, a steer, an abort) with room
+/// for repeats. An engine that leaves more untaken is given up; no command is ever left out.
+pub const MAX_WAITING_COMMANDS: usize = MAX_UNSETTLED_ASKS + 16;
 
 /// What the control plane tells an engine.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -233,7 +244,8 @@ pub enum EngineEvent {
         /// It reported a failure.
         failed: bool,
     },
-    /// The engine waits for an answer before it goes on with whatever asked.
+    /// The engine waits for an answer before it goes on with whatever asked. At most
+    /// [`MAX_UNSETTLED_ASKS`] questions may wait for what becomes of them.
     Asked {
         /// An id that is unique within the run.
         ask: String,
