@@ -247,7 +247,10 @@ pub enum EngineEvent {
     /// The engine waits for an answer before it goes on with whatever asked. At most
     /// [`MAX_UNSETTLED_ASKS`] questions may wait for what becomes of them.
     Asked {
-        /// An id that is unique within the run.
+        /// An id that is unique within the run. Of more than
+        /// [`MAX_LABEL_BYTES`](crate::domain::limits::MAX_LABEL_BYTES) the question is answered at
+        /// once with none; an engine whose ids have more than
+        /// [`MAX_ASK_BYTES`](crate::domain::limits::MAX_ASK_BYTES) is given up.
         ask: String,
         /// The question.
         question: Question,
