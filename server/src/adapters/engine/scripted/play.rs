@@ -301,8 +301,8 @@ impl Player {
     fn recollection(&self) -> String {
         let texts: Vec<&str> = self.memory.texts.iter().map(|said| &*said.text).collect();
         format!(
-            "opened with {} entries; the newest texts: {texts:?}",
-            self.memory.entries
+            "opened at entry {}; the newest texts: {texts:?}",
+            self.memory.leaf
         )
     }
 
