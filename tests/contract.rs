@@ -12,8 +12,6 @@ mod audit;
 mod bursts;
 #[path = "contract/compactions.rs"]
 mod compactions;
-#[path = "contract/crowds.rs"]
-mod crowds;
 #[path = "contract/cuts.rs"]
 mod cuts;
 #[path = "contract/durability.rs"]

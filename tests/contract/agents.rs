@@ -11,14 +11,11 @@ use sessionplane_core::domain::interaction::{Question, Shape};
 use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineConnection, EngineDescription, EngineError,
-    EngineEvent, EngineOutput, MAX_UNTAKEN_COMMANDS, OpenSession, Revalidation,
+    EngineEvent, EngineOutput, MAX_WAITING_COMMANDS, OpenSession, Revalidation,
 };
 
 /// Begins a message and then neither ends nor hears anything.
 pub(crate) struct Deaf(EngineDescription);
-
-/// Asks what it did not claim to ask, again and again, and takes nothing of what it is told.
-pub(crate) struct Besieging(EngineDescription);
 
 /// Cannot be opened.
 pub(crate) struct Absent(EngineDescription);
@@ -36,6 +33,9 @@ struct Crowd {
     counts: Mutex<(u64, u64)>,
     came: Condvar,
 }
+
+/// Asks more than anybody could be told of, and takes no command at all.
+pub(crate) struct Jammed(EngineDescription);
 
 fn describe(name: &str) -> EngineDescription {
     EngineDescription {
@@ -60,9 +60,9 @@ impl Deaf {
     }
 }
 
-impl Besieging {
+impl Jammed {
     pub(crate) fn new() -> Self {
-        Self(describe("besieging"))
+        Self(describe("jammed"))
     }
 }
 
@@ -90,38 +90,12 @@ impl EngineCommands for Swallow {
     }
 }
 
-/// Keeps whoever tells it something.
-struct Stop;
+struct Stuck;
 
 #[async_trait]
-impl EngineCommands for Stop {
+impl EngineCommands for Stuck {
     async fn send(&mut self, _: EngineCommand) -> Result<(), EngineError> {
         std::future::pending().await
-    }
-}
-
-#[async_trait]
-impl Engine for Besieging {
-    fn describe(&self) -> &EngineDescription {
-        &self.0
-    }
-
-    async fn open(&self, _: OpenSession) -> Result<EngineConnection, EngineError> {
-        let ask = |number| EngineEvent::Asked {
-            ask: format!("q{number}"),
-            question: Question {
-                title: "?".to_owned(),
-                details: String::new(),
-                shape: Shape::Confirm,
-                default: None,
-            },
-            timeout: None,
-        };
-        Ok(EngineConnection {
-            commands: Box::new(Stop),
-            output: Box::new(Lines((0..2 * MAX_UNTAKEN_COMMANDS).map(ask).collect())),
-            revalidation: Revalidation::Current,
-        })
     }
 }
 
@@ -217,6 +191,33 @@ impl Engine for Deaf {
         Ok(EngineConnection {
             commands: Box::new(Swallow),
             output: Box::new(lines),
+            revalidation: Revalidation::Current,
+        })
+    }
+}
+
+#[async_trait]
+impl Engine for Jammed {
+    fn describe(&self) -> &EngineDescription {
+        &self.0
+    }
+
+    async fn open(&self, _: OpenSession) -> Result<EngineConnection, EngineError> {
+        let ask = |number: usize| EngineEvent::Asked {
+            ask: format!("q{number}"),
+            question: Question {
+                title: "Why?".to_owned(),
+                details: String::new(),
+                shape: Shape::Confirm,
+                default: None,
+            },
+            timeout: None,
+        };
+        // One command is on its way to it, and as many wait as may.
+        let asks = (0..MAX_WAITING_COMMANDS + 2).map(ask);
+        Ok(EngineConnection {
+            commands: Box::new(Stuck),
+            output: Box::new(Lines(asks.collect())),
             revalidation: Revalidation::Current,
         })
     }

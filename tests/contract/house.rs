@@ -29,7 +29,7 @@ use sessionplane_server::app::recovery::recover;
 use sessionplane_server::app::{App, Ports};
 use tokio_util::sync::CancellationToken;
 
-use super::agents::{Absent, Besieging, Deaf, Lingering};
+use super::agents::{Absent, Deaf, Jammed, Lingering};
 use super::gate::Gate;
 use super::slow::{Refusal, Slow};
 use crate::suite::world::{Caller, World, Worlds};
@@ -282,8 +282,8 @@ pub(crate) fn agents(ports: &Ports) -> AgentCatalog {
         .with(name("approvals-only"), Arc::new(asks_little))
         .with(name("demo"), Arc::new(demo.expect("a folder")))
         .with(name("deaf"), Arc::new(Deaf::new()))
-        .with(name("besieging"), Arc::new(Besieging::new()))
         .with(name("absent"), Arc::new(Absent::new()))
+        .with(name("jammed"), Arc::new(Jammed::new()))
         .with(name("lingering"), Arc::new(Lingering::new()));
     (0..HOSTILE).fold(catalog, |catalog, seed| {
         catalog.with(

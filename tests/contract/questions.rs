@@ -1,22 +1,26 @@
 //! C25, C39, C16: questions over hours of virtual time, answers that wait for their sync, and waits
 //! for a run that its server lost.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
+use sessionplane_core::domain::command::Command;
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::interaction::{Interaction, InteractionAnswer, ResolutionCause};
+use sessionplane_core::domain::limits::MAX_OPEN_INTERACTIONS;
+use sessionplane_core::ports::engine::MAX_UNSETTLED_ASKS;
 use sessionplane_core::ports::lease_store::LeaseStore as _;
 use sessionplane_server::adapters::memory::CommitStep;
 
-use crate::gate::only;
+use crate::gate::{accepts_input, only};
 use crate::house::House;
-use crate::suite::desk::Desk;
+use crate::suite::desk::{Ask, Desk, follow_up, steer};
 use crate::suite::disconnects::outcome;
 use crate::suite::hands::respond;
 use crate::suite::run::{code, said};
-use crate::suite::watch::Watch;
+use crate::suite::watch::{Watch, settled};
 use crate::suite::world::quick;
 
 /// A desk whose run asks, and an observer that has seen the question.
@@ -128,7 +132,7 @@ async fn c16_c36_a_wait_for_a_lost_run_is_told_to_ask_again() {
     });
     let waiting: Vec<_> = waiting.collect();
     house.store().revoke(run.session).await.expect("revoked");
-    let steered = crate::suite::desk::steer("say \"y\"");
+    let steered = steer("say \"y\"");
     let refused = desk.try_dispatch(steered, None, None).await;
     refused.expect_err("its commit was refused");
     for waited in waiting {
@@ -149,4 +153,75 @@ async fn c16_c36_a_wait_for_a_lost_run_is_told_to_ask_again() {
     };
     assert_eq!(outcome(&record).code(), Some("interrupted"));
     run.error().await;
+}
+
+/// C25 C26: a whole burst of questions that cannot be asked, more than a run may have open: the
+/// agent is told of each, and the run goes on.
+#[tokio::test]
+async fn c25_c26_a_burst_of_questions_that_cannot_be_asked_is_refused_to_the_last() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "burst");
+    let mut scenario = String::new();
+    for number in 0..MAX_UNSETTLED_ASKS {
+        writeln!(scenario, "ask q{number} confirm \"Q?\"").expect("a string");
+    }
+    scenario.push_str("wait-answers");
+    let ask = Ask::new(&scenario).agent("approvals-only");
+    let heard = said(&desk.invoke(ask).await.finish().await, OutputChannel::Text);
+    assert_eq!(heard.matches("nobody").count(), MAX_UNSETTLED_ASKS);
+}
+
+/// C25 C19: every answer that a run may wait for and a steer become durable at once, and all of
+/// them reach the agent.
+#[tokio::test]
+async fn c25_c19_sixteen_answers_and_a_steer_of_one_commit_all_reach_the_agent() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "crowd");
+    let mut scenario = String::new();
+    for number in 0..MAX_OPEN_INTERACTIONS {
+        writeln!(scenario, "ask q{number} input \"Q?\"").expect("a string");
+    }
+    scenario.push_str("wait-answers");
+    let run = desk.invoke(scenario.as_str()).await;
+    let (mut watch, open) = asked(&desk, MAX_OPEN_INTERACTIONS).await;
+    let mut held = house.gate.hold(only(CommitStep::BeforeSync, accepts_input));
+    let dispatching = |command: Command| {
+        let desk = desk.clone();
+        tokio::spawn(async move { desk.dispatch(command, None).await })
+    };
+    let mut accepted = vec![dispatching(follow_up("say \"later\""))];
+    held.reached().await;
+    for (number, question) in open.iter().enumerate() {
+        let answer = InteractionAnswer::Text(format!("a{number}"));
+        accepted.push(dispatching(respond(question.id, answer)));
+    }
+    accepted.push(dispatching(steer("say \"steered\"")));
+    // One thread: each gets its turn, and waits behind the commit.
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+    house.gate.open();
+    held.release();
+    for accepted in accepted {
+        accepted.await.expect("no panic");
+    }
+    let settled = settled(&watch.until_settled().await);
+    assert_eq!(settled[0].undelivered, [], "all were shown");
+    let heard = said(&run.finish().await, OutputChannel::Text);
+    for number in 0..MAX_OPEN_INTERACTIONS {
+        let answer = format!("q{number}: a{number}");
+        assert!(heard.contains(&answer), "{answer} in {heard}");
+    }
+    assert!(heard.contains("steered"), "{heard}");
+}
+
+/// C25 C36: an agent that leaves everything untaken is given up; nothing that it is told is left
+/// out, so that it would wait for it for ever.
+#[tokio::test]
+async fn c25_c36_an_agent_that_takes_no_command_is_given_up_and_its_run_settles() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "jammed");
+    let run = desk.invoke(Ask::new("anything").agent("jammed")).await;
+    assert_eq!(code(&run.finish().await), "engine_gone");
+    assert_eq!(desk.questions().await, []);
 }

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
+use sessionplane_core::domain::compaction::CompactionTrigger;
+use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::provenance::Channel;
+use sessionplane_core::domain::text::BoundedText;
 use sessionplane_core::ports::clock::Clock as _;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 use sessionplane_server::adapters::engine::demo::{DemoEngine, Pace};
@@ -222,6 +225,28 @@ async fn a_reopened_session_remembers_what_was_steered() {
     );
     assert!(answer.contains("`docs/gate.md:3`"), "{answer}");
     assert!(!answer.contains("src/gate.rs"), "{answer}");
+}
+
+/// A session may go on from another agent's, of which there is only a summary.
+#[tokio::test(start_paused = true)]
+async fn c22_a_summary_of_another_agent_is_what_it_was_about() {
+    let bench = Bench::new(on(folder(), Pace::NONE));
+    let id = session(9);
+    let mut earlier = conversation(id, 1);
+    earlier[0].body = EntryBody::Compaction {
+        summary: BoundedText::new("They asked where the gate is painted.", 1024),
+        first_kept: None,
+        tokens_before: None,
+        tokens_after: None,
+        trigger: CompactionTrigger::Manual,
+    };
+    let mut opened = bench.reopen(id, earlier).await;
+    let answer = said(&ask(&mut opened, "and who is its keeper?").await);
+    let kept = answer.lines().next().unwrap_or_default();
+    assert!(
+        kept.starts_with("I keep in mind") && kept.contains("`gate`"),
+        "{answer}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

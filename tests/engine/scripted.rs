@@ -338,6 +338,6 @@ async fn a_reopened_session_knows_its_entries_up_to_the_leaf() {
     assert_eq!(opened.revalidation, Revalidation::Current);
     opened.prompt("recall").await;
     let answer = said(&opened.read_to_stop().await);
-    assert!(answer.starts_with("opened with 10 entries"), "{answer}");
+    assert!(answer.starts_with("opened at entry 10"), "{answer}");
     assert!(answer.contains("earlier text 10"), "{answer}");
 }

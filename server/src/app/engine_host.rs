@@ -15,13 +15,11 @@ use sessionplane_core::ports::artifact_store::ArtifactStore;
 use sessionplane_core::ports::clock::{Clock, Entropy, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent,
-    EngineOutput, MAX_UNTAKEN_COMMANDS, OpenSession, Revalidation,
+    EngineOutput, MAX_WAITING_COMMANDS, OpenSession, Revalidation,
 };
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
-/// Commands that wait at most; then the engine is taken for gone.
-const COMMANDS: usize = MAX_UNTAKEN_COMMANDS;
 /// Reports that wait at most; then the engine waits.
 const REPORTS: usize = 256;
 
@@ -44,9 +42,9 @@ pub(crate) struct EngineLink {
     pub(crate) tag: EngineTag,
     commands: mpsc::Sender<EngineCommand>,
     reports: mpsc::Receiver<Report>,
+    /// It left so much untaken that a command had no place: why it is given up.
+    broken: Option<String>,
     over: bool,
-    /// It left so many commands untaken that one was lost: why it is taken for gone.
-    lost: Option<String>,
     #[allow(dead_code, reason = "held for its drop, which cancels the task")]
     task: Box<dyn TaskHandle>,
 }
@@ -89,7 +87,7 @@ impl EngineLink {
     /// Starts opening.
     pub(crate) fn open(opening: Opening, clock: &Arc<dyn Clock>, spawner: &dyn Spawner) -> Self {
         let tag = opening.tag;
-        let (commands, commands_rx) = mpsc::channel(COMMANDS);
+        let (commands, commands_rx) = mpsc::channel(MAX_WAITING_COMMANDS);
         let (reports_tx, reports) = mpsc::channel(REPORTS);
         let task = spawner.spawn(
             "engine",
@@ -99,27 +97,33 @@ impl EngineLink {
             tag,
             commands,
             reports,
+            broken: None,
             over: false,
-            lost: None,
             task,
         }
     }
 
-    /// Hands a command to the engine's task. Where there is no room for it, nothing that follows
-    /// from it can come true any more: the engine's end is what it says next.
+    /// Hands a command to the engine's task. Where it has no place, the engine left more untaken
+    /// than it may: from then on it is as good as gone, and what it has said by now is followed by
+    /// [`Report::Gone`].
     ///
     /// # Errors
     /// When the engine is gone or does not take commands any more.
     pub(crate) fn tell(&mut self, command: EngineCommand) -> Result<(), EngineError> {
-        let problem = match self.commands.try_send(command) {
-            Ok(()) => return Ok(()),
-            Err(TrySendError::Closed(_)) => "the agent is gone".to_owned(),
+        if let Some(reason) = &self.broken {
+            return Err(EngineError(reason.clone()));
+        }
+        match self.commands.try_send(command) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Closed(_)) => Err(EngineError("the agent is gone".to_owned())),
             Err(TrySendError::Full(_)) => {
-                let problem = format!("the agent left {COMMANDS} commands untaken");
-                self.lost.get_or_insert(problem).clone()
+                let reason = format!("the agent left {MAX_WAITING_COMMANDS} commands untaken");
+                tracing::warn!(run = ?self.tag.run, reason, "an agent is given up");
+                self.reports.close();
+                self.broken = Some(reason.clone());
+                Err(EngineError(reason))
             }
-        };
-        Err(EngineError(problem))
+        }
     }
 
     /// Up to `max` reports, at least one. Cancel-safe. After the engine's end it never completes.
@@ -128,18 +132,12 @@ impl EngineLink {
             return std::future::pending().await;
         }
         let mut reports = Vec::new();
-        if let Some(reason) = self.lost.take() {
-            reports = self.last_words();
-            if !matches!(reports.last(), Some(Report::Gone(_))) {
-                reports.push(Report::Gone(reason));
-            }
-            return reports;
-        }
         if self.reports.recv_many(&mut reports, max).await == 0 {
             self.over = true;
-            reports.push(Report::Gone(
-                "the agent's task ended without a word".to_owned(),
-            ));
+            let broken = self.broken.take();
+            reports.push(Report::Gone(broken.unwrap_or_else(|| {
+                "the agent's task ended without a word".to_owned()
+            })));
         }
         self.over |= matches!(reports.last(), Some(Report::Gone(_)));
         reports
@@ -147,8 +145,7 @@ impl EngineLink {
 
     /// How many reports wait, an end without a word among them.
     pub(crate) fn unread(&self) -> usize {
-        let ends = self.lost.is_some() || (!self.over && self.reports.is_closed());
-        self.reports.len() + usize::from(ends)
+        self.reports.len() + usize::from(!self.over && self.reports.is_closed())
     }
 
     /// What it has said by now, at most as much as its channel holds; it can say no more.

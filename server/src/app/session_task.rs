@@ -335,7 +335,8 @@ impl SessionTask {
         let mut inputs = inputs.into_iter();
         let mut effects = Vec::with_capacity(inputs.len());
         while let Some(input) = inputs.next() {
-            if self.in_flight.is_some() && self.session.must_wait(&input, &self.waiting) {
+            let in_flight = self.in_flight.is_some();
+            if self.session.must_wait(&input, &self.waiting, in_flight) {
                 self.waiting.push(input);
             } else {
                 // A burst of more than one input is all of the engine.
@@ -408,7 +409,7 @@ impl SessionTask {
         }
         let mut effects = Vec::new();
         self.step(Input::Committed { round }, 0, &mut effects);
-        while let Some(input) = self.waiting.pop() {
+        while let Some(input) = self.waiting.pop(&self.session) {
             self.step(input, 0, &mut effects);
         }
         self.perform(effects);

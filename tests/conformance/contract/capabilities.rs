@@ -221,7 +221,7 @@ pub(crate) async fn c26_what_a_composer_may_offer_is_listed(worlds: &dyn Worlds)
     let desk = Desk::new(&world, "offered");
     let events = desk.run(&*format!("/{}", recall.name)).await;
     let told = said(&events, OutputChannel::Text);
-    assert!(told.starts_with("opened with"), "{told}");
+    assert!(told.starts_with("opened at"), "{told}");
     let error = offered(&world, agent("nobody")).await.expect_err("unknown");
     assert_eq!(error.reason, Reason::NoSuchAgent);
     let hidden = offered(&world, CapabilityTarget::Session(named("nobody"))).await;

@@ -125,7 +125,7 @@ impl Desk {
         }
     }
 
-    /// What the engine was opened with: how many entries, and which texts.
+    /// What the engine was opened with: at which entry, and which texts.
     pub(crate) async fn recall(&self) -> String {
         said(&self.run("recall").await, TEXT)
     }

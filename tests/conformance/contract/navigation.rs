@@ -31,9 +31,10 @@ pub(crate) async fn c24_a_run_goes_on_from_where_the_leaf_was_moved(worlds: &dyn
     desk.dispatch(navigate(entries[1].id), None).await;
     let told = desk.recall().await;
     assert!(told.contains("first") && !told.contains("second"), "{told}");
-    assert!(told.starts_with("opened with 2 entries"), "{told}");
+    assert!(told.starts_with("opened at entry 2;"), "{told}");
     // The branch goes on along its own path, not along what was appended before it.
     let told = desk.recall().await;
+    assert!(told.starts_with("opened at entry 6;"), "{told}");
     assert!(told.contains("first") && !told.contains("second"), "{told}");
     // From the root's prompt, and back to the branch that was left.
     desk.dispatch(navigate(entries[0].id), None).await;

@@ -18,6 +18,9 @@ pub const MAX_PREVIEW_BYTES: usize = 256;
 pub const MAX_LABEL_BYTES: usize = 256;
 /// Longest human-readable detail text (failure details, retry reason), in bytes.
 pub const MAX_DETAIL_BYTES: usize = 4096;
+/// Longest name that an engine may give a question, in bytes. One that is longer than a label is told
+/// that nobody answers, under the name that it has.
+pub const MAX_ASK_BYTES: usize = 64 * 1024;
 /// Most questions that a run may have open at once.
 pub const MAX_OPEN_INTERACTIONS: usize = 16;
 /// Interactions of a run that state lists at most: all open ones, and the newest resolved ones.

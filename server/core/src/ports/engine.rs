@@ -21,6 +21,7 @@ use crate::domain::entry::Entry;
 use crate::domain::event::OutputChannel;
 use crate::domain::ids::{EntryId, InputId, RunId, SessionId};
 use crate::domain::interaction::{InteractionAnswer, Question};
+use crate::domain::limits::MAX_OPEN_INTERACTIONS;
 use crate::domain::run::{Failure, RunSettings};
 use crate::domain::settings::ModelPolicy;
 use crate::domain::usage::Usage;
@@ -105,6 +106,16 @@ pub struct EngineConnection {
     pub revalidation: Revalidation,
 }
 
+/// Questions of which an engine has not taken what became of them, at most: those that a run may have
+/// open, and more that it asked in one go although nobody could be asked. An engine that has more is
+/// given up: what it is to be told would have no place to wait.
+pub const MAX_UNSETTLED_ASKS: usize = 4 * MAX_OPEN_INTERACTIONS;
+
+/// Commands that wait at most until an engine takes them: what became of every question, which may
+/// come all at once, and of what else there is one at a time (a prompt, a steer, an abort) with room
+/// for repeats. An engine that leaves more untaken is given up; no command is ever left out.
+pub const MAX_WAITING_COMMANDS: usize = MAX_UNSETTLED_ASKS + 16;
+
 /// What the control plane tells an engine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EngineCommand {
@@ -144,12 +155,6 @@ pub enum EngineCommand {
     /// Takes back what it can (reporting `InputTakenBack`), then stops as soon as it can.
     Abort,
 }
-
-/// Commands that an engine may leave untaken: whoever stands between it and the session holds at
-/// least so many. It is far more than come at once: what became of as many questions as one reading
-/// of its reports brings, of those that can be open, and one each of what else there is. An engine
-/// that leaves more is taken for gone, because what it is told can no longer reach it.
-pub const MAX_UNTAKEN_COMMANDS: usize = 128;
 
 /// The command half. Dropping it lets the engine end.
 #[async_trait]
@@ -239,9 +244,13 @@ pub enum EngineEvent {
         /// It reported a failure.
         failed: bool,
     },
-    /// The engine waits for an answer before it goes on with whatever asked.
+    /// The engine waits for an answer before it goes on with whatever asked. At most
+    /// [`MAX_UNSETTLED_ASKS`] questions may wait for what becomes of them.
     Asked {
-        /// An id that is unique within the run.
+        /// An id that is unique within the run. Of more than
+        /// [`MAX_LABEL_BYTES`](crate::domain::limits::MAX_LABEL_BYTES) the question is answered at
+        /// once with none; an engine whose ids have more than
+        /// [`MAX_ASK_BYTES`](crate::domain::limits::MAX_ASK_BYTES) is given up.
         ask: String,
         /// The question.
         question: Question,

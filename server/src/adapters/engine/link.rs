@@ -17,11 +17,11 @@ use std::time::Duration;
 use sessionplane_core::domain::compaction::Compacted;
 use sessionplane_core::domain::ids::{InputId, RunId};
 use sessionplane_core::domain::interaction::InteractionAnswer;
-use sessionplane_core::domain::limits::MAX_OPEN_INTERACTIONS;
 use sessionplane_core::domain::run::Failure;
 use sessionplane_core::ports::clock::{BoxFuture, Clock};
 use sessionplane_core::ports::engine::{
-    EngineCommand, EngineEvent, MAX_REPORT_TEXT_BYTES, MAX_UNTAKEN_COMMANDS, StopReason,
+    EngineCommand, EngineEvent, MAX_REPORT_TEXT_BYTES, MAX_UNSETTLED_ASKS, MAX_WAITING_COMMANDS,
+    StopReason,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -29,13 +29,6 @@ use self::cut::cut;
 pub(super) use self::halves::connect;
 use self::halves::{Output, Unread};
 
-/// Questions of an engine of which it has not taken what became of them: those that can be open,
-/// and as many that were refused at once.
-pub(super) const UNSETTLED: usize = 2 * MAX_OPEN_INTERACTIONS;
-/// Commands that wait to be taken.
-const COMMANDS: usize = MAX_UNTAKEN_COMMANDS;
-/// Answers that were taken and not asked for yet. More of them belong to no question.
-const ANSWERS: usize = MAX_UNTAKEN_COMMANDS;
 /// Events that wait to be read. When there are so many the engine waits.
 const EVENTS: usize = 64;
 /// Bytes of text in them, likewise.
@@ -45,7 +38,7 @@ const HANDED: usize = 16;
 
 /// Both ends of a line.
 fn line(clock: Arc<dyn Clock>) -> (Link, mpsc::Sender<EngineCommand>, Output) {
-    let (queue, commands) = mpsc::channel(COMMANDS);
+    let (queue, commands) = mpsc::channel(MAX_WAITING_COMMANDS);
     let (output, unread) = mpsc::channel(EVENTS);
     let link = Link {
         commands,
@@ -113,7 +106,7 @@ pub(super) struct Link {
     /// The input that the running prompt is, likewise.
     begun: Option<InputId>,
     waiting: Option<Waiting>,
-    /// Answers that were given and not taken, oldest first: at most [`ANSWERS`].
+    /// Answers that were given and not taken, oldest first: at most [`MAX_UNSETTLED_ASKS`].
     answers: VecDeque<Answered>,
     running: bool,
 }
@@ -172,12 +165,13 @@ impl Link {
     /// gone.
     pub(super) async fn next_work(&mut self) -> Option<Work> {
         loop {
-            self.answers.clear();
             while let Some(input) = self.handed.front().map(|steer| steer.input) {
                 let back = EngineEvent::InputTakenBack { input };
                 self.emit(back).await.ok()?;
             }
             if let Some(Waiting { work, aborted }) = self.waiting.take() {
+                // They came before it, and are of what went before.
+                self.answers.clear();
                 self.running = !aborted;
                 match &work {
                     Work::Prompt(prompt) => {
@@ -410,11 +404,12 @@ impl Link {
                 self.wait_with(Work::Compact { instructions });
             }
             EngineCommand::Answer { ask, answer } => {
-                if self.answers.len() < ANSWERS {
-                    self.answers.push_back((ask, answer));
-                } else {
-                    tracing::warn!("more answers than there can be questions; dropped");
+                if self.answers.len() == MAX_UNSETTLED_ASKS {
+                    // One that is left out would be waited for for ever.
+                    tracing::warn!("an engine takes no answers; it is given up");
+                    return Err(Halt::Gone);
                 }
+                self.answers.push_back((ask, answer));
             }
             EngineCommand::Steer { input, text } => {
                 if self.handed.len() < HANDED {

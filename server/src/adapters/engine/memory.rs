@@ -22,8 +22,9 @@ const TEXT_BYTES: usize = 16 * 1024;
 /// The end of the durable conversation, as far as an engine of this process needs it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Memory {
-    /// How many entries there are up to the leaf.
-    pub(super) entries: u64,
+    /// The number of the leaf, 0 before the first entry: how many entries its session had, over all
+    /// branches, when it was written.
+    pub(super) leaf: u64,
     /// The newest texts that users sent, oldest first: at most eight, each cut to 16 KiB.
     pub(super) texts: VecDeque<Said>,
     /// The newest entries, oldest first: at most 256.
@@ -51,7 +52,7 @@ impl Memory {
             return Ok((Self::default(), Revalidation::Current));
         };
         let mut memory = Self {
-            entries: leaf.seq,
+            leaf: leaf.seq,
             ..Self::default()
         };
         let newest = open.transcript.newest(ENTRIES).await?;
@@ -202,7 +203,7 @@ mod tests {
         let (memory, revalidation, asked) = read(10_000).await;
         assert_eq!(revalidation, Revalidation::Current);
         assert_eq!(asked, [ENTRIES]);
-        assert_eq!(memory.entries, 10_000);
+        assert_eq!(memory.leaf, 10_000);
         assert_eq!(texts(&memory)[TEXTS - 1], "text 10000");
     }
 

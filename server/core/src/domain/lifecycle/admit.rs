@@ -139,6 +139,7 @@ fn active(
         answers: Vec::new(),
         next_question: 1,
         compacting: false,
+        compacted_in: 0,
         finished_messages: Finished::default(),
         finished_tools: Finished::default(),
         told_refusal: false,

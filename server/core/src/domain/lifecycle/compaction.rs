@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::boundary::free;
 use super::dispatch::{bind, reject};
 use super::effect::{Answer, Effect};
-use super::engine_output::{bounded, ignore, label};
+use super::engine_output::{bounded, ignore};
 use super::input::{DispatchFacts, EngineTag, ReplyId, Timer};
 use super::interaction;
 use super::state::{Active, ActiveCompaction, EngineStatus, Phase};
@@ -222,7 +222,7 @@ pub(super) fn event(turn: &mut Turn<'_>, tag: EngineTag, event: EngineEvent) {
             finish(turn, CompactionOutcome::Failed(no_summary()));
         }
         EngineEvent::Asked { ask, .. } if !aborting => {
-            interaction::refuse(turn, tag, label(&ask));
+            interaction::refuse(turn, tag, ask);
         }
         _ => {}
     }
@@ -308,8 +308,7 @@ pub(super) fn started_within_run(turn: &mut Turn<'_>, tag: EngineTag) {
     }
     run.compacting = true;
     let trigger = CompactionTrigger::Overflow;
-    // Behind the end of the one before, which may still be on its way to the disk.
-    turn.publish_durable(tag.run, EventBody::CompactionStarted { trigger });
+    turn.publish(tag.run, EventBody::CompactionStarted { trigger });
 }
 
 pub(super) fn finished_within_run(
@@ -317,6 +316,7 @@ pub(super) fn finished_within_run(
     tag: EngineTag,
     result: Result<Compacted, Failure>,
 ) {
+    let round = turn.session.next_round;
     let Some(run) = turn.live_run(tag) else {
         return;
     };
@@ -324,21 +324,33 @@ pub(super) fn finished_within_run(
         return ignore(turn, tag, "a compaction ended that was not started");
     }
     run.compacting = false;
-    let token = run.token;
-    let outcome = match result {
+    let failure = match result {
         Ok(compacted) if !compacted.summary.is_empty() => {
+            let token = run.token;
+            run.compacted_in = round;
             let body = entry(turn, compacted, CompactionTrigger::Overflow);
-            let id = turn.append(tag.run, token, body);
+            let outcome = CompactionOutcome::Completed(turn.append(tag.run, token, body));
             turn.audit(tag.run, token, AuditAction::Compacted, None, "completed");
-            CompactionOutcome::Completed(id)
+            return turn.publish_durable(tag.run, EventBody::CompactionFinished { outcome });
         }
-        Ok(_) => CompactionOutcome::Failed(no_summary()),
-        Err(failure) => CompactionOutcome::Failed(bounded(failure)),
+        Ok(_) => no_summary(),
+        Err(failure) => bounded(failure),
     };
-    turn.publish_durable(tag.run, EventBody::CompactionFinished { outcome });
+    // It wrote nothing, so there is nothing to wait for.
+    let outcome = CompactionOutcome::Failed(failure);
+    turn.publish(tag.run, EventBody::CompactionFinished { outcome });
 }
 
-/// A run ends, or its engine comes to rest, in the middle of the engine's compaction.
+/// The engine comes to rest in the middle of its compaction, and the run goes on.
+pub(super) fn cut_at_rest(turn: &mut Turn<'_>, tag: EngineTag) {
+    if let Some(run) = turn.live_run(tag).filter(|run| run.compacting) {
+        run.compacting = false;
+        let outcome = CompactionOutcome::Failed(no_summary());
+        turn.publish(tag.run, EventBody::CompactionFinished { outcome });
+    }
+}
+
+/// A run ends in the middle of its engine's compaction: told with the run's end.
 pub(super) fn cut_within_run(turn: &mut Turn<'_>, outcome: &RunOutcome) {
     let Some(run) = turn.session.active.run_mut() else {
         return;

@@ -124,18 +124,8 @@ pub(super) fn event(
         return ignore(turn, tag, "the engine reported while at rest");
     }
     match event {
-        EngineEvent::TurnStarted => {
-            run.turn += 1;
-            run.release();
-            let number = run.turn;
-            turn.publish(tag.run, EventBody::TurnStarted { turn: number });
-        }
-        EngineEvent::TurnFinished => {
-            run.release();
-            let number = run.turn;
-            open::cut_tools(turn, tag);
-            turn.publish(tag.run, EventBody::TurnFinished { turn: number });
-        }
+        EngineEvent::TurnStarted => turn_started(turn, tag),
+        EngineEvent::TurnFinished => turn_finished(turn, tag),
         EngineEvent::MessageStarted { message } => message_started(turn, tag, &message),
         EngineEvent::MessageDelta {
             message,
@@ -146,9 +136,7 @@ pub(super) fn event(
             message,
             text,
             usage,
-        } => {
-            message_finished(turn, tag, &message, text.as_deref(), usage);
-        }
+        } => message_finished(turn, tag, &message, text.as_deref(), usage),
         EngineEvent::ToolStarted {
             call,
             name,
@@ -171,12 +159,10 @@ pub(super) fn event(
             ask,
             question,
             timeout,
-        } => interaction::asked(turn, tag, &ask, question, timeout),
+        } => interaction::asked(turn, tag, ask, question, timeout),
         EngineEvent::AskWithdrawn { ask } => interaction::withdrawn(turn, tag, &ask),
         EngineEvent::CompactionStarted => compaction::started_within_run(turn, tag),
-        EngineEvent::CompactionFinished(result) => {
-            compaction::finished_within_run(turn, tag, result);
-        }
+        EngineEvent::CompactionFinished(it) => compaction::finished_within_run(turn, tag, it),
         EngineEvent::InputShown { input } => handed::shown(turn, tag, input),
         EngineEvent::InputTakenBack { input } => handed::taken_back(turn, tag, input),
         EngineEvent::RetryScheduled {
@@ -186,18 +172,36 @@ pub(super) fn event(
             reason,
         } => {
             let reason = head(&reason, MAX_DETAIL_BYTES).to_owned();
-            turn.publish(
-                tag.run,
-                EventBody::RetryScheduled {
-                    attempt,
-                    max_attempts,
-                    delay,
-                    reason,
-                },
-            );
+            let body = EventBody::RetryScheduled {
+                attempt,
+                max_attempts,
+                delay,
+                reason,
+            };
+            turn.publish(tag.run, body);
         }
         EngineEvent::Stopped { prompt, reason } => stopped(turn, tag, prompt, reason),
     }
+}
+
+fn turn_started(turn: &mut Turn<'_>, tag: EngineTag) {
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    run.turn += 1;
+    run.release();
+    let number = run.turn;
+    turn.publish(tag.run, EventBody::TurnStarted { turn: number });
+}
+
+fn turn_finished(turn: &mut Turn<'_>, tag: EngineTag) {
+    let Some(run) = turn.live_run(tag) else {
+        return;
+    };
+    run.release();
+    let number = run.turn;
+    open::cut_tools(turn, tag);
+    turn.publish(tag.run, EventBody::TurnFinished { turn: number });
 }
 
 pub(super) fn ignore(turn: &mut Turn<'_>, tag: EngineTag, what: &'static str) {
@@ -462,7 +466,7 @@ fn completed(turn: &mut Turn<'_>, tag: EngineTag) {
     settle::discard(turn, DiscardCause::Lost, |input| input.handed);
     // At rest it waits for no answer either, and compacts nothing.
     interaction::close_all(turn, ResolutionCause::EngineGone);
-    compaction::cut_within_run(turn, &RunOutcome::Completed);
+    compaction::cut_at_rest(turn, tag);
     if turn.commits() {
         turn.audit(tag.run, token, AuditAction::EngineOutput, None, "accepted");
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::dispatch::{bind, reachable, reject};
 use super::effect::{Answer, Effect};
-use super::engine_output::{ignore, label};
+use super::engine_output::{gone, ignore};
 use super::input::{DispatchFacts, EngineTag, ReplyId, Timer};
 use super::state::{EngineStatus, OpenAsk, OwedAnswer, Phase};
 use super::turn::Turn;
@@ -22,18 +22,18 @@ use crate::domain::interaction::{
     Interaction, InteractionAnswer, Question, Resolution, ResolutionCause,
 };
 use crate::domain::lease::LeaseToken;
-use crate::domain::limits::MAX_OPEN_INTERACTIONS;
+use crate::domain::limits::{MAX_ASK_BYTES, MAX_LABEL_BYTES, MAX_OPEN_INTERACTIONS};
 use crate::domain::provenance::Origin;
 use crate::ports::engine::EngineCommand;
 
 pub(super) fn asked(
     turn: &mut Turn<'_>,
     tag: EngineTag,
-    ask: &str,
+    ask: String,
     question: Question,
     timeout: Option<Duration>,
 ) {
-    let (now, ask) = (turn.now, label(ask));
+    let now = turn.now;
     let Some((run, id)) = turn.live_run(tag).zip(tag.run) else {
         return;
     };
@@ -47,7 +47,8 @@ pub(super) fn asked(
     }
     let allowed = run.capabilities.interactions.contains(&question.kind());
     let room = run.asks.len() + run.answers.len() < MAX_OPEN_INTERACTIONS;
-    if !(allowed && room && question.is_sound()) {
+    let named = ask.len() <= MAX_LABEL_BYTES;
+    if !(allowed && room && named && question.is_sound()) {
         return refuse(turn, tag, ask);
     }
     let (ordinal, token) = (run.next_question, run.token);
@@ -74,15 +75,19 @@ pub(super) fn asked(
     }
 }
 
-/// It is told at once that nobody answers, or it would wait for ever.
+/// It is told at once that nobody answers, or it would wait for ever: under the whole name that it
+/// gave the question, since it knows it by no other.
 pub(super) fn refuse(turn: &mut Turn<'_>, tag: EngineTag, ask: String) {
+    if ask.len() > MAX_ASK_BYTES {
+        let reason = format!("the agent named a question with {} bytes", ask.len());
+        return gone(turn, tag, &reason);
+    }
     let answer = None;
     turn.live(Effect::Tell(tag, EngineCommand::Answer { ask, answer }));
     ignore(turn, tag, "a question that cannot be asked here");
 }
 
 pub(super) fn withdrawn(turn: &mut Turn<'_>, tag: EngineTag, ask: &str) {
-    let ask = label(ask);
     let Some(run) = turn.live_run(tag) else {
         return;
     };

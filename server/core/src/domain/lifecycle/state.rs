@@ -326,6 +326,9 @@ pub struct ActiveRun {
     pub(in crate::domain) next_question: u32,
     /// The engine compacts its transcript within the run.
     pub(super) compacting: bool,
+    /// The round that makes its last summary durable, and with it the compaction's end; 0 before
+    /// the first.
+    pub(super) compacted_in: u64,
     pub(super) finished_messages: Finished,
     pub(super) finished_tools: Finished,
     /// The conversation says that some output is not kept.

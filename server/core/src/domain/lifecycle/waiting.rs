@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::input::{Input, StreamId};
 use super::state::Session;
+use crate::ports::engine::EngineEvent;
 
 /// Inputs that are stepped after the commit in flight, in order.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -19,8 +20,12 @@ impl Waiting {
         self.inputs.push_back(input);
     }
 
-    /// The one that is stepped next, once nothing is in flight.
-    pub fn pop(&mut self) -> Option<Input> {
+    /// The one that is stepped next, once nothing is in flight. None where none waits, or where it
+    /// has to wait for the round that is being gathered as well.
+    pub fn pop(&mut self, session: &Session) -> Option<Input> {
+        if session.must_follow(self.inputs.front()?) {
+            return None;
+        }
         let input = self.inputs.pop_front()?;
         self.reports -= usize::from(input.is_engine());
         Some(input)
@@ -52,10 +57,17 @@ impl Waiting {
 }
 
 impl Session {
-    /// Whether an input that arrives while a commit is in flight must wait until it is durable.
-    /// Everything else is stepped at once.
+    /// Whether an input that arrives must wait until what is in flight, if anything is, or the round
+    /// that is being gathered is durable. Everything else is stepped at once.
     #[must_use]
-    pub fn must_wait(&self, input: &Input, waiting: &Waiting) -> bool {
+    pub fn must_wait(&self, input: &Input, waiting: &Waiting, in_flight: bool) -> bool {
+        if self.must_follow(input) {
+            return true;
+        }
+        // Something waits although nothing is in flight: for the round that is being gathered.
+        if !in_flight && waiting.is_empty() {
+            return false;
+        }
         match input {
             // Who leaves leaves after the invoke that it made, or nothing would ever end its run.
             Input::Detach { stream, .. } => waiting.holds_invoke_of(*stream),
@@ -64,5 +76,16 @@ impl Session {
             // One engine's reports keep their order: a live one waits behind one that waits.
             _ => !input.is_live() || (input.is_engine() && waiting.reports > 0),
         }
+    }
+
+    /// Whether an input would be told before what it comes after: the start of a compaction while
+    /// the end of the one before is not durable. There is a commit that will make it so.
+    fn must_follow(&self, input: &Input) -> bool {
+        let Input::Engine { tag, event, .. } = input else {
+            return false;
+        };
+        let run = self.active.run().filter(|run| run.tag() == *tag);
+        *event == EngineEvent::CompactionStarted
+            && run.is_some_and(|run| run.compacted_in > self.durable_round)
     }
 }

@@ -104,7 +104,8 @@ impl Shell {
     {
         let (mut burst, mut effects) = (burst.into_iter(), Vec::new());
         while let Some(input) = burst.next() {
-            if self.flight.is_some() && self.session.must_wait(&input, &self.waiting) {
+            let in_flight = self.flight.is_some();
+            if self.session.must_wait(&input, &self.waiting, in_flight) {
                 self.waiting.push(input);
             } else {
                 self.step(input, burst.len(), &mut effects);
@@ -125,7 +126,7 @@ impl Shell {
         self.perform(after);
         let mut effects = Vec::new();
         self.step(Input::Committed { round: number }, 0, &mut effects);
-        while let Some(input) = self.waiting.pop() {
+        while let Some(input) = self.waiting.pop(&self.session) {
             self.step(input, 0, &mut effects);
         }
         self.perform(effects);

@@ -7,6 +7,7 @@ use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::command::{CommandKind, RejectionCode};
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::lifecycle::{Answer, Effect};
+use sessionplane_core::domain::limits::MAX_LABEL_BYTES;
 use sessionplane_core::domain::view::Status;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
@@ -235,6 +236,16 @@ fn c22_an_engine_that_asks_while_it_compacts_is_told_that_nobody_answers() {
         ask: "q".to_owned(),
         answer: None,
     }));
+    // Under its whole name, however long that is.
+    let ask = "q".repeat(MAX_LABEL_BYTES + 1);
+    story.says_of_compaction(EngineEvent::Asked {
+        ask: ask.clone(),
+        question: confirm(Some(true)),
+        timeout: None,
+    });
+    let answer = None;
+    let refused = EngineCommand::Answer { ask, answer };
+    assert!(story.news().told().contains(&&refused));
     story.compaction_ends(Ok("short"));
     story.ends();
 }
@@ -258,6 +269,71 @@ fn c37_a_compaction_within_a_run_is_told_behind_the_end_of_the_one_before() {
     );
     story.stops();
     story.ends();
+}
+
+/// C34: it writes nothing, so it keeps its place among what the engine says.
+#[test]
+fn c34_the_start_of_a_compaction_within_a_run_is_told_in_its_place() {
+    let mut story = Story::working();
+    story.starts_message("m", "the first");
+    story.finishes_message("m", None);
+    assert!(story.shell.in_flight());
+    story.news();
+    story.says(EngineEvent::CompactionStarted);
+    story.starts_message("n", "the second");
+    assert_eq!(
+        story.news().event_types(),
+        ["compaction_started", "message_started", "message_delta"]
+    );
+    story.stops();
+    story.ends();
+}
+
+/// C34, C37: also what the engine says in one go with the end of the compaction before, however it
+/// ends, and at whatever moment that is taken.
+#[test]
+fn c34_c37_what_follows_a_second_compaction_waits_with_it() {
+    for behind in [false, true] {
+        let mut story = Story::working();
+        story.says(EngineEvent::CompactionStarted);
+        if behind {
+            story.follow_up();
+            assert!(story.shell.in_flight());
+        }
+        story.news();
+        story.bursts([
+            EngineEvent::CompactionFinished(Ok(summary("short"))),
+            EngineEvent::CompactionStarted,
+            EngineEvent::CompactionFinished(Err(failure("overloaded"))),
+            EngineEvent::CompactionStarted,
+            EngineEvent::TurnFinished,
+        ]);
+        story.shell.settle_disk();
+        let told = story.news().event_types();
+        let told: Vec<&str> = told
+            .into_iter()
+            .filter(|it| *it != "queue_changed")
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "entry_appended",
+                "compaction_finished",
+                "compaction_started",
+                "compaction_finished",
+                "compaction_started",
+                "turn_finished"
+            ],
+            "behind a commit: {behind}"
+        );
+        story.stops();
+        if behind {
+            story.shell.settle_disk();
+            story.shows(1);
+            story.stops();
+        }
+        story.ends();
+    }
 }
 
 #[test]

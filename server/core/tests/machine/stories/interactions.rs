@@ -6,6 +6,7 @@ use sessionplane_core::domain::command::RejectionCode;
 use sessionplane_core::domain::interaction::{
     Choice, InteractionAnswer, Question, ResolutionCause, Shape,
 };
+use sessionplane_core::domain::limits::{MAX_ASK_BYTES, MAX_LABEL_BYTES};
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
@@ -382,5 +383,41 @@ fn c25_who_folds_events_and_who_reads_the_rows_list_the_same_questions() {
     assert!(listed.contains_key(&story.question(1)), "it ended last");
     assert_eq!(listed.len(), 32);
     // The invariants compare it with what a later reader gets.
+    story.ends();
+}
+
+/// C25: an engine knows its question by the name that it gave it, and by no other.
+#[test]
+fn c25_a_question_whose_name_is_too_long_is_refused_under_that_name() {
+    let mut story = Story::working();
+    let longest = "q".repeat(MAX_LABEL_BYTES);
+    let too_long = [format!("{longest}1"), format!("{longest}2")];
+    for ask in &too_long {
+        story.asks(ask, confirm(Some(true)), None);
+    }
+    let refused = too_long.map(|ask| (ask, None));
+    assert_eq!(told(&mut story), refused);
+    story.asks(&longest, confirm(None), None);
+    story.land();
+    story.answers(1, YES);
+    story.shell.settle_disk();
+    assert_eq!(told(&mut story), [(longest, Some(YES))]);
+    story.stops();
+    story.ends();
+}
+
+/// C25, C36: a name that is too long to be said back ends the run.
+#[test]
+fn c25_c36_an_engine_that_names_a_question_beyond_all_bounds_is_given_up() {
+    let mut story = Story::working();
+    story.asks(&"q".repeat(MAX_ASK_BYTES), confirm(None), None);
+    assert_eq!(told(&mut story).len(), 1);
+    story.asks(&"q".repeat(MAX_ASK_BYTES + 1), confirm(None), None);
+    assert_eq!(told(&mut story), []);
+    story.shell.settle_disk();
+    let Some(RunOutcome::Failed(failure)) = story.outcome() else {
+        panic!("{:?}", story.outcome());
+    };
+    assert_eq!(failure.code, "engine_gone");
     story.ends();
 }

@@ -170,11 +170,13 @@ impl Agent {
         for said in std::mem::take(&mut self.memory.texts) {
             let question = Question::read(&said.text);
             match said.channel {
-                Channel::Invoke => self.focus.ask(&question, listing, false),
+                // It compacts nothing itself; but a session may go on from another agent's, whose
+                // summary says what all before it was about.
+                Channel::Invoke | Channel::Control => self.focus.ask(&question, listing, false),
                 Channel::FollowUp => self.focus.ask(&question, listing, true),
                 Channel::Steer => self.focus.steer(&question, listing),
-                // It never asks and never compacts.
-                Channel::Respond | Channel::Control => continue,
+                // It never asks.
+                Channel::Respond => continue,
             };
         }
     }

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use sessionplane_core::ports::clock::{Clock, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
     EngineCommand, EngineCommands, EngineConnection, EngineError, EngineEvent, EngineOutput,
-    Revalidation,
+    MAX_WAITING_COMMANDS, Revalidation,
 };
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::{COMMANDS, Link, line};
+use super::{Link, line};
 
 /// Starts an engine's task and returns the two halves that the control plane holds. The command
 /// half owns the task: dropping it ends the task at its next suspension point.
@@ -46,7 +46,7 @@ impl EngineCommands for Commands {
             EngineError(match error {
                 mpsc::error::TrySendError::Closed(_) => "the engine is gone".to_owned(),
                 mpsc::error::TrySendError::Full(_) => {
-                    format!("the engine left {COMMANDS} commands untaken")
+                    format!("the engine left {MAX_WAITING_COMMANDS} commands untaken")
                 }
             })
         })

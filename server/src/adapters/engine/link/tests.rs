@@ -289,7 +289,9 @@ async fn c25_what_became_of_every_question_reaches_a_busy_engine() {
     let (connection, mut link) = line();
     send(&connection, [prompt(None)]);
     link.next_prompt().await.expect("it begins");
-    let asks: Vec<String> = (0..UNSETTLED).map(|number| format!("q{number}")).collect();
+    let asks: Vec<String> = (0..MAX_UNSETTLED_ASKS)
+        .map(|number| format!("q{number}"))
+        .collect();
     for ask in &asks {
         let (ask, answer) = (ask.clone(), None);
         send(&connection, [EngineCommand::Answer { ask, answer }]);
@@ -312,6 +314,34 @@ async fn c25_a_late_answer_answers_nothing_of_the_next_prompt() {
     link.next_prompt().await.expect("it begins");
     let answered = futures_util::FutureExt::now_or_never(link.wait_answer());
     assert_eq!(answered, None);
+}
+
+/// C25: likewise where both are taken while a late steer is given back.
+#[tokio::test]
+async fn c25_a_late_answer_behind_a_late_steer_answers_nothing_of_the_next_prompt() {
+    let (mut connection, mut link) = line();
+    let late = EngineCommand::Answer {
+        ask: "q".to_owned(),
+        answer: Some(InteractionAnswer::Confirmed(true)),
+    };
+    send(&connection, [steer(input(1)), late, prompt(None)]);
+    link.next_prompt().await.expect("it begins");
+    assert_eq!(connection.output.next().await, Some(back(input(1))));
+    let answered = futures_util::FutureExt::now_or_never(link.wait_answer());
+    assert_eq!(answered, None);
+}
+
+/// C25: an engine that takes no answers is given up; none is left out.
+#[tokio::test]
+async fn c25_an_engine_that_takes_no_answers_is_given_up() {
+    let (connection, mut link) = line();
+    send(&connection, [prompt(None)]);
+    link.next_prompt().await.expect("it begins");
+    for number in 0..=MAX_UNSETTLED_ASKS {
+        let (ask, answer) = (format!("q{number}"), None);
+        send(&connection, [EngineCommand::Answer { ask, answer }]);
+    }
+    assert_eq!(link.pause(Duration::ZERO).await, Err(Halt::Gone));
 }
 
 /// C21: an abort ends a compaction that has not begun, and one that waits for room.

@@ -6,11 +6,11 @@ use sessionplane_core::domain::interaction::{
     Choice, FieldKind, FormField, InteractionAnswer, Question, Shape,
 };
 use sessionplane_core::domain::limits::MAX_LABEL_BYTES;
-use sessionplane_core::ports::engine::EngineEvent;
+use sessionplane_core::ports::engine::{EngineEvent, MAX_UNSETTLED_ASKS};
 
 use super::lex::Line;
 use super::scenario::AskStep;
-use crate::adapters::engine::link::{Halt, Link, UNSETTLED};
+use crate::adapters::engine::link::{Halt, Link};
 
 /// What an approval offers unless the scenario says otherwise.
 const APPROVAL: [(&str, &str); 2] = [("allow", "Allow"), ("deny", "Deny")];
@@ -168,7 +168,7 @@ struct Open {
 impl Questions {
     /// Whether no more can be asked before something is heard.
     pub(super) fn is_full(&self) -> bool {
-        self.open.len() >= UNSETTLED
+        self.open.len() >= MAX_UNSETTLED_ASKS
     }
 
     /// Asks, and does not wait.

@@ -92,7 +92,7 @@ impl Player {
         let steps = parse(instructions.unwrap_or_default());
         let steps = steps.map_err(|error| bad_scenario(error.to_string()))?;
         let Some(steps) = steps else {
-            let mut text = format!("summary of {} entries", self.memory.entries);
+            let mut text = format!("summary up to entry {}", self.memory.leaf);
             if let Some(instructions) = instructions {
                 text = format!("{text}: {instructions}");
             }

@@ -9,7 +9,7 @@ use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::run::{Failure, RunSettings};
 use sessionplane_core::domain::usage::Usage;
-use sessionplane_core::ports::engine::{EngineEvent, StopReason};
+use sessionplane_core::ports::engine::{EngineEvent, MAX_UNSETTLED_ASKS, StopReason};
 
 use super::ask::Questions;
 use super::compact::Summary;
@@ -17,7 +17,7 @@ use super::odd;
 use super::parse::parse;
 use super::scenario::{AskStep, Step, ToolStep};
 use super::tool;
-use crate::adapters::engine::link::{Halt, Link, Prompt, UNSETTLED, Work};
+use crate::adapters::engine::link::{Halt, Link, Prompt, Work};
 use crate::adapters::engine::memory::Memory;
 
 /// A finished message carries its whole text up to this size; of a longer one the deltas are it.
@@ -214,7 +214,8 @@ impl Player {
     async fn ask(&mut self, step: AskStep) -> Result<(), End> {
         self.end_message(Usage::default()).await?;
         if self.questions.is_full() {
-            let problem = format!("more than {UNSETTLED} questions wait for their answers");
+            let problem =
+                format!("more than {MAX_UNSETTLED_ASKS} questions wait for their answers");
             return Err(bad_scenario(problem));
         }
         Ok(self.questions.ask(&mut self.link, step).await?)
@@ -300,8 +301,8 @@ impl Player {
     fn recollection(&self) -> String {
         let texts: Vec<&str> = self.memory.texts.iter().map(|said| &*said.text).collect();
         format!(
-            "opened with {} entries; the newest texts: {texts:?}",
-            self.memory.entries
+            "opened at entry {}; the newest texts: {texts:?}",
+            self.memory.leaf
         )
     }
 
