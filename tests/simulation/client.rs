@@ -162,7 +162,10 @@ impl Client {
         let expected = match error.outcome {
             Outcome::Refused => true,
             Outcome::Unknown => {
-                matches!(error.reason, Reason::ServingLost | Reason::DeadlineExceeded)
+                matches!(
+                    error.reason,
+                    Reason::ServingLost | Reason::ServerDraining | Reason::DeadlineExceeded
+                )
             }
             Outcome::StreamEnded => false,
         };
