@@ -142,17 +142,25 @@ fn next_steps(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Vec
     }
 }
 
-/// An invoke that another run, or a change of the session, was in the way of.
+/// An invoke that another run, or a change of the session, was in the way of. Only a run, which the
+/// details then name, can be steered.
 pub(crate) fn busy(session: &SessionRef, details: &str) -> String {
     let word = word(session);
-    format!(
-        "session {} is busy: {details}\n  \
-         steer it:    sessionctl steer {word} \"...\"\n  \
-         queue after: sessionctl follow-up {word} \"...\"\n  \
-         watch it:    sessionctl attach {word}\n  \
-         stop it:     sessionctl abort {word}",
-        quoted(session)
-    )
+    let mut words = format!("session {} is busy: {details}", quoted(session));
+    let names_run = |word: &str| word.parse::<RunId>().is_ok();
+    if details.split_whitespace().any(names_run) {
+        words += &format!(
+            "\n  steer it:    sessionctl steer {word} \"...\"\
+             \n  queue after: sessionctl follow-up {word} \"...\""
+        );
+    } else {
+        words += &format!("\n  wait for it: sessionctl wait {word}");
+    }
+    words += &format!(
+        "\n  watch it:    sessionctl attach {word}\
+         \n  stop it:     sessionctl abort {word}"
+    );
+    words
 }
 
 /// A command that was rejected. Each way on is told once, also where the server's words hold it.
@@ -386,6 +394,13 @@ mod tests {
     #[test]
     fn a_busy_session_shows_the_ways_in() {
         insta::assert_snapshot!(busy(&docs(), "run 01K0000000000000000000000B is active"));
+        let compacting = "the session is being compacted; wait until it is over, or abort it";
+        let told = busy(&docs(), compacting);
+        assert!(told.contains("sessionctl wait docs"), "{told}");
+        assert!(
+            !told.contains("steer") && !told.contains("follow-up"),
+            "{told}"
+        );
     }
 
     #[test]

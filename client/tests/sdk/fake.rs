@@ -66,6 +66,8 @@ pub(crate) struct Stage {
     pub(crate) slow_steers: bool,
     /// `GetRun` knows no run.
     pub(crate) no_run: bool,
+    /// After the first page of commands comes the same, for ever.
+    pub(crate) endless_offers: bool,
 }
 
 /// A served stage.
@@ -264,7 +266,11 @@ impl SessionControl for Service {
         request: Request<v1::ListCommandsRequest>,
     ) -> Result<Response<v1::ListCommandsResponse>, Status> {
         self.note(request, |stage, asked| stage.offers_asked.push(asked));
-        let asked = self.0.lock().unwrap().offers_asked.len();
+        let (asked, endless) = {
+            let stage = self.0.lock().unwrap();
+            (stage.offers_asked.len(), stage.endless_offers)
+        };
+        let asked = if endless { 1 } else { asked };
         Ok(Response::new(super::wire::offers(asked)))
     }
 
