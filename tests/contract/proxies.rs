@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sessionplane_client::{WatchItem, WatchOptions};
-use sessionplane_core::contract::SessionControl as _;
+use sessionplane_core::contract::{CallOptions, SessionControl as _};
 use sessionplane_core::domain::event::EventBody;
 use sessionplane_server::app::config::AppConfig;
 use sessionplane_server::grpc::server::Config;
@@ -79,13 +79,14 @@ async fn pass(
             None => read.await?,
             Some(Manner::CutsIdle(idle)) => timeout(idle, read).await??,
             Some(Manner::Buffers(_)) if held.is_empty() => read.await?,
-            Some(Manner::Buffers(quiet)) => match timeout(quiet, read).await {
-                Ok(read) => read?,
-                Err(_) => {
+            Some(Manner::Buffers(quiet)) => {
+                if let Ok(read) = timeout(quiet, read).await {
+                    read?
+                } else {
                     to.write_all(&std::mem::take(&mut held)).await?;
                     continue;
                 }
-            },
+            }
         };
         if count == 0 {
             return Ok(());
@@ -171,7 +172,7 @@ async fn c27_c29_b09_a_poll_through_a_buffering_proxy_tells_what_the_stream_told
     assert_eq!(state.view.active_run, None);
     assert_eq!(state.view.last_run.map(|last| last.run), Some(run.id));
     assert_eq!(state.view.leaf, listed.last().copied());
-    let newest = far.get_state(named("held"), Some(state.position), Default::default());
+    let newest = far.get_state(named("held"), Some(state.position), CallOptions::default());
     let newest = within("the state at that place", newest).await;
     assert_eq!(newest.expect("a state").view.entries, listed.len() as u64);
 }

@@ -74,12 +74,11 @@ pub(crate) fn any_kind(text: &str) -> Vec<InteractionAnswer> {
         InteractionAnswer::Text(text.to_owned()),
     ];
     answers.extend(yes(text.trim()).map(InteractionAnswer::Confirmed));
-    let parts: Vec<_> = match text.contains('\n') {
-        true => text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .collect(),
-        false => words_with_values(text),
+    let parts: Vec<_> = if text.contains('\n') {
+        let lines = text.lines();
+        lines.filter(|line| !line.trim().is_empty()).collect()
+    } else {
+        words_with_values(text)
     };
     answers.extend(form(&[], parts.into_iter()));
     answers

@@ -146,21 +146,22 @@ fn next_steps(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Vec
 /// details then name, can be steered.
 pub(crate) fn busy(session: &SessionRef, details: &str) -> String {
     let word = word(session);
-    let mut words = format!("session {} is busy: {details}", quoted(session));
     let names_run = |word: &str| word.parse::<RunId>().is_ok();
-    if details.split_whitespace().any(names_run) {
-        words += &format!(
-            "\n  steer it:    sessionctl steer {word} \"...\"\
-             \n  queue after: sessionctl follow-up {word} \"...\""
-        );
+    let way_in = if details.split_whitespace().any(names_run) {
+        format!(
+            "steer it:    sessionctl steer {word} \"...\"\n  \
+             queue after: sessionctl follow-up {word} \"...\""
+        )
     } else {
-        words += &format!("\n  wait for it: sessionctl wait {word}");
-    }
-    words += &format!(
-        "\n  watch it:    sessionctl attach {word}\
-         \n  stop it:     sessionctl abort {word}"
-    );
-    words
+        format!("wait for it: sessionctl wait {word}")
+    };
+    format!(
+        "session {} is busy: {details}\n  \
+         {way_in}\n  \
+         watch it:    sessionctl attach {word}\n  \
+         stop it:     sessionctl abort {word}",
+        quoted(session)
+    )
 }
 
 /// A command that was rejected. Each way on is told once, also where the server's words hold it.

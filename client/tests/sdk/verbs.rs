@@ -157,7 +157,7 @@ async fn c26_what_a_composer_may_offer_is_listed_whole() {
 #[tokio::test]
 async fn c64_a_list_of_commands_that_goes_in_a_circle_is_not_followed_for_ever() {
     let fake = Fake::start(Stage {
-        endless_offers: true,
+        offers: Some(wire::offers(1)),
         ..Stage::default()
     })
     .await;

@@ -21,15 +21,15 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let run = match named_run(&args.target, context, screen).await? {
-        Some(run) => run,
-        None => {
-            let state = compaction::state(&args.target, context, screen).await?;
-            if state.view.compacting {
-                return compaction::until_over(&args.target, &state, context, screen).await;
-            }
-            run_of(&args.target, &state.view)?
+    let named = named_run(&args.target, context, screen).await?;
+    let run = if let Some(run) = named {
+        run
+    } else {
+        let state = compaction::state(&args.target, context, screen).await?;
+        if state.view.compacting {
+            return compaction::until_over(&args.target, &state, context, screen).await;
         }
+        run_of(&args.target, &state.view)?
     };
     context.goes_on(format!("run {run} has not settled"), &run.to_string());
     let call = context.client.wait_run(run, CallOptions::default());
