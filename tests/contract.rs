@@ -30,6 +30,8 @@ mod leases;
 mod losses;
 #[path = "contract/observers.rs"]
 mod observers;
+#[path = "contract/proxies.rs"]
+mod proxies;
 #[path = "contract/questions.rs"]
 mod questions;
 #[path = "contract/reading.rs"]

@@ -109,7 +109,9 @@ async fn c25_a_question_is_answered_from_a_second_terminal_after_the_first_died(
     assert_eq!(ids.len(), 2, "{open}");
     let (code, several) = terminal.ran(&["respond", "docs", "allow"]).await;
     assert_eq!(code, 2, "{several}");
-    terminal.does(&["respond", ids[0], "allow"]).await;
+    let keyed = ["respond", ids[0], "allow", "--request-id", "r-1"];
+    terminal.does(&keyed).await;
+    terminal.does(&keyed).await;
     let (code, late) = terminal.ran(&["respond", ids[0], "deny"]).await;
     assert_eq!(code, 1, "{late}");
     assert!(late.contains("no_such_interaction"), "{late}");
@@ -118,6 +120,15 @@ async fn c25_a_question_is_answered_from_a_second_terminal_after_the_first_died(
         .await;
     let settled = terminal.does(&["wait", "docs", "--timeout", "1m"]).await;
     assert!(settled.contains("completed: run"), "{settled}");
+    terminal.does(&["invoke", "docs", "say \"next\""]).await;
+    terminal.does(&keyed).await;
+    let (code, unbound) = terminal
+        .ran(&["respond", ids[0], "allow", "--request-id", "r-2"])
+        .await;
+    assert!(
+        code == 1 && unbound.contains("no_such_interaction"),
+        "{unbound}"
+    );
     let entries = terminal.does(&["entries", "docs"]).await;
     assert!(
         entries.contains("allow") && entries.contains("zone=north"),
@@ -145,11 +156,14 @@ async fn c22_what_is_done_between_runs_is_done_and_what_cannot_be_is_refused() {
         .await;
     assert_eq!(code, 1, "{failed}");
     assert!(failed.contains("not today"), "{failed}");
-    let compacted = terminal.does(&["compact", "docs", "--wait"]).await;
+    let id = sessionplane_client::mint_request_id();
+    let keyed = ["compact", "docs", "--wait", "--request-id", id.as_str()];
+    let compacted = terminal.does(&keyed).await;
     assert!(
         compacted.contains("compaction completed, entry"),
         "{compacted}"
     );
+    assert_eq!(terminal.does(&keyed).await, compacted, "a repeat finds out");
     terminal.does(&["navigate", "docs", "1"]).await;
     let state = terminal.does(&["state", "docs"]).await;
     assert!(state.contains("-1\n"), "{state}");

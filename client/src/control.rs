@@ -16,7 +16,12 @@ use crate::connection::Client;
 use crate::convert;
 use crate::convert::observation::Received;
 use crate::opening::{answered, messages, open, readable};
+use crate::outcome::{Moment, unreadable};
 use crate::retry::{Effect, Patience, call};
+
+/// Most pages of commands that are read: no engine has nearly as many, and a server whose tokens go
+/// in a circle is asked no longer.
+const OFFER_PAGES: u32 = 1000;
 
 #[async_trait]
 impl SessionControl for Client {
@@ -54,19 +59,26 @@ impl SessionControl for Client {
     ) -> Result<Vec<OfferedCommand>, CallError> {
         let mut offered = Vec::new();
         let mut token = String::new();
-        loop {
-            let wire = convert::capabilities::commands_request(target.clone(), token);
+        for _ in 0..OFFER_PAGES {
+            let wire = convert::capabilities::commands_request(target.clone(), token.clone());
             let answer = call(self.patience(&options, Effect::Reads), || {
                 let (mut stub, request) = (self.control_stub(), self.timed(wire.clone(), &options));
                 async move { answered(stub.list_commands(request)).await }
             });
             let page = answer.await?;
             offered.extend(convert::capabilities::offered(page.commands));
-            token = page.next_page_token;
+            let before = std::mem::replace(&mut token, page.next_page_token);
             if token.is_empty() {
                 return Ok(offered);
             }
+            if token == before {
+                break;
+            }
         }
+        Err(unreadable(
+            "the list of commands has no end",
+            Moment::BeforeFirst,
+        ))
     }
 
     async fn get_state(

@@ -1,6 +1,7 @@
 //! Waiting for the end of a run: one long call after another, across lost connections and restarts
 //! of the server. What it must not do: take a call's time-out for the run's end.
 
+use std::future::Future;
 use std::time::Duration;
 
 use sessionplane::v1;
@@ -36,14 +37,14 @@ struct Wait {
 
 impl Client {
     /// The record of a run once it has settled. Without a deadline it waits as long as the run
-    /// takes; a server that cannot be reached is given up after two minutes, or at once if it was
-    /// never reached.
+    /// takes; a server that cannot be reached or does not answer is given up after two minutes, or
+    /// at once if it was never reached.
     pub(crate) async fn wait_until_settled(
         &self,
         run: RunId,
         deadline: Option<Duration>,
     ) -> Result<RunRecord, CallError> {
-        let waiting = self.polled(run);
+        let waiting = persist(|| self.poll(run), || self.knock(run), self.backoff());
         let Some(deadline) = deadline.map(bounded) else {
             return waiting.await;
         };
@@ -54,26 +55,40 @@ impl Client {
         })
     }
 
-    async fn polled(&self, run: RunId) -> Result<RunRecord, CallError> {
-        let mut wait = Wait::default();
-        loop {
-            let error = match self.poll(run).await {
-                Ok(record) => return Ok(record),
-                Err(error) => error,
-            };
-            if let Some(delay) = wait.judge(error, self.backoff())? {
-                tokio::time::sleep(delay).await;
-            }
-        }
+    /// One long call. That its time is up says nothing of the server: the timer of this side is as
+    /// fast as the other's, and a server that hangs is silent too.
+    async fn poll(&self, run: RunId) -> Result<RunRecord, CallError> {
+        let (patience, options) = self.single();
+        let wire = v1::WaitRunRequest {
+            run_id: run.to_string(),
+        };
+        let answer = call(patience, || {
+            let (mut stub, request) = (self.invoke_stub(), self.timed(wire.clone(), &options));
+            async move { answered(stub.wait_run(request)).await }
+        });
+        readable(convert::run::waited(answer.await?))
     }
 
-    /// One long call.
-    async fn poll(&self, run: RunId) -> Result<RunRecord, CallError> {
+    /// Whether somebody still answers, asked with what a server answers at once. How the run is
+    /// doing is for the next long call to tell.
+    async fn knock(&self, run: RunId) -> Result<(), CallError> {
+        let (patience, options) = self.single();
+        let wire = v1::GetRunRequest {
+            run_id: run.to_string(),
+        };
+        let answer = call(patience, || {
+            let (mut stub, request) = (self.invoke_stub(), self.timed(wire.clone(), &options));
+            async move { answered(stub.get_run(request)).await }
+        });
+        answer.await.map(|_| ())
+    }
+
+    /// One attempt: the waits between attempts are ours.
+    fn single(&self) -> (Patience, CallOptions) {
         let own = self.patience(&CallOptions::default(), Effect::Reads);
         let deadline = own.deadline.min(POLL);
         let patience = Patience {
             deadline,
-            // The waits between attempts are ours: each attempt is made by itself.
             backoff: Backoff {
                 attempts: 1,
                 ..Backoff::STREAMS
@@ -84,31 +99,62 @@ impl Client {
             request_id: None,
             deadline: Some(deadline),
         };
-        let wire = v1::WaitRunRequest {
-            run_id: run.to_string(),
+        (patience, options)
+    }
+}
+
+/// Polls until there is an answer. When a poll's time is up, a knock tells whether anybody is there.
+async fn persist<T, P, K>(
+    poll: impl Fn() -> P,
+    knock: impl Fn() -> K,
+    first: Backoff,
+) -> Result<T, CallError>
+where
+    P: Future<Output = Result<T, CallError>>,
+    K: Future<Output = Result<(), CallError>>,
+{
+    let mut wait = Wait::default();
+    loop {
+        let begun = instant();
+        let mut error = match poll().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
         };
-        let answer = call(patience, || {
-            let (mut stub, request) = (self.invoke_stub(), self.timed(wire.clone(), &options));
-            async move { answered(stub.wait_run(request)).await }
-        });
-        readable(convert::run::waited(answer.await?))
+        if error.reason == Reason::DeadlineExceeded {
+            error = match knock().await {
+                Ok(()) => {
+                    wait.heard();
+                    continue;
+                }
+                Err(silent) => silent,
+            };
+            wait.lost(begun);
+        }
+        let delay = wait.judge(error, first)?;
+        tokio::time::sleep(delay).await;
     }
 }
 
 impl Wait {
-    /// How long to wait before the next call, none for at once. `first` says how patient to be with
-    /// a server that was never reached, so that a wrong address is told soon.
+    /// A server has answered.
+    fn heard(&mut self) {
+        *self = Self {
+            known: true,
+            ..Self::default()
+        };
+    }
+
+    /// No server has been heard of since then, or since an earlier time.
+    fn lost(&mut self, since: Instant) {
+        self.lost_at.get_or_insert(since);
+    }
+
+    /// How long to wait before the next call. `first` says how patient to be with a server that was
+    /// never reached, so that a wrong address is told soon.
     ///
     /// # Errors
-    /// The error, where another call would not cure it.
-    fn judge(&mut self, error: CallError, first: Backoff) -> Result<Option<Duration>, CallError> {
-        if error.reason == Reason::DeadlineExceeded {
-            *self = Self {
-                known: true,
-                ..Self::default()
-            };
-            return Ok(None);
-        }
+    /// The error, where another call would not cure it, or patience is over.
+    fn judge(&mut self, error: CallError, first: Backoff) -> Result<Duration, CallError> {
         let connected = error.reason != Reason::Transport || error.outcome != Outcome::Refused;
         self.known |= connected;
         let backoff = if self.known { Backoff::STREAMS } else { first };
@@ -118,7 +164,7 @@ impl Wait {
         let delay = backoff.delay(self.failures, error.retry_after);
         let in_time = |delay: &Duration| now - lost_at + *delay < REJOIN_LIMIT;
         match delay.filter(in_time) {
-            Some(delay) if may_resume(&error) => Ok(Some(delay)),
+            Some(delay) if may_resume(&error) => Ok(delay),
             _ => Err(error),
         }
     }
@@ -150,16 +196,44 @@ mod tests {
         );
         for _ in 0..20 {
             let judged = reached.judge(transport(Outcome::Refused), Backoff::CALLS);
-            assert!(matches!(judged, Ok(Some(_))), "{judged:?}");
+            assert!(judged.is_ok(), "{judged:?}");
         }
     }
 
+    /// A call that is never answered.
+    async fn silence<T>() -> Result<T, CallError> {
+        tokio::time::sleep(POLL).await;
+        Err(CallError::unknown(Reason::DeadlineExceeded, "no answer"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c16_a_server_that_takes_calls_and_answers_none_is_given_up_after_two_minutes() {
+        let begun = instant();
+        let wait = persist(silence::<()>, silence, Backoff::CALLS);
+        let hour = Duration::from_secs(3600);
+        let given_up = tokio::time::timeout(hour, wait).await;
+        let error = given_up.unwrap().unwrap_err();
+        assert_eq!(error.reason, Reason::DeadlineExceeded);
+        let took = instant() - begun;
+        assert!(took <= REJOIN_LIMIT + POLL, "{took:?}");
+        assert!(took + POLL >= REJOIN_LIMIT, "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c16_a_server_that_answers_is_waited_for_as_long_as_the_run_takes() {
+        let there = || std::future::ready(Ok(()));
+        let wait = persist(silence::<()>, there, Backoff::CALLS);
+        let day = Duration::from_secs(24 * 3600);
+        assert!(tokio::time::timeout(day, wait).await.is_err());
+    }
+
     #[test]
-    fn a_time_out_of_a_call_is_no_failure_and_a_refusal_for_good_is() {
+    fn a_server_that_still_answers_is_never_given_up_and_a_refusal_for_good_is_believed() {
         let mut wait = Wait::default();
-        let late = CallError::unknown(Reason::DeadlineExceeded, "late");
         for _ in 0..1000 {
-            assert_eq!(wait.judge(late.clone(), Backoff::CALLS), Ok(None));
+            let judged = wait.judge(transport(Outcome::Unknown), Backoff::CALLS);
+            assert!(judged.is_ok(), "{judged:?}");
+            wait.heard();
         }
         let unknown = CallError::refused(Reason::NoSuchRun, "no such run");
         assert!(wait.judge(unknown, Backoff::CALLS).is_err());

@@ -65,7 +65,7 @@ impl Line {
     }
 }
 
-async fn next(watch: &mut Watch) -> WatchItem {
+pub(crate) async fn next(watch: &mut Watch) -> WatchItem {
     let item = within("the next item", watch.next()).await;
     item.expect("a watch ends with an error only")
         .unwrap_or_else(|error| panic!("{error:?}"))
@@ -73,11 +73,11 @@ async fn next(watch: &mut Watch) -> WatchItem {
 
 /// What a watch told, and how often it had to go on anew.
 #[derive(Default)]
-struct Told {
-    events: Vec<EventEnvelope>,
-    entries: Vec<EntryId>,
-    reconnected: usize,
-    gaps: usize,
+pub(crate) struct Told {
+    pub(crate) events: Vec<EventEnvelope>,
+    pub(crate) entries: Vec<EntryId>,
+    pub(crate) reconnected: usize,
+    pub(crate) gaps: usize,
 }
 
 impl Told {
@@ -98,7 +98,7 @@ impl Told {
     }
 
     /// Reads until the run is over that is active, or comes next.
-    async fn until_settled(&mut self, watch: &mut Watch) {
+    pub(crate) async fn until_settled(&mut self, watch: &mut Watch) {
         loop {
             self.take(next(watch).await);
             let last = self.events.last().map(|event| &event.event.body);
@@ -122,7 +122,7 @@ impl Told {
     }
 }
 
-async fn subscribed(watch: &mut Watch) -> Told {
+pub(crate) async fn subscribed(watch: &mut Watch) -> Told {
     let mut told = Told::default();
     loop {
         let item = next(watch).await;

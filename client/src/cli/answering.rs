@@ -64,6 +64,35 @@ pub(crate) fn from_text(question: &Question, text: &str) -> Result<InteractionAn
     }
 }
 
+/// A text as an answer of each kind that it can be, for a question that nobody shows any more. A
+/// choice is one by its id.
+pub(crate) fn any_kind(text: &str) -> Vec<InteractionAnswer> {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    let mut answers = vec![
+        InteractionAnswer::Choice(text.trim().to_owned()),
+        InteractionAnswer::Text(text.to_owned()),
+    ];
+    answers.extend(yes(text.trim()).map(InteractionAnswer::Confirmed));
+    let parts: Vec<_> = if text.contains('\n') {
+        let lines = text.lines();
+        lines.filter(|line| !line.trim().is_empty()).collect()
+    } else {
+        words_with_values(text)
+    };
+    answers.extend(form(&[], parts.into_iter()));
+    answers
+}
+
+/// The fields of one line, of whose form nothing is known: every word with an `=` begins one.
+fn words_with_values(line: &str) -> Vec<&str> {
+    let begins = |at: usize| {
+        let word = line[at..].split(' ').next().unwrap_or_default();
+        word.contains('=')
+    };
+    parts(line, begins)
+}
+
 /// What an answer looks like, as an argument.
 pub(crate) fn example(question: &Question) -> String {
     match &question.shape {
@@ -154,9 +183,14 @@ fn fields_of<'t>(fields: &[FormField], line: &'t str) -> Vec<&'t str> {
         let word = line[at..].split('=').next().unwrap_or_default();
         fields.iter().any(|field| field.name == word)
     };
+    parts(line, |at| line[at..].contains('=') && names(at))
+}
+
+/// A line, cut before each word that begins a part.
+fn parts(line: &str, begins: impl Fn(usize) -> bool) -> Vec<&str> {
     let mut starts = vec![0];
     let spaces = line.match_indices(' ').map(|(at, _)| at + 1);
-    starts.extend(spaces.filter(|at| line[*at..].contains('=') && names(*at)));
+    starts.extend(spaces.filter(|at| begins(*at)));
     let ends = starts.iter().skip(1).copied().chain([line.len()]);
     let part = |(from, to): (&usize, usize)| line[*from..to].trim();
     starts

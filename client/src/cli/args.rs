@@ -156,9 +156,9 @@ pub(crate) enum Verb {
     /// Wait until a run has settled and tell how it ended
     ///
     /// Waits across lost connections and restarts of the server, for as long as
-    /// --timeout says. Of a session it waits for the active run; if none is
-    /// active, its last one is told. Exit codes: 0 completed, 1 failed or
-    /// aborted, 3 not settled in time (it goes on).
+    /// --timeout says. Of a session it waits for the active run or compaction;
+    /// if there is none, its last run is told. Exit codes: 0 completed, 1 failed
+    /// or aborted, 3 not settled in time (it goes on).
     #[command(after_help = reading::WAIT_EXAMPLES)]
     Wait(WaitArgs),
     /// Put a text before the model, at its next call

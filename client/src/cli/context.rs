@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sessionplane_core::contract::CallOptions;
@@ -35,6 +36,16 @@ pub(crate) struct Context {
     pub(crate) interrupts: Interrupts,
     /// A text is being read, and nothing was sent yet.
     reading: AtomicBool,
+    /// What goes on however long it is waited for, once the server has told that it does.
+    goes_on: Mutex<Option<GoesOn>>,
+}
+
+/// What goes on by itself.
+struct GoesOn {
+    /// What is waited for, in words that a time can follow.
+    unfinished: String,
+    /// Who to wait for, as an argument.
+    target: String,
 }
 
 impl Context {
@@ -56,6 +67,7 @@ impl Context {
             patience,
             interrupts: Interrupts::new(),
             reading: AtomicBool::new(false),
+            goes_on: Mutex::new(None),
         })
     }
 
@@ -102,12 +114,32 @@ impl Context {
         text
     }
 
+    /// From here on the command waits for what goes on without it: `unfinished` says what has not
+    /// happened yet if its time is up, `target` is what `sessionctl wait` is to be given.
+    pub(crate) fn goes_on(&self, unfinished: String, target: &str) {
+        let goes_on = GoesOn {
+            unfinished,
+            target: target.to_owned(),
+        };
+        *self.waited_for() = Some(goes_on);
+    }
+
+    fn waited_for(&self) -> std::sync::MutexGuard<'_, Option<GoesOn>> {
+        self.goes_on.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The time that was given for the whole command is up.
     pub(crate) fn out_of_time(&self, verb: Waits, timeout: Duration) -> Stop {
         let target = self.client.target();
         if self.reading.load(Ordering::Relaxed) {
             let words = format!("no text came within {timeout:?}; nothing was sent");
             return Stop::failed(Exit::Unknown, words);
+        }
+        if let Some(GoesOn { unfinished, target }) = &*self.waited_for() {
+            let words = format!("{unfinished} within {timeout:?}; it goes on");
+            let error = CallError::unknown(Reason::DeadlineExceeded, words.clone());
+            let next = format!("\n  wait on: sessionctl wait {target}");
+            return Stop::of(error, words + &next);
         }
         let words = format!("no outcome from {target} within {timeout:?}");
         let error = CallError::unknown(Reason::DeadlineExceeded, words.clone());

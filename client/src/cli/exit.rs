@@ -44,6 +44,26 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// The one that a script must hear of, where several things were done and one code tells of
+    /// all: what may have been done outweighs what was not.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        let weight = |exit| match exit {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::NotFound => 2,
+            Self::Usage => 3,
+            Self::Unknown => 4,
+            Self::Interrupted => 5,
+        };
+        if weight(other) > weight(self) {
+            other
+        } else {
+            self
+        }
+    }
+}
+
 /// Why a command ends before its end.
 #[derive(Debug)]
 pub(crate) enum Stop {
@@ -109,6 +129,13 @@ mod tests {
         assert_eq!(Exit::of(&unknown), Exit::Unknown);
         let ended = CallError::stream_ended(Reason::Transport, "");
         assert_eq!(Exit::of(&ended), Exit::Unknown);
+    }
+
+    #[test]
+    fn the_worst_of_many_is_what_may_have_been_done() {
+        let all = [Exit::Failed, Exit::Unknown, Exit::Failed, Exit::Done];
+        assert_eq!(all.into_iter().fold(Exit::Done, Exit::worse), Exit::Unknown);
+        assert_eq!(Exit::Done.worse(Exit::Done), Exit::Done);
     }
 
     #[test]

@@ -142,13 +142,22 @@ fn next_steps(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Vec
     }
 }
 
-/// An invoke that another run, or a change of the session, was in the way of.
+/// An invoke that another run, or a change of the session, was in the way of. Only a run, which the
+/// details then name, can be steered.
 pub(crate) fn busy(session: &SessionRef, details: &str) -> String {
     let word = word(session);
+    let names_run = |word: &str| word.parse::<RunId>().is_ok();
+    let way_in = if details.split_whitespace().any(names_run) {
+        format!(
+            "steer it:    sessionctl steer {word} \"...\"\n  \
+             queue after: sessionctl follow-up {word} \"...\""
+        )
+    } else {
+        format!("wait for it: sessionctl wait {word}")
+    };
     format!(
         "session {} is busy: {details}\n  \
-         steer it:    sessionctl steer {word} \"...\"\n  \
-         queue after: sessionctl follow-up {word} \"...\"\n  \
+         {way_in}\n  \
          watch it:    sessionctl attach {word}\n  \
          stop it:     sessionctl abort {word}",
         quoted(session)
@@ -386,6 +395,13 @@ mod tests {
     #[test]
     fn a_busy_session_shows_the_ways_in() {
         insta::assert_snapshot!(busy(&docs(), "run 01K0000000000000000000000B is active"));
+        let compacting = "the session is being compacted; wait until it is over, or abort it";
+        let told = busy(&docs(), compacting);
+        assert!(told.contains("sessionctl wait docs"), "{told}");
+        assert!(
+            !told.contains("steer") && !told.contains("follow-up"),
+            "{told}"
+        );
     }
 
     #[test]

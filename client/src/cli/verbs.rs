@@ -7,6 +7,7 @@ mod capabilities;
 mod catch_up;
 mod commands;
 mod compact;
+mod compaction;
 mod dispatch;
 mod entries;
 mod events;

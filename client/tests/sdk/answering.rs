@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sessionplane::v1::{self, dispatch_request::Command as Given, session_event::Payload};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Notify;
+use tonic::{Code, Status};
 
 use super::cli::{ran, reads, sends, sessionctl, told};
 use super::fake::{Fake, Stage, Step, soon};
@@ -187,6 +188,86 @@ async fn c25_b31_a_question_that_is_gone_is_told_as_such() {
         err.contains(&format!("no question {} is open", id(7))),
         "{err}"
     );
+}
+
+/// A question that was answered under a request id.
+fn answered(ordinal: u32, request_id: &str) -> v1::Interaction {
+    let mut over = approval(ordinal);
+    over.resolution = Some(v1::Resolution {
+        time: Some(wire::time(1_767_225_601)),
+        cause: v1::ResolutionCause::Answered.into(),
+        answer: None,
+        origin: Some(v1::Origin {
+            request_id: request_id.to_owned(),
+            ..wire::origin()
+        }),
+    });
+    over
+}
+
+#[tokio::test]
+async fn c03_c25_a_repeated_answer_goes_to_the_question_it_was_given_to() {
+    let all = vec![answered(1, "r-0"), answered(2, "r-1"), approval(3)];
+    let fake = asking(all, 3).await;
+    for (target, id) in [("docs", "r-1"), ("docs", "r-2"), (&id(2), "r-1")] {
+        let words = ["respond", target, "allow", "--request-id", id];
+        let (code, out, err) = ran(&fake, &words).await;
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    }
+    let asked: Vec<_> = responses(&fake).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(asked, [id(2), id(3), id(2)], "one that is new is answered");
+}
+
+#[tokio::test]
+async fn c03_c25_a_repeated_answer_is_found_out_though_its_question_is_listed_no_more() {
+    use v1::interaction_answer::Answer;
+    let other = || {
+        Err(wire::ours(
+            Code::AlreadyExists,
+            "REQUEST_ID_REUSED",
+            "refused",
+        ))
+    };
+    let words = ["respond", &id(1), "yes", "--request-id", "r-1"];
+    let fake = asking(Vec::new(), 1).await;
+    fake.stage.lock().unwrap().dispatches = [other(), other(), Ok(wire::dispatch_done())].into();
+    let (code, out, err) = ran(&fake, &words).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(out, format!("answered {}\n", id(1)));
+    let (_, last) = responses(&fake).pop().unwrap();
+    assert_eq!(last, Answer::Confirmed(true));
+    for (answers, exit, told) in [
+        ([other(), other(), other()], 3, "was taken for a command"),
+        (
+            [(); 3].map(|()| Ok(wire::dispatch_no(v1::RejectionCode::NoSuchInteraction))),
+            1,
+            "no_such_interaction",
+        ),
+    ] {
+        let fake = asking(Vec::new(), 1).await;
+        fake.stage.lock().unwrap().dispatches = answers.into();
+        let (code, out, err) = ran(&fake, &words).await;
+        assert_eq!((code, out.as_str()), (exit, ""), "{err}");
+        assert!(err.contains(told), "{err}");
+    }
+    let fake = asking(Vec::new(), 1).await;
+    let words = ["respond", "docs", "allow", "--request-id", "r-1"];
+    let (code, _, err) = ran(&fake, &words).await;
+    assert_eq!(code, 3, "whether it was answered nobody knows");
+    assert!(err.contains("respond QUESTION --request-id r-1"), "{err}");
+}
+
+#[tokio::test]
+async fn c02_an_answer_of_unknown_outcome_is_repeated_to_its_own_question() {
+    let fake = asking(vec![approval(1)], 1).await;
+    fake.stage.lock().unwrap().dispatches = (0..4)
+        .map(|_| Err(Status::unavailable("a proxy")))
+        .collect();
+    let words = ["respond", "docs", "allow", "--request-id", "r-1"];
+    let (code, _, err) = ran(&fake, &words).await;
+    assert_eq!(code, 3, "{err}");
+    let repeat = format!("sessionctl respond {} --request-id r-1", id(1));
+    assert!(err.contains(&repeat), "{err}");
 }
 
 fn requested(seq: u64, interaction: v1::Interaction) -> v1::EventsResponse {

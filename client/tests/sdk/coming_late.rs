@@ -383,7 +383,7 @@ async fn c03_a_typed_line_of_unknown_outcome_can_be_repeated_by_its_id() {
         stdin.write_all(b"use tabs\n").await.unwrap();
         drop(stdin);
         let (code, out, err) = told(soon(child.wait_with_output()).await.unwrap());
-        assert_eq!(code, 1, "{err}");
+        assert_eq!(code, 3, "{err}");
         let ids: Vec<_> = fake.look(|stage| {
             stage
                 .dispatched

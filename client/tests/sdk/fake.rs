@@ -66,6 +66,8 @@ pub(crate) struct Stage {
     pub(crate) slow_steers: bool,
     /// `GetRun` knows no run.
     pub(crate) no_run: bool,
+    /// What `ListCommands` answers to every call; two pages without one.
+    pub(crate) offers: Option<v1::ListCommandsResponse>,
 }
 
 /// A served stage.
@@ -264,8 +266,12 @@ impl SessionControl for Service {
         request: Request<v1::ListCommandsRequest>,
     ) -> Result<Response<v1::ListCommandsResponse>, Status> {
         self.note(request, |stage, asked| stage.offers_asked.push(asked));
-        let asked = self.0.lock().unwrap().offers_asked.len();
-        Ok(Response::new(super::wire::offers(asked)))
+        let (asked, page) = {
+            let stage = self.0.lock().unwrap();
+            (stage.offers_asked.len(), stage.offers.clone())
+        };
+        let page = page.unwrap_or_else(|| super::wire::offers(asked));
+        Ok(Response::new(page))
     }
 
     async fn get_state(

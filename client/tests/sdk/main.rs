@@ -10,6 +10,7 @@
 mod answering;
 mod cli;
 mod coming_late;
+mod compacting;
 mod fake;
 mod filtering;
 mod observing;
@@ -19,6 +20,7 @@ mod rejoining;
 mod relay;
 mod rendering;
 mod request_ids;
+mod runs;
 mod verbs;
 mod waiting;
 mod wire;

@@ -91,14 +91,14 @@ async fn resumes_after(ending: Vec<Step<v1::EventsResponse>>) {
 }
 
 #[tokio::test]
-async fn c32_a_watch_resumes_after_unavailable() {
+async fn c32_b05_a_watch_resumes_after_unavailable() {
     resumes_after(vec![Step::Fail(Status::unavailable("a proxy"))]).await;
     let draining = wire::ours(Code::Unavailable, "SERVER_DRAINING", "stream_ended");
     resumes_after(vec![Step::Fail(draining)]).await;
 }
 
 #[tokio::test]
-async fn c32_a_watch_resumes_after_a_clean_end() {
+async fn c32_b05_a_watch_resumes_after_a_clean_end() {
     resumes_after(vec![]).await;
 }
 
@@ -139,7 +139,7 @@ async fn c32_a_watch_resumes_after_its_connection_was_cut() {
 }
 
 #[tokio::test]
-async fn c63_a_watch_goes_on_elsewhere_after_goaway() {
+async fn c63_b05_a_watch_goes_on_elsewhere_after_goaway() {
     let drained = Arc::new(Notify::new());
     let ending = vec![
         Step::Wait(drained.clone()),
@@ -288,7 +288,7 @@ async fn final_error(ending: Status) -> (CallError, usize) {
 }
 
 #[tokio::test]
-async fn c32_a_watch_stops_where_another_attempt_would_not_help() {
+async fn c32_b05_a_watch_stops_where_another_attempt_would_not_help() {
     for (code, reason) in [
         (Code::NotFound, Reason::NoSuchSession),
         (Code::PermissionDenied, Reason::PermissionDenied),

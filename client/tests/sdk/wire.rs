@@ -36,7 +36,7 @@ pub(crate) fn entry_id(seq: u64) -> String {
     format!("{SESSION}-{seq}")
 }
 
-fn origin() -> v1::Origin {
+pub(crate) fn origin() -> v1::Origin {
     v1::Origin {
         principal_id: "ada".to_owned(),
         kind: v1::PrincipalKind::Human.into(),
@@ -235,6 +235,10 @@ pub(crate) fn state(running: bool) -> v1::SessionState {
         position: Some(position(5)),
         ..v1::SessionState::default()
     }
+}
+
+pub(crate) fn state_answer(state: v1::SessionState) -> v1::GetStateResponse {
+    v1::GetStateResponse { state: Some(state) }
 }
 
 fn item(item: Item) -> v1::EventsResponse {

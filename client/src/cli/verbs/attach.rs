@@ -77,7 +77,7 @@ pub(super) async fn run(
         outage: Outage::default(),
         introduced: false,
         closing: false,
-        refused: false,
+        worst: Exit::Done,
         session: session.clone(),
     };
     attached.stay(context.client.watch(session, options)).await
@@ -114,8 +114,8 @@ struct Attached<'a> {
     introduced: bool,
     /// Nothing more will be typed.
     closing: bool,
-    /// Something that was typed was not done.
-    refused: bool,
+    /// The worst that became of something that was typed: it was not done, or nobody knows.
+    worst: Exit,
 }
 
 impl Attached<'_> {
@@ -155,13 +155,13 @@ impl Attached<'_> {
         }
     }
 
-    /// How it ends when nothing more is typed. A person has seen what was refused; a script that
-    /// writes into a pipe sees the exit code.
+    /// How it ends when nothing more is typed. A person has seen what was refused or is unknown; a
+    /// script that writes into a pipe sees the exit code.
     fn left(&self) -> Exit {
-        if self.refused && !is_typed() {
-            return Exit::Failed;
+        if is_typed() {
+            return Exit::Done;
         }
-        Exit::Done
+        self.worst
     }
 
     fn farewell(&self) -> String {
@@ -343,7 +343,7 @@ impl Attached<'_> {
 
     /// Something that was typed was not done: that is told, and the next line is read.
     fn not_done(&mut self, words: &str) -> Result<(), Stop> {
-        self.refused = true;
+        self.worst = self.worst.worse(Exit::Failed);
         Ok(self.screen.error(words)?)
     }
 
@@ -367,7 +367,11 @@ impl Attached<'_> {
         answer: Result<DispatchAnswer, CallError>,
     ) -> Result<(), Stop> {
         let json = self.context.globals.json;
-        self.refused |= !matches!(answer, Ok(DispatchAnswer::Accepted(_)));
+        self.worst = self.worst.worse(match &answer {
+            Ok(DispatchAnswer::Accepted(_)) => Exit::Done,
+            Ok(DispatchAnswer::Rejected(_)) => Exit::Failed,
+            Err(error) => Exit::of(error),
+        });
         match answer {
             Ok(answer) if json => self.screen.json(&json::dispatched(&answer))?,
             // Its end is told by an event.

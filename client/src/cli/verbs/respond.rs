@@ -6,11 +6,12 @@ use sessionplane_core::contract::{
     Agent as _, CallOptions, DispatchRequest, SessionControl as _, SessionState,
 };
 use sessionplane_core::domain::command::Command;
+use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::domain::ids::{InteractionId, SessionRef};
-use sessionplane_core::domain::interaction::{Interaction, InteractionAnswer};
+use sessionplane_core::domain::interaction::{Interaction, InteractionAnswer, Question};
 
 use super::dispatch;
-use crate::cli::answering::{Addressee, from_text, from_words};
+use crate::cli::answering::{Addressee, any_kind, from_text, from_words};
 use crate::cli::args::{RespondArgs, TextSource};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
@@ -34,28 +35,85 @@ pub(super) async fn run(
         Addressee::Question(id) => (asker(id, context, screen).await?, Some(id)),
     };
     let state = state(&session, context, screen).await?;
-    let question = match (named, &given) {
-        (Some(id), _) => Some(listed(id, &state, &session)?),
-        (None, Some(_)) => Some(only(&state, &session)?),
-        (None, None) => None,
-    };
-    let Some((question, given)) = question.zip(given) else {
+    let Some(given) = given else {
+        if let Some(id) = named {
+            listed(id, &state).ok_or_else(|| not_open(id, &session))?;
+        }
         return list(named, &state, context, screen);
     };
-    let answer = given.answer(question).map_err(|problem| {
+    let question = match named {
+        Some(id) => match listed(id, &state) {
+            Some(question) => question,
+            None => return unlisted(id, &given, session, context, screen).await,
+        },
+        None => meant(&state, &session, context)?,
+    };
+    let answer = given.answer(&question.question).map_err(|problem| {
         let lines = question_lines(question, Desk::Shell).join("\n  ");
         Stop::usage(format!("{problem}\n  {lines}"))
     })?;
-    let request = DispatchRequest {
-        session,
-        command: Command::Respond {
-            interaction: question.id,
-            answer,
-        },
-        expected_run: None,
-    };
     let words = format!("answered {}", question.id);
-    dispatch::give_and_say(request, context, screen, Some(words)).await
+    let request = response(question.id, answer, session.clone());
+    let repeat = hint::repeat(&session, &request.command, &context.request_id);
+    let answered = dispatch::give_and_say(request, context, screen, Some(words)).await;
+    answered.map_err(|stop| match (stop, named) {
+        // By then the session may ask something else.
+        (Stop::Failed { exit, words, error }, None)
+            if error
+                .as_ref()
+                .is_some_and(|it| it.outcome != Outcome::Refused) =>
+        {
+            let words = format!("{words}\n  of this question: {repeat}");
+            Stop::Failed { exit, words, error }
+        }
+        (stop, _) => stop,
+    })
+}
+
+fn response(
+    interaction: InteractionId,
+    answer: InteractionAnswer,
+    session: SessionRef,
+) -> DispatchRequest {
+    let command = Command::Respond {
+        interaction,
+        answer,
+    };
+    dispatch::between_runs(session, command)
+}
+
+/// C3: a question that is not listed is not open. Was it answered under this command's id, the
+/// server knows, whatever has become of the question; the id is all that it asks for, beside the
+/// same answer. What kind of answer that was nobody tells any more: each kind is tried, of which
+/// none can answer anything anew.
+async fn unlisted(
+    id: InteractionId,
+    given: &Given,
+    session: SessionRef,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Exit, Stop> {
+    if context.globals.request_id.is_none() {
+        return Err(not_open(id, &session));
+    }
+    let words = format!("answered {id}");
+    for answer in given.any_kind() {
+        let request = response(id, answer, session.clone());
+        let answered = dispatch::give_and_say(request, context, screen, Some(words.clone())).await;
+        match answered {
+            Err(Stop::Failed {
+                error: Some(error), ..
+            }) if error.reason == Reason::RequestIdReused => {}
+            answered => return answered,
+        }
+    }
+    let words = format!(
+        "--request-id {} was taken for a command; whether for this answer is not known\n  \
+         question {id} is open no more; what is: sessionctl respond {}",
+        context.request_id,
+        hint::word(&session)
+    );
+    Err(Stop::failed(Exit::Unknown, words))
 }
 
 /// An answer, as it was written.
@@ -65,11 +123,20 @@ enum Given {
 }
 
 impl Given {
-    fn answer(&self, question: &Interaction) -> Result<InteractionAnswer, String> {
+    fn answer(&self, question: &Question) -> Result<InteractionAnswer, String> {
         match self {
-            Self::Words(words) => from_words(&question.question, words),
-            Self::Text(text) => from_text(&question.question, text),
+            Self::Words(words) => from_words(question, words),
+            Self::Text(text) => from_text(question, text),
         }
+    }
+
+    /// The same as an answer to a question of any kind that it can be one to.
+    fn any_kind(&self) -> Vec<InteractionAnswer> {
+        let text = match self {
+            Self::Words(words) => words.join(" "),
+            Self::Text(text) => text.clone(),
+        };
+        any_kind(&text)
     }
 }
 
@@ -107,19 +174,47 @@ async fn state(
 
 /// The question of that id. Also one that has ended: whether its answer was this very one, only
 /// the server knows.
-fn listed<'s>(
-    id: InteractionId,
+fn listed(id: InteractionId, state: &SessionState) -> Option<&Interaction> {
+    state.view.interactions.get(&id)
+}
+
+fn not_open(id: InteractionId, session: &SessionRef) -> Stop {
+    let word = hint::word(session);
+    let words = format!(
+        "no question {id} is open: it was answered, or its run went on\n  \
+         what is open: sessionctl respond {word}"
+    );
+    Stop::failed(Exit::Failed, words)
+}
+
+/// The question that is meant where only the session is named: that which was answered under this
+/// command's id, if this is a repeat, else the only open one.
+fn meant<'s>(
     state: &'s SessionState,
     session: &SessionRef,
+    context: &Context,
 ) -> Result<&'s Interaction, Stop> {
-    state.view.interactions.get(&id).ok_or_else(|| {
-        let word = hint::word(session);
+    let Some(repeated) = &context.globals.request_id else {
+        return only(state, session);
+    };
+    let answered = state.view.interactions.values().find(|question| {
+        let resolution = question.resolution.as_ref();
+        let origin = resolution.and_then(|resolution| resolution.origin.as_ref());
+        origin.and_then(|origin| origin.request_id.as_ref()) == Some(repeated)
+    });
+    if let Some(question) = answered {
+        return Ok(question);
+    }
+    if state.view.open_interactions().next().is_none() {
         let words = format!(
-            "no question {id} is open: it was answered, or its run went on\n  \
-             what is open: sessionctl respond {word}"
+            "no question is open in session \"{session}\"; whether one was answered under \
+             --request-id {repeated} is not known\n  \
+             find out, with the question's id: sessionctl respond QUESTION --request-id {repeated} \
+             ..."
         );
-        Stop::failed(Exit::Failed, words)
-    })
+        return Err(Stop::failed(Exit::Unknown, words));
+    }
+    only(state, session)
 }
 
 /// The only open question.

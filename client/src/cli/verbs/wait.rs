@@ -1,10 +1,13 @@
-//! `sessionctl wait`: until a run has settled, across everything that breaks meanwhile.
+//! `sessionctl wait`: until a run has settled, or a compaction is over, across everything that
+//! breaks meanwhile.
 
-use sessionplane_core::contract::{Agent as _, CallOptions, SessionControl as _};
+use sessionplane_core::contract::{Agent as _, CallOptions};
 use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::ids::{RunId, SessionRef};
 use sessionplane_core::domain::run::{RunOutcome, RunRecord};
+use sessionplane_core::domain::view::SessionView;
 
+use super::compaction;
 use crate::cli::args::WaitArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
@@ -18,10 +21,17 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let run = match named_run(&args.target, context, screen).await? {
-        Some(run) => run,
-        None => run_of(&args.target, context, screen).await?,
+    let named = named_run(&args.target, context, screen).await?;
+    let run = if let Some(run) = named {
+        run
+    } else {
+        let state = compaction::state(&args.target, context, screen).await?;
+        if state.view.compacting {
+            return compaction::until_over(&args.target, &state, context, screen).await;
+        }
+        run_of(&args.target, &state.view)?
     };
+    context.goes_on(format!("run {run} has not settled"), &run.to_string());
     let call = context.client.wait_run(run, CallOptions::default());
     let words = format!("run {run} works");
     let record = context.waiting(screen, Effect::Reads, &words, call).await?;
@@ -49,19 +59,8 @@ async fn named_run(
 }
 
 /// The run that is active in a session, or was last.
-async fn run_of(
-    session: &SessionRef,
-    context: &Context,
-    screen: &mut Screen,
-) -> Result<RunId, Stop> {
-    let call = context
-        .client
-        .get_state(session.clone(), None, CallOptions::default());
-    let state = context.patiently(screen, Effect::Reads, call).await?;
-    let view = state
-        .map_err(|error| context.stop(error, Some(session), Effect::Reads))?
-        .view;
-    let last = view.last_run.map(|last| last.run);
+fn run_of(session: &SessionRef, view: &SessionView) -> Result<RunId, Stop> {
+    let last = view.last_run.as_ref().map(|last| last.run);
     view.active_run.or(last).ok_or_else(|| {
         let word = hint::word(session);
         let words = format!(

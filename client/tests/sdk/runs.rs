@@ -1,0 +1,176 @@
+//! The verbs of `sessionctl` that read runs and wait for them.
+
+use sessionplane::v1;
+use tonic::Status;
+
+use super::cli::ran;
+use super::fake::{Fake, Stage};
+use super::wire;
+
+fn run_of(number: u64, outcome: v1::RunOutcome, code: &str) -> v1::RunRecord {
+    v1::RunRecord {
+        run_id: format!("01K000000000000000000001{number:02}"),
+        first_entry_id: wire::entry_id(number),
+        ..wire::settled(outcome, code)
+    }
+}
+
+fn runs(runs: Vec<v1::RunRecord>, next_page_token: &str) -> v1::ListRunsResponse {
+    let next_page_token = next_page_token.to_owned();
+    v1::ListRunsResponse {
+        runs,
+        next_page_token,
+    }
+}
+
+#[tokio::test]
+async fn c16_runs_are_a_table_that_fits_its_lines_and_says_where_the_older_ones_are() {
+    let pages = || {
+        [
+            runs(
+                vec![
+                    run_of(3, v1::RunOutcome::Completed, ""),
+                    run_of(
+                        2,
+                        v1::RunOutcome::Failed,
+                        "a_code_that_is_far_too_long_for_it",
+                    ),
+                ],
+                "more",
+            ),
+            runs(vec![run_of(1, v1::RunOutcome::Aborted, "aborted")], "more"),
+        ]
+    };
+    let fake = Fake::start(Stage {
+        run_pages: pages().into_iter().chain(pages()).map(Ok).collect(),
+        ..Stage::default()
+    })
+    .await;
+    let (code, out, err) = ran(&fake, &["runs", "docs", "--limit", "3"]).await;
+    assert_eq!(code, 0, "{err}");
+    let rows: Vec<_> = out.lines().collect();
+    assert_eq!(rows.len(), 4, "{out}");
+    assert!(rows.iter().all(|row| row.chars().count() <= 80), "{out}");
+    assert!(
+        rows[0].starts_with("RUN") && rows[0].contains("OUTCOME"),
+        "{out}"
+    );
+    assert!(rows[2].contains("failed: a_code_that_i…"), "{out}");
+    assert!(
+        rows[3].contains("aborted") && rows[3].contains("12s"),
+        "{out}"
+    );
+    let last = run_of(1, v1::RunOutcome::Aborted, "").run_id;
+    assert!(
+        err.contains(&format!("sessionctl runs docs --before {last}")),
+        "{err}"
+    );
+    fake.look(|stage| {
+        assert_eq!(stage.runs_listed[0].page_token, "");
+        let second = run_of(2, v1::RunOutcome::Failed, "").run_id;
+        assert_eq!(
+            stage.runs_listed[1].page_token, second,
+            "the last of the page before"
+        );
+        assert_eq!(stage.runs_listed[1].page_size, 1, "no more than is wanted");
+    });
+    let (_, out, err) = ran(&fake, &["--json", "runs", "docs", "--limit", "3"]).await;
+    assert_eq!(err, "");
+    let ids: Vec<serde_json::Value> = out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["outcome"].clone())
+        .collect();
+    assert_eq!(ids, ["completed", "failed", "aborted"]);
+}
+
+#[tokio::test]
+async fn c16_runs_show_the_first_words_of_their_prompts_if_asked() {
+    let page = v1::ListEntriesResponse {
+        entries: vec![wire::user_entry(3, "\n fix the tests\nplease")],
+        ..v1::ListEntriesResponse::default()
+    };
+    let fake = Fake::start(Stage {
+        run_pages: [Ok(runs(vec![run_of(3, v1::RunOutcome::Completed, "")], ""))].into(),
+        pages: [Ok(page)].into(),
+        ..Stage::default()
+    })
+    .await;
+    let (code, out, err) = ran(&fake, &["runs", "docs", "--prompts"]).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.ends_with("\n  > fix the tests\n"), "{out}");
+    fake.look(|stage| assert_eq!(stage.listed[0].since, wire::entry_id(2)));
+}
+
+#[tokio::test]
+async fn c16_wait_ends_as_the_run_did() {
+    let settled = |outcome, code| {
+        Ok(v1::WaitRunResponse {
+            run: Some(wire::settled(outcome, code)),
+        })
+    };
+    for (outcome, failure, expected) in [
+        (v1::RunOutcome::Completed, "", 0),
+        (v1::RunOutcome::Failed, "interrupted", 1),
+        (v1::RunOutcome::Aborted, "aborted", 1),
+    ] {
+        let fake = Fake::start(Stage {
+            waits: [
+                Err(Status::deadline_exceeded("not yet")),
+                settled(outcome, failure),
+                settled(outcome, failure),
+            ]
+            .into(),
+            states: [Ok(wire::state_answer(wire::state(true)))].into(),
+            ..Stage::default()
+        })
+        .await;
+        let (code, out, err) = ran(&fake, &["wait", "docs"]).await;
+        assert_eq!((code, err.as_str()), (expected, ""), "{out}");
+        assert!(out.contains(wire::RUN), "{out}");
+        let (code, out, _) = ran(&fake, &["--json", "wait", wire::RUN]).await;
+        assert_eq!(code, expected);
+        let record: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(record["run_id"], wire::RUN);
+        fake.look(|stage| assert!(stage.waited.iter().all(|asked| asked.run_id == wire::RUN)));
+    }
+}
+
+#[tokio::test]
+async fn c16_wait_takes_an_id_for_a_session_if_no_run_has_it_and_gives_up_in_time() {
+    let mut idle = wire::state(false);
+    let fake = Fake::start(Stage {
+        no_run: true,
+        states: [
+            Ok(wire::state_answer(wire::state(true))),
+            Ok(wire::state_answer(idle.clone())),
+        ]
+        .into(),
+        ..Stage::default()
+    })
+    .await;
+    let (code, _, err) = ran(&fake, &["--timeout", "300ms", "wait", wire::SESSION]).await;
+    let late = format!(
+        "error: run {run} has not settled within 300ms; it goes on\n  \
+         wait on: sessionctl wait {run}\n",
+        run = wire::RUN
+    );
+    assert_eq!((code, err), (3, late));
+    fake.look(|stage| assert_eq!(stage.waited[0].run_id, wire::RUN));
+    let (code, _, err) = ran(&fake, &["wait", "docs"]).await;
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("has had no run"), "{err}");
+    idle.last_run = Some(v1::LastRun {
+        run_id: wire::RUN.to_owned(),
+        outcome: v1::RunOutcome::Completed.into(),
+        settled_at: Some(wire::time(1_767_225_600)),
+        ..v1::LastRun::default()
+    });
+    {
+        let mut stage = fake.stage.lock().unwrap();
+        stage.states = [Ok(wire::state_answer(idle))].into();
+        let run = Some(wire::settled(v1::RunOutcome::Completed, ""));
+        stage.waits = [Ok(v1::WaitRunResponse { run })].into();
+    }
+    let (code, out, _) = ran(&fake, &["wait", "docs"]).await;
+    assert_eq!(code, 0, "its last run is told: {out}");
+}
