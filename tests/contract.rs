@@ -50,6 +50,8 @@ mod spills;
 mod stops;
 #[path = "conformance/contract.rs"]
 mod suite;
+#[path = "contract/transcripts.rs"]
+mod transcripts;
 
 use house::InProcess;
 use remote::OverTheWire;

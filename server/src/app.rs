@@ -18,6 +18,7 @@ pub mod face;
 mod heartbeat;
 mod invoke;
 pub mod invoke_stream;
+mod kept;
 pub mod observation;
 mod observe;
 mod observer;

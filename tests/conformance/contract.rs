@@ -36,6 +36,8 @@ pub(crate) mod interactions;
 pub(crate) mod invokes;
 #[path = "contract/joins.rs"]
 pub(crate) mod joins;
+#[path = "contract/keeping.rs"]
+pub(crate) mod keeping;
 #[path = "contract/lineage.rs"]
 pub(crate) mod lineage;
 #[path = "contract/navigation.rs"]
@@ -220,6 +222,10 @@ macro_rules! contract_conformance {
                     c22_what_was_kept_is_read_after_the_summary,
                     c21_b14_a_deaf_agent_s_compaction_is_aborted_at_the_deadline,
                     c22_a_missing_agent_fails_the_compaction_not_the_call;
+                keeping: c22_what_is_kept_again_is_read_as_it_was_read_before,
+                    c22_two_compactions_of_a_run_keep_what_its_agent_kept,
+                    c22_c24_a_branch_keeps_what_it_took_over,
+                    c24_a_long_line_of_branches_has_its_whole_past;
                 overflow: c20_b20_inputs_at_each_step_of_a_compaction_end_once,
                     c27_a_compaction_within_a_run_reports_running,
                     c21_b14_abort_in_a_compaction_within_a_run;

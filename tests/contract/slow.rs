@@ -1,7 +1,7 @@
 //! The memory store as if it had a disk: every call gives way to other tasks before it is made and
 //! before it is answered, so that what may overlap does. It can refuse to settle what was cut.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -33,6 +33,8 @@ pub(crate) struct Refusal {
     on: AtomicBool,
     damaged: Mutex<Option<RunId>>,
     emptied: AtomicBool,
+    broken: AtomicBool,
+    read: AtomicUsize,
     refused: watch::Sender<u64>,
 }
 
@@ -50,6 +52,24 @@ impl Refusal {
     /// Finds no entries from now on, although their number is known.
     pub(crate) fn empty(&self) {
         self.emptied.store(true, Ordering::SeqCst);
+    }
+
+    /// Fails to read entries from now on, or no more.
+    pub(crate) fn break_entries(&self, broken: bool) {
+        self.broken.store(broken, Ordering::SeqCst);
+    }
+
+    /// How many entries were read so far.
+    pub(crate) fn entries_read(&self) -> usize {
+        self.read.load(Ordering::SeqCst)
+    }
+
+    fn count(&self, entries: usize) -> Result<(), ReadError> {
+        self.read.fetch_add(entries, Ordering::SeqCst);
+        if self.broken.load(Ordering::SeqCst) {
+            return Err(ReadError::Store("it broke".to_owned()));
+        }
+        Ok(())
     }
 
     /// Waits until so many were refused.
@@ -107,11 +127,15 @@ impl Repository for Slow {
             give_way().await;
             return Ok(Vec::new());
         }
-        slowly(self.0.entries(session, range)).await
+        let entries = slowly(self.0.entries(session, range)).await?;
+        self.1.count(entries.len())?;
+        Ok(entries)
     }
 
     async fn entry(&self, id: EntryId) -> Result<Option<Entry>, ReadError> {
-        slowly(self.0.entry(id)).await
+        let entry = slowly(self.0.entry(id)).await?;
+        self.1.count(1)?;
+        Ok(entry)
     }
 
     async fn runs(

@@ -20,6 +20,9 @@ use sessionplane_core::ports::engine::{
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
+use super::kept::Kept;
+use super::transcript::StoredTranscript;
+
 /// Reports that wait at most; then the engine waits.
 const REPORTS: usize = 256;
 
@@ -76,6 +79,8 @@ pub(crate) struct Opening {
     pub(crate) tag: EngineTag,
     pub(crate) engine: Result<Arc<dyn Engine>, EngineError>,
     pub(crate) open: OpenSession,
+    /// What `open` gives the engine to read.
+    pub(crate) transcript: Arc<StoredTranscript>,
     pub(crate) artifacts: Arc<dyn ArtifactStore>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) timeout: Duration,
@@ -167,6 +172,7 @@ async fn host(
         entropy: opening.entropy.clone(),
         clock: clock.clone(),
     };
+    let kept = Kept::of(opening.transcript.clone());
     let _seat = opening.seat.vacated(clock.as_ref()).await;
     let reason = match open(opening, clock.as_ref()).await {
         Err(error) => error.0,
@@ -184,7 +190,7 @@ async fn host(
                 ..
             } = connection;
             let telling = Box::pin(tell(commands, sink));
-            let listening = Box::pin(listen(output, spill, reports.clone()));
+            let listening = Box::pin(listen(output, spill, kept, reports.clone()));
             match select(telling, listening).await {
                 // The engine refuses commands: what it still says is read to the end.
                 Either::Left((Some(error), listening)) => {
@@ -224,8 +230,14 @@ async fn tell(
     None
 }
 
-async fn listen(mut output: Box<dyn EngineOutput>, spill: Spill, reports: mpsc::Sender<Report>) {
+async fn listen(
+    mut output: Box<dyn EngineOutput>,
+    spill: Spill,
+    mut kept: Kept,
+    reports: mpsc::Sender<Report>,
+) {
     while let Some(event) = output.next().await {
+        let event = kept.verified(event).await;
         let artifact = spill.whole_of(&event).await;
         if reports.send(Report::Event(event, artifact)).await.is_err() {
             return;

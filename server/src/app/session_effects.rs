@@ -67,19 +67,20 @@ impl SessionTask {
             (None, Some(compaction)) => (self.session.head().leaf, compaction.settings().clone()),
             (None, None) => return,
         };
-        let origin = record.lineage.and_then(|lineage| lineage.entry);
+        // A session without an entry of its own goes on from its parent's.
+        let leaf = leaf.or(record.lineage.and_then(|lineage| lineage.entry));
         let repository = context.ports.repository.clone();
-        let transcript = StoredTranscript::new(leaf, origin, repository);
+        let transcript = Arc::new(StoredTranscript::new(leaf, repository));
         let opening = Opening {
             tag,
             engine: engine.cloned().map_err(|error| EngineError(error.message)),
             open: OpenSession {
                 session: self.session.id(),
-                // A session without an entry of its own goes on from its parent's.
-                leaf: leaf.or(origin),
+                leaf,
                 settings,
-                transcript: Arc::new(transcript),
+                transcript: transcript.clone(),
             },
+            transcript,
             artifacts: context.ports.artifacts.clone(),
             entropy: context.ports.entropy.clone(),
             timeout: context.config.engine_open_timeout,

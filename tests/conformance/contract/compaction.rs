@@ -26,7 +26,7 @@ fn ended(events: &[EventEnvelope]) -> CompactionOutcome {
     };
     outcome.clone()
 }
-pub(super) async fn finished(watch: &mut Watch) -> CompactionOutcome {
+pub(crate) async fn finished(watch: &mut Watch) -> CompactionOutcome {
     ended(&watch.until_type("compaction_finished").await)
 }
 pub(super) fn summaries(entries: &[Entry]) -> Vec<&str> {

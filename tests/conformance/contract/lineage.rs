@@ -11,7 +11,12 @@ use super::hands::{compact, navigate, set_model};
 use super::run::{Run, said};
 use super::world::{Caller, Worlds, quick};
 
-fn branch(session: &SessionRef, parent: &SessionRef, entry: Option<EntryId>) -> InvokeRequest {
+/// A recollection in a new session that goes on from a place in another.
+pub(super) fn branch(
+    session: &SessionRef,
+    parent: &SessionRef,
+    entry: Option<EntryId>,
+) -> InvokeRequest {
     InvokeRequest {
         session: session.clone(),
         prompt: "recall".to_owned(),

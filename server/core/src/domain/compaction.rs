@@ -61,8 +61,9 @@ impl CompactionOutcome {
 pub struct Compacted {
     /// What the model reads in place of what came before.
     pub summary: String,
-    /// The first entry of the active path that is still read as it is; without one, only what
-    /// comes after the summary is.
+    /// The first entry that is still read as it is, in the order in which the engine was given them;
+    /// without one, only what comes after the summary is. One that it was not given, or has
+    /// compacted away since, keeps nothing.
     pub first_kept: Option<EntryId>,
     /// The context's size before, in tokens, where the engine says.
     pub tokens_before: Option<u64>,

@@ -37,8 +37,8 @@ pub struct PathMarks {
     pub settings: Option<EntrySeq>,
     /// The newest `compaction` entry.
     pub compaction: Option<EntrySeq>,
-    /// The newest entry of the conversation itself before the newest `settings` entry. (An entry of
-    /// the conversation is not marked by itself: records of a time before this mark are right.)
+    /// The newest entry of the conversation itself before the newest `settings` entry. An entry of
+    /// the conversation is not marked by itself.
     pub said: Option<EntrySeq>,
 }
 
@@ -128,13 +128,15 @@ pub enum EntryBody {
         /// What is chosen by now.
         chosen: SettingsOverride,
     },
-    /// The engine's transcript was compacted: the model reads the summary in place of what came
+    /// The engine's transcript was compacted: the model reads the summary in place of what it read
     /// before the first entry that was kept.
     Compaction {
         /// The summary.
         summary: BoundedText,
-        /// The first entry of the path that is still read as it is; without one, none before this
-        /// entry is.
+        /// The first entry that is still read as it is, with all that was read after it and in that
+        /// order; without one, none before this entry is. It is among what was read before this
+        /// compaction: perhaps an earlier summary, or an entry of the session that this one goes on
+        /// from, or of that one's parent.
         first_kept: Option<EntryId>,
         /// The context's size before, in tokens, where the engine says.
         tokens_before: Option<u64>,

@@ -68,7 +68,8 @@ pub struct OpenSession {
 
 /// A page-wise reader of what a model has to know of a session: the active path in its order, the
 /// past that was taken over from a parent session first, from the newest compaction on. What that
-/// compaction kept comes right after it.
+/// compaction kept comes right after it, in the order in which it was read before: perhaps with an
+/// earlier summary, which stands before what that one kept.
 #[async_trait]
 pub trait Transcript: Send + Sync {
     /// The entries from the `from`th on (0: from the start), at most a bounded page; empty at the
@@ -76,7 +77,7 @@ pub trait Transcript: Send + Sync {
     async fn page(&self, from: usize) -> Result<Vec<Entry>, EngineError>;
 
     /// The newest `max` of these entries, in their order. Costs as much as it returns, however
-    /// long the conversation is.
+    /// long the conversation is and however heavy its entries are.
     async fn newest(&self, max: usize) -> Result<Vec<Entry>, EngineError>;
 }
 

@@ -106,7 +106,11 @@ impl Memory {
         self.newest.drain(..from.unwrap_or(self.newest.len()));
         let newest = &self.newest;
         self.texts.retain(|said| {
-            let is_kept = said.entry.is_none_or(|entry| newest.contains(&entry));
+            let is_kept = match said.entry {
+                Some(entry) => newest.contains(&entry),
+                // A summary of before stands before what is kept; the rest came since.
+                None => said.channel != Channel::Control,
+            };
             from.is_some() && is_kept
         });
         if self.texts.len() == TEXTS {

@@ -266,8 +266,16 @@ fn entry(turn: &Turn<'_>, compacted: Compacted, trigger: CompactionTrigger) -> E
         tokens_before,
         tokens_after,
     } = compacted;
-    let (session, newest) = (turn.session.record.id, turn.session.head.entries);
-    let known = |id: &EntryId| id.session == session && (1..=newest).contains(&id.seq);
+    let (record, newest) = (&turn.session.record, turn.session.head.entries);
+    // That its engine was given it to read is found out where it can be read; here only what there
+    // cannot be is left out.
+    let known = |id: &EntryId| {
+        if id.session == record.id {
+            (1..=newest).contains(&id.seq)
+        } else {
+            record.lineage.is_some()
+        }
+    };
     EntryBody::Compaction {
         summary: BoundedText::new(&summary, MAX_ENTRY_TEXT_BYTES),
         first_kept: first_kept.filter(known),

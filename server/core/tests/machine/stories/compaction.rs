@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::command::{CommandKind, RejectionCode};
+use sessionplane_core::domain::compaction::Compacted;
 use sessionplane_core::domain::entry::EntryBody;
+use sessionplane_core::domain::ids::{EntryId, SessionId};
 use sessionplane_core::domain::lifecycle::{Answer, Effect};
 use sessionplane_core::domain::limits::MAX_LABEL_BYTES;
 use sessionplane_core::domain::view::Status;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
 use super::story::Story;
-use super::words::{confirm, failure, summary};
+use super::words::{confirm, entry, failure, summary};
 
 #[test]
 fn c22_a_compaction_is_answered_at_its_admission_and_told_at_its_end() {
@@ -399,4 +401,36 @@ fn c37_a_compaction_that_its_engine_leaves_open_ends_with_the_prompt() {
     );
     story.stops();
     story.ends();
+}
+
+/// What its engine can have been given is only known where it was; what nobody can have been is not
+/// written down.
+#[test]
+fn c22_what_no_engine_of_the_session_was_given_is_not_kept() {
+    let foreign = EntryId {
+        session: SessionId::from_bytes([9; 16]),
+        seq: 1,
+    };
+    for (named, kept) in [
+        (entry(1), Some(entry(1))),
+        (entry(0), None),
+        (entry(99), None),
+        (foreign, None),
+    ] {
+        let mut story = Story::rested();
+        story.compacts();
+        story.land();
+        story.opens_to_compact();
+        story.says_of_compaction(EngineEvent::CompactionFinished(Ok(Compacted {
+            first_kept: Some(named),
+            ..summary("short")
+        })));
+        story.land();
+        let last = story.shell.store.entries.last().map(|entry| &entry.body);
+        assert!(
+            matches!(last, Some(EntryBody::Compaction { first_kept, .. }) if *first_kept == kept),
+            "{named}: {last:?}"
+        );
+        story.ends();
+    }
 }
