@@ -1,30 +1,41 @@
 //! From the moment an event is decided until an observer has it, at a hundred events a second.
 //!
+//! All observers are there at once: each reads from its snapshot on, the same events are counted for
+//! all of them, and none leaves before the last has them.
+//!
 //! An event tells its time in whole milliseconds, rounded down, so that a figure here is up to one
 //! millisecond more than what passed: it is an upper bound. Server and observers share a clock.
 
+use std::convert::Infallible;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use prost::Message;
 use sessionplane::v1 as wire;
 use sessionplane::v1::events_response::Item;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tonic::Streaming;
 
 use super::burst::until_snapshot;
 use super::session::{self, EVENTS, by_id};
-use crate::Outcome;
 use crate::load::Target;
 use crate::process::Server;
 use crate::report::{Goal, Line, Report, median};
 use crate::settings::{Pace, Settings};
+use crate::{Failure, Outcome};
 
 /// Observers, and the most that 99 of 100 deliveries may take, in milliseconds.
 const LOADS: [(usize, f64); 2] = [(100, 2.0), (1000, 20.0)];
 const CONNECTIONS: usize = 16;
-/// The first events of a run are not counted: the observers are still being subscribed.
-const UNCOUNTED: usize = 50;
+/// Events after the last subscription that are not counted: what subscribing left behind is read by
+/// then, and every observer knows of the window before it begins.
+const UNCOUNTED: u64 = 50;
+
+/// How long the events of the window took at one observer.
+type Counted = Outcome<Vec<Duration>>;
 
 /// Measures the row.
 pub(super) async fn measure(settings: &Settings, report: &mut Report) -> Outcome<()> {
@@ -60,29 +71,63 @@ async fn round(
         session: Some(by_id(&session)),
         ..Default::default()
     };
+    let window = Arc::new(OnceLock::new());
+    let (done, mut counted) = mpsc::channel(observers);
+    // Whoever is there reads, from its snapshot until the last one has counted: they are dropped
+    // together, at the end of the round.
     let mut readers = JoinSet::new();
-    let events = usize::try_from(settings.round.as_millis() / Pace::SINGLE.every.as_millis())?;
     for observer in 0..observers {
         let mut stream = target.observe(observer, EVENTS, &request).await?;
         until_snapshot(&mut stream).await?;
-        readers.spawn(read(stream, UNCOUNTED, events));
+        readers.spawn(observe(stream, window.clone(), done.clone()));
     }
+    let from = session::newest_seq(target, &session).await? + UNCOUNTED;
+    let events = settings.round.as_millis() / Pace::SINGLE.every.as_millis();
+    let counts = from..from + u64::try_from(events)?;
+    window
+        .set(counts.clone())
+        .map_err(|_| "a window is set once")?;
     let mut lags = Vec::new();
-    while let Some(read) = readers.join_next().await {
-        lags.extend(read??);
+    for _ in 0..observers {
+        let told: Counted = counted.recv().await.ok_or("the observers are gone")?;
+        let told = told?;
+        if told.len() as u64 != counts.end - counts.start {
+            return Err(format!("an observer had {} events of {counts:?}", told.len()).into());
+        }
+        lags.extend(told);
     }
     session::abort(target, &session).await?;
     Ok(lags)
 }
 
-/// How long so many events took.
-async fn read(
+/// Reads until the task is dropped; tells how long the events of the window took.
+async fn observe(
     mut stream: Streaming<Bytes>,
-    uncounted: usize,
-    events: usize,
-) -> Outcome<Vec<Duration>> {
-    let mut lags = Vec::with_capacity(uncounted + events);
-    while lags.len() < uncounted + events {
+    window: Arc<OnceLock<Range<u64>>>,
+    done: mpsc::Sender<Counted>,
+) {
+    let ended = async {
+        let mut lags = Vec::new();
+        loop {
+            let (seq, lag) = next(&mut stream).await?;
+            // It is set a while before its first event is there: nobody misses a part of it.
+            let Some(window) = window.get() else { continue };
+            if window.contains(&seq) {
+                lags.push(lag);
+            }
+            if seq + 1 == window.end {
+                // Nobody listens any more only once the round has failed.
+                let _gone = done.send(Ok(std::mem::take(&mut lags))).await;
+            }
+        }
+    };
+    let Err::<Infallible, Failure>(error) = ended.await;
+    let _gone = done.send(Err(error)).await;
+}
+
+/// The number of the next event, and how long it took.
+async fn next(stream: &mut Streaming<Bytes>) -> Outcome<(u64, Duration)> {
+    loop {
         let message = stream
             .message()
             .await?
@@ -92,10 +137,9 @@ async fn read(
             let at = event.event.and_then(|event| event.time);
             let at = at.ok_or("an event has no time")?;
             let at = Duration::new(u64::try_from(at.seconds)?, u32::try_from(at.nanos)?);
-            lags.push(arrived.saturating_sub(at));
+            return Ok((event.seq, arrived.saturating_sub(at)));
         }
     }
-    Ok(lags.split_off(uncounted))
 }
 
 /// The time that the server's clock shows, too.

@@ -249,7 +249,12 @@ impl Home {
 impl Daemon {
     /// A client of its own connection, which tries everything once: a test judges each attempt.
     pub(crate) fn client(&self) -> Client {
-        let mut options = ClientOptions::new(self.address.parse().unwrap())
+        self.client_at(self.socket())
+    }
+
+    /// As [`Self::client`], by way of another address.
+    pub(crate) fn client_at(&self, address: SocketAddr) -> Client {
+        let mut options = ClientOptions::new(format!("http://{address}").parse().unwrap())
             .token(Token::from_file(&self.token).unwrap());
         options.retry = Backoff {
             attempts: 1,
