@@ -253,3 +253,27 @@ async fn started_at(home: &Home, address: SocketAddr) -> Daemon {
         Started::Ended(status) => panic!("{status}: {}", home.said()),
     }
 }
+
+/// C2: what became of it is told by the exit code, also where nobody reads the words.
+#[tokio::test]
+async fn c02_an_outcome_is_told_to_a_script_that_reads_nothing_of_it() {
+    let home = Home::new();
+    let daemon = home.start().await;
+    let terminal = Terminal::of(&home, &daemon);
+    let failing = "fail overloaded \"not today\"";
+    let (code, failed) = terminal.ran(&["invoke", "--new", "docs", failing]).await;
+    assert_eq!(code, 1, "{failed}");
+    for (words, code) in [
+        (&["wait", "docs"][..], 1),
+        (&["--json", "steer", "docs", "hi"], 1),
+        (&["compact", "docs", "--wait", "--instructions", failing], 1),
+        (&["state", "docs"], 0),
+        (&["invoke", "docs", "say \"x\""], 3),
+    ] {
+        let mut child = terminal.command(words).spawn().unwrap();
+        drop(child.stdout.take());
+        let ended = timeout(DEADLINE, child.wait()).await;
+        let status = ended.expect("it did not end").unwrap();
+        assert_eq!(status.code(), Some(code), "{words:?}");
+    }
+}

@@ -23,6 +23,8 @@ use crate::retry::{Effect, Patience, call};
 /// Longest time of one call, where the client's own deadline is not shorter: proxies cut calls that
 /// are silent for much longer.
 const POLL: Duration = Duration::from_secs(30);
+/// The shortest time from one to the next.
+const LEAST: Duration = Duration::from_secs(1);
 
 /// How a wait goes.
 #[derive(Default)]
@@ -124,6 +126,8 @@ where
             error = match knock().await {
                 Ok(()) => {
                     wait.heard();
+                    // Something between us may end calls much earlier than we do.
+                    tokio::time::sleep_until(begun + LEAST).await;
                     continue;
                 }
                 Err(silent) => silent,
@@ -225,6 +229,24 @@ mod tests {
         let wait = persist(silence::<()>, there, Backoff::CALLS);
         let day = Duration::from_secs(24 * 3600);
         assert!(tokio::time::timeout(day, wait).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c16_calls_that_are_cut_at_once_are_not_repeated_at_once() {
+        let polls = std::sync::atomic::AtomicU32::new(0);
+        let cut = || {
+            let before = polls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            assert!(before < 1000, "without a pause");
+            std::future::ready(Err::<(), _>(CallError::unknown(
+                Reason::DeadlineExceeded,
+                "cut",
+            )))
+        };
+        let there = || std::future::ready(Ok(()));
+        let minute = Duration::from_secs(60);
+        let wait = persist(cut, there, Backoff::CALLS);
+        assert!(tokio::time::timeout(minute, wait).await.is_err());
+        assert!(polls.into_inner() >= 50);
     }
 
     #[test]

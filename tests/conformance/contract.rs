@@ -138,7 +138,8 @@ macro_rules! contract_conformance {
                     c19_what_waits_is_visible_in_state_and_events,
                     c19_accepted_delivered_and_completed_are_three_moments,
                     c19_an_expected_run_guards_against_a_later_one,
-                    c19_a_full_queue_refuses_and_names_the_limit;
+                    c19_a_full_queue_refuses_and_names_the_limit,
+                    c19_c60_a_queue_is_bounded_in_bytes_too;
                 fates: c20_a_failed_run_ends_its_inputs_as_failed,
                     c20_b18_an_agent_that_dies_leaves_a_trace_of_each_input,
                     c20_a_crash_ends_inputs_as_interrupted,

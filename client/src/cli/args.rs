@@ -241,6 +241,13 @@ impl Verb {
     }
 }
 
+impl Verb {
+    /// Whether it is given for its outcome, and what it prints only tells it.
+    pub(crate) fn is_for_its_outcome(&self) -> bool {
+        matches!(self.waits(), Waits::Answer(Effect::Writes)) || matches!(self, Self::Wait(_))
+    }
+}
+
 /// What a verb waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waits {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use sessionplane_core::contract::CallOptions;
+use sessionplane_core::contract::{CallOptions, SessionControl as _, SessionState};
 use sessionplane_core::domain::error::{CallError, Reason};
-use sessionplane_core::domain::ids::RequestId;
+use sessionplane_core::domain::ids::{RequestId, SessionRef};
 
 use super::args::{Globals, TextSource, Waits};
 use super::exit::{Exit, Stop};
@@ -112,6 +112,18 @@ impl Context {
         };
         self.reading.store(false, Ordering::Relaxed);
         text
+    }
+
+    /// A session's state as it is now, waited for as patiently as anything that only reads.
+    pub(crate) async fn state(
+        &self,
+        session: &SessionRef,
+        screen: &mut Screen,
+    ) -> Result<SessionState, Stop> {
+        let options = CallOptions::default();
+        let call = self.client.get_state(session.clone(), None, options);
+        let state = self.patiently(screen, Effect::Reads, call).await?;
+        state.map_err(|error| self.stop(error, Some(session), Effect::Reads))
     }
 
     /// From here on the command waits for what goes on without it: `unfinished` says what has not

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
-use super::args::{Arguments, Globals, Verb};
+use super::args::{Arguments, Globals, Verb, Waits};
 use super::context::Context;
 use super::exit::{Exit, Stop};
 use super::screen::Screen;
@@ -63,13 +63,31 @@ fn started(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit, St
 async fn timed(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit, Stop> {
     let (timeout, waits) = (globals.timeout, verb.waits());
     let context = Context::new(globals)?;
+    if verb.is_for_its_outcome() {
+        screen.outlive_reader();
+    }
     let run = verbs::run(verb, &context, screen);
-    let Some(timeout) = timeout else {
-        return run.await;
+    let end = match timeout {
+        None => run.await,
+        // A single call has the same time for itself: whichever is up first, the words are the same.
+        Some(timeout) => tokio::time::timeout(timeout, run)
+            .await
+            .unwrap_or_else(|_| Err(context.out_of_time(waits, timeout))),
     };
-    // A single call has the same time for itself: whichever is up first, the words are the same.
-    let end = tokio::time::timeout(timeout, run).await;
-    end.unwrap_or_else(|_| Err(context.out_of_time(waits, timeout)))
+    match end {
+        Err(Stop::Unread) if waits == Waits::Run => Err(unread(&context)),
+        end => end,
+    }
+}
+
+/// Nobody reads the answer of a run any more: it is left, and how it ends is not known.
+fn unread(context: &Context) -> Stop {
+    let words = format!(
+        "nobody reads the answer any more; the run was left, and how it ends is not known\n  \
+         rejoin it: the same command with --request-id {}",
+        context.request_id
+    );
+    Stop::failed(Exit::Unknown, words)
 }
 
 /// Tells how it ended. What cannot be told is not told.

@@ -35,6 +35,32 @@ struct Side {
     mid_line: bool,
 }
 
+/// An output whose rest goes nowhere once nobody reads it any more.
+struct Outliving(Box<dyn Write + Send>);
+
+impl Outliving {
+    fn unless_unread<T>(&mut self, done: io::Result<T>, instead: T) -> io::Result<T> {
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.0 = Box::new(io::sink());
+                Ok(instead)
+            }
+            done => done,
+        }
+    }
+}
+
+impl Write for Outliving {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.0.write(bytes);
+        self.unless_unread(written, bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.0.flush();
+        self.unless_unread(flushed, ())
+    }
+}
+
 /// Both outputs.
 pub(crate) struct Screen {
     out: Side,
@@ -99,6 +125,13 @@ impl Screen {
     /// From now on all goes to standard output.
     pub(crate) fn merge(&mut self) {
         self.merged = true;
+    }
+
+    /// From now on it does not matter whether anybody reads standard output: the command goes on to
+    /// its outcome, which its exit code tells.
+    pub(crate) fn outlive_reader(&mut self) {
+        let writer = std::mem::replace(&mut self.out.writer, Box::new(io::sink()));
+        self.out.writer = Box::new(Outliving(writer));
     }
 
     /// Whether a person sees what goes on.

@@ -397,7 +397,7 @@ async fn a_second_ctrl_c_leaves_at_once() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_ends_it_quietly() {
+async fn c02_a_reader_that_goes_away_leaves_a_run_of_which_the_end_is_unknown() {
     let mut steps = sends([wire::accepted(false), wire::text("m-1", "first\n")]);
     let gone = Arc::new(Notify::new());
     steps.push(Step::Wait(gone.clone()));
@@ -414,7 +414,8 @@ async fn a_reader_that_goes_away_ends_it_quietly() {
     drop(child.stdout.take());
     gone.notify_one();
     let (code, _, err) = told(soon(child.wait_with_output()).await.unwrap());
-    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(code, 3, "{err}");
+    assert!(err.contains("the same command with --request-id"), "{err}");
 }
 
 #[tokio::test]

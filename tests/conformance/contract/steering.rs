@@ -5,6 +5,7 @@ use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::event::{EventBody, EventEnvelope, QueueChange};
 use sessionplane_core::domain::ids::{InputId, RequestId};
 use sessionplane_core::domain::input::InputKind;
+use sessionplane_core::domain::limits::{MAX_PENDING_BYTES, MAX_TEXT_BYTES};
 use sessionplane_core::domain::provenance::Channel;
 
 use super::desk::{Ask, Desk, follow_up, steer};
@@ -280,4 +281,30 @@ pub(crate) async fn c19_a_full_queue_refuses_and_names_the_limit(worlds: &dyn Wo
     );
     desk.abort().await;
     run.finish().await;
+}
+
+pub(crate) async fn c19_c60_a_queue_is_bounded_in_bytes_too(worlds: &dyn Worlds) {
+    let world = worlds.make(quick()).await;
+    let desk = Desk::new(&world, "heavy");
+    let run = desk.invoke(Ask::new("hang")).await;
+    let text = "x".repeat(MAX_TEXT_BYTES);
+    for _ in 0..MAX_PENDING_BYTES / MAX_TEXT_BYTES {
+        desk.follow_up(&text).await;
+    }
+    let refused = desk.try_dispatch(follow_up("x"), Some("id"), None).await;
+    let error = refused.expect_err("it is full");
+    assert_eq!(
+        (error.reason, error.outcome),
+        (
+            sessionplane_core::domain::error::Reason::LimitReached,
+            sessionplane_core::domain::error::Outcome::Refused
+        )
+    );
+    assert!(error.message.contains("bytes"), "{}", error.message);
+    desk.abort().await;
+    run.finish().await;
+    let next = desk.invoke(Ask::new("hang")).await;
+    desk.follow_up(&text).await;
+    desk.abort().await;
+    next.finish().await;
 }

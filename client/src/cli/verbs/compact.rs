@@ -18,7 +18,7 @@ pub(super) async fn run(
     let instructions = instructions(&args, context).await?;
     // Nothing that happens from here on is missed.
     let before = if args.wait {
-        Some(compaction::state(&session, context, screen).await?)
+        Some(context.state(&session, screen).await?)
     } else {
         None
     };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use sessionplane_core::contract::{CallOptions, EventFilter, SessionControl as _, SessionState};
+use sessionplane_core::contract::{EventFilter, SessionState};
 use sessionplane_core::domain::compaction::CompactionOutcome;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::event::EventBody;
@@ -21,19 +21,6 @@ use crate::watch::{WatchItem, WatchOptions};
 
 /// How many entries are read at once when a summary is looked for.
 const PAGE: u32 = 100;
-
-/// The state as it is now.
-pub(super) async fn state(
-    session: &SessionRef,
-    context: &Context,
-    screen: &mut Screen,
-) -> Result<SessionState, Stop> {
-    let call = context
-        .client
-        .get_state(session.clone(), None, CallOptions::default());
-    let state = context.patiently(screen, Effect::Reads, call).await?;
-    state.map_err(|error| context.stop(error, Some(session), Effect::Reads))
-}
 
 /// Waits for the end of the compaction that was begun, or seen, after `before` was read, and tells
 /// it.

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use sessionplane_core::contract::{
-    Agent as _, CallOptions, DispatchRequest, SessionControl as _, SessionState,
-};
+use sessionplane_core::contract::{Agent as _, CallOptions, DispatchRequest, SessionState};
 use sessionplane_core::domain::command::Command;
 use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::domain::ids::{InteractionId, SessionRef};
@@ -34,7 +32,7 @@ pub(super) async fn run(
         Addressee::Session(session) => (session, None),
         Addressee::Question(id) => (asker(id, context, screen).await?, Some(id)),
     };
-    let state = state(&session, context, screen).await?;
+    let state = context.state(&session, screen).await?;
     let Some(given) = given else {
         if let Some(id) = named {
             listed(id, &state).ok_or_else(|| not_open(id, &session))?;
@@ -158,18 +156,6 @@ async fn asker(
     let run = context.patiently(screen, Effect::Reads, call).await?;
     let run = run.map_err(|error| context.stop(error, id.run, Effect::Reads))?;
     Ok(SessionRef::Id(run.session))
-}
-
-async fn state(
-    session: &SessionRef,
-    context: &Context,
-    screen: &mut Screen,
-) -> Result<SessionState, Stop> {
-    let call = context
-        .client
-        .get_state(session.clone(), None, CallOptions::default());
-    let state = context.patiently(screen, Effect::Reads, call).await?;
-    state.map_err(|error| context.stop(error, Some(session), Effect::Reads))
 }
 
 /// The question of that id. Also one that has ended: whether its answer was this very one, only

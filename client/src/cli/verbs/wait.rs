@@ -25,7 +25,7 @@ pub(super) async fn run(
     let run = if let Some(run) = named {
         run
     } else {
-        let state = compaction::state(&args.target, context, screen).await?;
+        let state = context.state(&args.target, screen).await?;
         if state.view.compacting {
             return compaction::until_over(&args.target, &state, context, screen).await;
         }

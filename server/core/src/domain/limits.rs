@@ -5,6 +5,9 @@ use std::time::Duration;
 
 /// Longest prompt, steer or follow-up text, in bytes.
 pub const MAX_TEXT_BYTES: usize = 1024 * 1024;
+/// Most text, in bytes, that waits in one run's queue, so that its end, which settles every input in
+/// one commit, keeps nobody waiting. One text always finds room.
+pub const MAX_PENDING_BYTES: usize = 8 * 1024 * 1024;
 /// Longest text that one field of an entry keeps, in bytes; of longer ones the tail.
 pub const MAX_ENTRY_TEXT_BYTES: usize = 1024 * 1024;
 /// Longest text that one field of an event carries, in bytes, so that an encoded event with two

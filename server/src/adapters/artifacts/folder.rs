@@ -10,6 +10,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use sessionplane_core::domain::ids::ArtifactId;
@@ -72,6 +73,8 @@ impl FolderArtifacts {
 
 /// The subfolder of files that are being written.
 const UNFINISHED: &str = "unfinished";
+/// The name of the next of them in this process.
+static ASIDE: AtomicU64 = AtomicU64::new(0);
 
 #[async_trait]
 impl ArtifactStore for FolderArtifacts {
@@ -109,9 +112,9 @@ fn put(root: &Path, id: ArtifactId, content: &[u8]) -> Result<(), ArtifactError>
 }
 
 fn write(root: &Path, folder: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
-    let aside = root
-        .join(UNFINISHED)
-        .join(file.file_name().unwrap_or_default());
+    // A name of its own: who puts the same content at the same time writes beside it.
+    let number = ASIDE.fetch_add(1, Ordering::Relaxed);
+    let aside = root.join(UNFINISHED).join(number.to_string());
     let written = fill(&aside, content).and_then(|()| {
         std::fs::create_dir_all(folder)?;
         std::fs::rename(&aside, file)

@@ -18,6 +18,7 @@ use crate::domain::error::{CallError, Reason};
 use crate::domain::event::{EventBody, PendingInput, QueueChange};
 use crate::domain::ids::InputId;
 use crate::domain::input::{InputFate, InputKind, InputRecord};
+use crate::domain::limits::MAX_PENDING_BYTES;
 
 pub(super) fn dispatch(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts) {
     if let Err(no) = supported(turn.session.active.run(), &facts) {
@@ -53,7 +54,8 @@ fn input(
     kind: InputKind,
     text: std::sync::Arc<str>,
 ) {
-    let judged = reachable(turn.session.active.run(), &facts).and_then(|run| has_room(turn, run));
+    let judged = reachable(turn.session.active.run(), &facts)
+        .and_then(|run| has_room(turn, run, text.len()));
     match judged {
         Err(no) => turn.answer(reply, no),
         Ok(()) => enqueue(turn, reply, facts, kind, text),
@@ -106,15 +108,18 @@ pub(super) fn reachable<'r>(
     Ok(run)
 }
 
-fn has_room(turn: &Turn<'_>, run: &ActiveRun) -> Result<(), Answer> {
+fn has_room(turn: &Turn<'_>, run: &ActiveRun, bytes: usize) -> Result<(), Answer> {
     let limit = turn.session.limits.max_pending_inputs;
-    if run.queue.len() < limit {
+    let texts = run.queue.iter().map(|input| input.record.text.len());
+    let what = if run.queue.len() >= limit {
+        format!("{limit} inputs wait (limits.max_pending_inputs)")
+    } else if texts.sum::<usize>() + bytes > MAX_PENDING_BYTES {
+        format!("with this text more than {MAX_PENDING_BYTES} bytes would wait")
+    } else {
         return Ok(());
-    }
-    let message = format!(
-        "the run's queue is full: {limit} inputs wait (limits.max_pending_inputs); \
-         wait until some are delivered, or abort the run"
-    );
+    };
+    let message =
+        format!("the run's queue is full: {what}; wait until some are delivered, or abort the run");
     Err(Answer::Refused(CallError::refused(
         Reason::LimitReached,
         message,
