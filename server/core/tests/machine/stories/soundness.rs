@@ -44,6 +44,9 @@ fn judged(what: &str, question: &Question, sound: bool) {
     assert_eq!(question.is_sound(), sound, "{what}: {question:?}");
 }
 
+/// What is bounded, its most, and a question with so much of it.
+type Bound<'q> = (&'q str, usize, &'q dyn Fn(usize) -> Question);
+
 /// What has a most, in bytes or in number: one more cannot be asked.
 #[test]
 fn c60_a_question_can_be_asked_at_each_bound_and_not_one_beyond() {
@@ -66,7 +69,7 @@ fn c60_a_question_can_be_asked_at_each_bound_and_not_one_beyond() {
         asks(Shape::Form((0..count).map(numbered).collect()))
     };
     let kind = |choices| FieldKind::Select(choices);
-    let table: [(&str, usize, &dyn Fn(usize) -> Question); 11] = [
+    let table: [Bound<'_>; 11] = [
         ("bytes of the title", 4096, &titled),
         ("bytes in all", 24 * 1024, &whole),
         ("choices of an approval", 64, &|n| {

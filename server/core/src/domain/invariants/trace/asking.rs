@@ -86,22 +86,18 @@ impl Asking {
             .into_iter()
             .flat_map(|run| durable.interactions_of(run))
             .filter(|it| asked.questions.contains(&it.question) && !self.told.contains(&it.id));
-        let end = match answer {
-            Some(answer) => {
-                let end = ends.find(|it| self.says(it, answer));
-                ensure(end.is_some(), "T23", || {
-                    format!("{ask:?} is told {answer:?}, which is not stored as its answer")
-                })?;
-                end.map(|it| it.id)
-            }
-            None => {
-                let mut ends = ends.filter(|_| !asked.over);
-                let lost = ends.find(|it| says_something(it));
-                ensure(lost.is_none(), "T23", || {
-                    format!("{ask:?} is told that nobody answered, and stored is {lost:?}")
-                })?;
-                None
-            }
+        let end = if let Some(answer) = answer {
+            let end = ends.find(|it| self.says(it, answer)).map(|it| it.id);
+            ensure(end.is_some(), "T23", || {
+                format!("{ask:?} is told {answer:?}, which is not stored as its answer")
+            })?;
+            end
+        } else {
+            let lost = ends.find(|it| !asked.over && says_something(it));
+            ensure(lost.is_none(), "T23", || {
+                format!("{ask:?} is told that nobody answered, and stored is {lost:?}")
+            })?;
+            None
         };
         self.told.extend(end);
         if let Some(asked) = self.asked.get_mut(&key) {
