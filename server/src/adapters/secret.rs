@@ -63,7 +63,10 @@ fn read(path: &Path) -> Result<Option<[u8; 32]>, String> {
 }
 
 fn hex(secret: &[u8; 32]) -> String {
-    secret.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = secret.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 fn unhex(text: &[u8]) -> Option<[u8; 32]> {
