@@ -44,7 +44,9 @@ const RULES: &[(&str, &[&str])] = &[
 ];
 
 /// Adapters do not know each other: a file of one must not name another.
-const ADAPTERS: &[&str] = &["memory", "sled", "engine", "authn", "authz", "clock"];
+const ADAPTERS: &[&str] = &[
+    "memory", "sled", "engine", "authn", "authz", "clock", "secret",
+];
 
 fn sources(room: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(room).unwrap_or_else(|error| panic!("{}: {error}", room.display())) {

@@ -19,6 +19,7 @@ use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
 use sessionplane_server::adapters::memory::MemoryStore;
 use sessionplane_server::app::agents::AgentCatalog;
 use sessionplane_server::app::config::AppConfig;
+use sessionplane_server::app::digest::DigestKey;
 use sessionplane_server::app::{App, Ports};
 use sessionplane_server::grpc::events::Metrics;
 use sessionplane_server::grpc::listener::Listener;
@@ -55,6 +56,7 @@ impl Running {
             artifacts: Arc::new(MemoryArtifacts::default()),
             clock: Arc::new(TokioClock::start()),
             entropy: Arc::new(OsEntropy),
+            digest_key: DigestKey::new([7; 32]),
             spawner: Arc::new(TokioSpawner::current()),
         };
         let engine = ScriptedEngine::new(ports.clock.clone(), ports.spawner.clone());

@@ -9,4 +9,6 @@ pub mod authz;
 pub mod clock;
 pub mod engine;
 pub mod memory;
+mod private_file;
+pub mod secret;
 pub mod sled;

@@ -20,8 +20,10 @@ use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::authn::{OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError};
 use crate::adapters::authz::OwnerAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
+use crate::adapters::secret::{self, SecretError};
 use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
 use crate::app::config::AppConfig;
+use crate::app::digest::DigestKey;
 use crate::app::recovery::{self, RecoveryError};
 use crate::app::{App, Ports};
 use crate::config::{ConfigError, ConfigFile, DEFAULT_LISTEN, default_data_dir};
@@ -84,6 +86,9 @@ pub enum ProcessError {
     /// The owner token cannot be used.
     #[error(transparent)]
     Token(#[from] OwnerTokenError),
+    /// The key of digests cannot be used.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// A built-in name is malformed.
     #[error("a built-in name is malformed: {0}")]
     Name(#[from] IdError),
@@ -253,6 +258,7 @@ fn ports(store: &Arc<SledStore>, data_dir: &Path) -> Result<Ports, ProcessError>
         clock: Arc::new(TokioClock::start()),
         entropy: Arc::new(OsEntropy),
         spawner: Arc::new(TokioSpawner::current()),
+        digest_key: DigestKey::new(secret::open(data_dir)?),
     })
 }
 

@@ -24,6 +24,7 @@ use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
 use sessionplane_server::adapters::memory::MemoryStore;
 use sessionplane_server::app::agents::AgentCatalog;
 use sessionplane_server::app::config::AppConfig;
+use sessionplane_server::app::digest::DigestKey;
 use sessionplane_server::app::face::{self, Faces as _, ServerEnds};
 use sessionplane_server::app::recovery::recover;
 use sessionplane_server::app::{App, Ports};
@@ -259,6 +260,7 @@ fn counted_ports(
         artifacts: Arc::new(MemoryArtifacts::default()),
         clock: Arc::new(TokioClock::start()),
         entropy: Arc::new(OsEntropy),
+        digest_key: DigestKey::new([7; 32]),
         spawner: Arc::new(spawner),
     };
     (ports, life)

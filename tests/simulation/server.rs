@@ -14,6 +14,7 @@ use sessionplane_server::adapters::authz::OwnerAuthorizer;
 use sessionplane_server::adapters::clock::SeededEntropy;
 use sessionplane_server::adapters::memory::MemoryStore;
 use sessionplane_server::app::config::AppConfig;
+use sessionplane_server::app::digest::DigestKey;
 use sessionplane_server::app::face::{Caller, Faces as _, ServerEnds};
 use sessionplane_server::app::recovery::recover;
 use sessionplane_server::app::{App, AppCaller, Ports};
@@ -158,6 +159,7 @@ impl Host {
                 }),
                 clock: self.executor.clock(),
                 entropy: self.entropy.clone(),
+                digest_key: DigestKey::new([7; 32]),
                 spawner: self.executor.spawner(process),
             };
             let recovered = recover(&ports).await;

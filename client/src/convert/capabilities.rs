@@ -34,7 +34,10 @@ pub(crate) fn answer(answer: v1::GetCapabilitiesResponse) -> Result<CapabilityRe
         commands: told.commands.iter().filter_map(known).collect(),
         binding_retention: duration(told.request_binding_retention),
         models: ModelPolicy {
-            default: run::settings(told.default_model.clone(), String::new()),
+            default: run::settings(
+                told.default_model.clone(),
+                told.default_thinking_level.clone(),
+            ),
             models: told.models.iter().map(model).collect(),
         },
         capabilities: Capabilities {
@@ -62,8 +65,7 @@ fn model(model: &v1::Model) -> Model {
     Model {
         spec: model.spec.clone(),
         thinking_levels: model.thinking_levels.clone(),
-        // Which one is used unless another is chosen, only the state tells.
-        default_level: None,
+        default_level: (!model.default_level.is_empty()).then(|| model.default_level.clone()),
     }
 }
 

@@ -147,13 +147,16 @@ pub(crate) fn capabilities() -> v1::Capabilities {
             v1::Model {
                 spec: "swift".to_owned(),
                 thinking_levels: Vec::new(),
+                default_level: String::new(),
             },
             v1::Model {
                 spec: "deep".to_owned(),
                 thinking_levels: vec!["low".to_owned(), "high".to_owned()],
+                default_level: "high".to_owned(),
             },
         ],
         default_model: "deep".to_owned(),
+        default_thinking_level: String::new(),
         commands: vec!["steer".to_owned(), "abort".to_owned(), "dance".to_owned()],
         request_binding_retention: Some(prost_types::Duration {
             seconds: 86_400,

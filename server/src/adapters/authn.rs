@@ -4,22 +4,21 @@
 //! Whoever sends that token is the owner. Only the token's SHA-256 is kept in memory. What must
 //! never enter: a token in a log line, an error or a debug text.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use rand::TryRng;
 use rand::rngs::SysRng;
-use rustix::fs::OFlags;
 use sessionplane_core::domain::access::{Principal, PrincipalKind};
 use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
 use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::ports::authenticator::{Authenticator, Presented, Unauthenticated};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+
+use super::private_file::{self, Problem};
 
 /// The tenant of a server without configured identities.
 pub const OWNER_TENANT: &str = "default";
@@ -113,7 +112,7 @@ impl OwnerToken {
         let path = data_dir.join(OWNER_FILE);
         let token = match read(&path)? {
             Some(token) => token,
-            None => mint(data_dir, &path)?,
+            None => mint(&path)?,
         };
         Ok(Self {
             digest: Sha256::digest(token.as_bytes()).into(),
@@ -161,45 +160,29 @@ fn owner() -> Result<Principal, IdError> {
 }
 
 fn read(path: &Path) -> Result<Option<String>, OwnerTokenError> {
-    let failed = |error| OwnerTokenError::Io {
-        path: path.to_owned(),
-        what: "read",
-        error,
-    };
-    // Opening a pipe must not wait for whoever would write into it.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = match OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)
-    {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error)),
-    };
-    let metadata = file.metadata().map_err(failed)?;
-    let path = path.to_owned();
-    if !metadata.is_file() {
-        return Err(OwnerTokenError::NotAFile { path });
-    }
-    let user = metadata.uid();
-    if user != rustix::process::geteuid().as_raw() {
-        return Err(OwnerTokenError::Foreign { path, user });
-    }
-    let mode = metadata.permissions().mode() & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(OwnerTokenError::Exposed { path, mode });
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
+    let bytes = private_file::read(path, MAX_FILE_BYTES).map_err(|no| refusal(path, no))?;
+    let Some(bytes) = bytes else { return Ok(None) };
     let text = String::from_utf8(bytes).unwrap_or_default();
     let token = text.trim_end();
     if !is_token(token) {
+        let path = path.to_owned();
         return Err(OwnerTokenError::Malformed { path });
     }
     Ok(Some(token.to_owned()))
+}
+
+fn refusal(path: &Path, problem: Problem) -> OwnerTokenError {
+    let path = path.to_owned();
+    match problem {
+        Problem::Io(error) => OwnerTokenError::Io {
+            path,
+            what: "read",
+            error,
+        },
+        Problem::Exposed { mode } => OwnerTokenError::Exposed { path, mode },
+        Problem::Foreign { user } => OwnerTokenError::Foreign { path, user },
+        Problem::NotAFile => OwnerTokenError::NotAFile { path },
+    }
 }
 
 fn is_token(text: &str) -> bool {
@@ -212,9 +195,8 @@ fn is_token(text: &str) -> bool {
     })
 }
 
-/// Writes a new token beside its place and links it there: it appears whole or not at all, and a
-/// start that lost the race reads the winner's.
-fn mint(data_dir: &Path, path: &Path) -> Result<String, OwnerTokenError> {
+/// Writes a new token. A start that lost the race reads the winner's.
+fn mint(path: &Path) -> Result<String, OwnerTokenError> {
     let failed = |error| OwnerTokenError::Io {
         path: path.to_owned(),
         what: "minted",
@@ -225,35 +207,11 @@ fn mint(data_dir: &Path, path: &Path) -> Result<String, OwnerTokenError> {
         Ok(format!("{PREFIX}{id}_{secret}"))
     });
     let token = token.map_err(failed)?;
-    let beside = data_dir.join(format!(
-        ".{OWNER_FILE}.{}",
-        draw(ID_CHARACTERS).map_err(failed)?
-    ));
-    write_private(&beside, &token).map_err(failed)?;
-    let linked = fs::hard_link(&beside, path);
-    fs::remove_file(&beside).map_err(failed)?;
-    match linked {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let theirs = read(path)?;
-            return theirs.ok_or_else(|| failed(error));
-        }
-        Err(error) => return Err(failed(error)),
+    if private_file::create(path, &token).map_err(failed)? {
+        return Ok(token);
     }
-    File::open(data_dir)
-        .and_then(|directory| directory.sync_all())
-        .map_err(failed)?;
-    Ok(token)
-}
-
-fn write_private(path: &Path, token: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    writeln!(file, "{token}")?;
-    file.sync_all()
+    let theirs = read(path)?;
+    theirs.ok_or_else(|| failed(io::ErrorKind::AlreadyExists.into()))
 }
 
 /// Random characters, all equally likely.
@@ -274,6 +232,9 @@ fn draw(characters: usize) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     async fn present(owner: &OwnerToken, token: &str) -> Result<Principal, Unauthenticated> {

@@ -86,16 +86,7 @@ mod tests {
     async fn the_owner_may_do_everything_in_its_tenant_and_nobody_else_anything() {
         let owner = principal("default", "owner");
         let policy = OwnerAuthorizer::new(owner.tenant.clone(), owner.id.clone());
-        let actions = [
-            Action::Observe,
-            Action::ReadMetadata,
-            Action::Create,
-            Action::Invoke,
-            Action::Steer,
-            Action::FollowUp,
-            Action::Abort,
-        ];
-        for action in actions {
+        for action in Action::ALL {
             for resource in resources("default") {
                 let decision = policy.authorize(&owner, action, &resource).await;
                 assert!(decision.allowed && decision.policies[..] == [POLICY.to_owned()]);

@@ -19,6 +19,7 @@ use super::caller::store;
 use super::channel::Channel;
 use super::channels::Channels;
 use super::config::AppConfig;
+use super::digest::DigestKey;
 use super::recovery;
 use super::residents::Residents;
 use super::single_flight::SingleFlight;
@@ -40,6 +41,8 @@ pub struct Ports {
     pub entropy: Arc<dyn Entropy>,
     /// Concurrency.
     pub spawner: Arc<dyn Spawner>,
+    /// Keeps answers from being guessed from what is stored of them; it lives as long as the store.
+    pub digest_key: DigestKey,
 }
 
 /// Everything that the application's tasks share.

@@ -1,11 +1,47 @@
 //! SHA-256 over decoded fields, each with its length, so that no two requests share a text.
+//!
+//! What was answered to a question may be a short secret: its request's digest is keyed, and says
+//! nothing to who reads a binding or an audit record without the key.
 
+use std::fmt;
+use std::sync::Arc;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use sessionplane_core::contract::{DispatchRequest, InvokeRequest, Parent};
-use sessionplane_core::domain::command::Command;
+use sessionplane_core::domain::command::{Command, CommandKind};
 use sessionplane_core::domain::ids::SessionRef;
 use sessionplane_core::domain::interaction::InteractionAnswer;
 use sessionplane_core::domain::provenance::Digest;
 use sha2::{Digest as _, Sha256};
+
+/// The key of what must not be guessed from its digest. The same as long as the bindings live that
+/// were made with it: without it, a repeat of an answer is taken for another call.
+#[derive(Clone)]
+pub struct DigestKey(Arc<[u8; 32]>);
+
+impl DigestKey {
+    /// From 32 random bytes.
+    #[must_use]
+    pub fn new(random: [u8; 32]) -> Self {
+        Self(Arc::new(random))
+    }
+
+    /// HMAC-SHA-256 of a digest.
+    fn seal(&self, digest: Digest) -> Digest {
+        // A key that is shorter than SHA-256's block is filled up with zeros (RFC 2104).
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(&*self.0);
+        let mut mac = Hmac::<Sha256>::new(&block.into());
+        mac.update(&digest.0);
+        Digest(mac.finalize().into_bytes().into())
+    }
+}
+
+impl fmt::Debug for DigestKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DigestKey(..)")
+    }
+}
 
 /// The digest of a text's UTF-8 bytes.
 #[must_use]
@@ -36,9 +72,9 @@ pub fn of_invoke(request: &InvokeRequest) -> Digest {
     fields.finish()
 }
 
-/// The digest of a dispatch.
+/// The digest of a dispatch; keyed if it answers a question.
 #[must_use]
-pub fn of_dispatch(request: &DispatchRequest) -> Digest {
+pub fn of_dispatch(request: &DispatchRequest, key: &DigestKey) -> Digest {
     let DispatchRequest {
         session,
         command,
@@ -63,7 +99,11 @@ pub fn of_dispatch(request: &DispatchRequest) -> Digest {
         }
     }
     fields.text(&expected_run.map(|run| run.to_string()).unwrap_or_default());
-    fields.finish()
+    let digest = fields.finish();
+    match command.kind() {
+        CommandKind::Respond => key.seal(digest),
+        _ => digest,
+    }
 }
 
 struct Fields(Sha256);
@@ -117,5 +157,67 @@ impl Fields {
     }
     fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::ids::{InteractionId, RunId, SessionId};
+    use sessionplane_core::domain::time::Timestamp;
+
+    use super::*;
+
+    fn dispatch(command: Command) -> DispatchRequest {
+        let at = Timestamp::from_millis(1);
+        DispatchRequest {
+            session: SessionRef::Id(SessionId::mint(at, 1)),
+            command,
+            expected_run: None,
+        }
+    }
+
+    fn answers(text: &str) -> DispatchRequest {
+        let run = RunId::mint(Timestamp::from_millis(1), 2);
+        dispatch(Command::Respond {
+            interaction: InteractionId { run, ordinal: 1 },
+            answer: InteractionAnswer::Text(text.to_owned()),
+        })
+    }
+
+    #[test]
+    fn c61_the_digest_of_an_answer_says_nothing_without_the_key() {
+        let (key, other) = (DigestKey::new([1; 32]), DigestKey::new([2; 32]));
+        let digest = of_dispatch(&answers("1234"), &key);
+        assert_eq!(digest, of_dispatch(&answers("1234"), &key.clone()));
+        assert_ne!(digest, of_dispatch(&answers("1235"), &key));
+        assert_ne!(digest, of_dispatch(&answers("1234"), &other));
+        assert!(!format!("{key:?}").contains('1'));
+    }
+
+    /// They are in bindings and audit records of stores that an earlier server wrote.
+    #[test]
+    fn c03_what_is_no_answer_keeps_its_plain_digest() {
+        let (key, other) = (DigestKey::new([1; 32]), DigestKey::new([2; 32]));
+        let text = || "go on".into();
+        for command in [
+            Command::Steer { text: text() },
+            Command::Abort,
+            Command::Compact {
+                instructions: Some(text()),
+            },
+        ] {
+            let request = dispatch(command);
+            assert_eq!(of_dispatch(&request, &key), of_dispatch(&request, &other));
+        }
+    }
+
+    /// Computed with another implementation.
+    #[test]
+    fn the_keyed_digest_is_hmac_sha_256() {
+        let mut key = [0; 32];
+        key[..4].copy_from_slice(b"Jefe");
+        let sealed = DigestKey::new(key).seal(of_text("what do ya want for nothing?"));
+        let expected = "5e95b0cc691c2c2f741553fae6bb3bcf9d11b6c41dae93c2a775002ff1dbfcca";
+        assert_eq!(sealed.to_string(), expected);
     }
 }

@@ -29,7 +29,7 @@ impl AppCaller {
     ) -> Result<DispatchAnswer, CallError> {
         let action = action(request.command.kind());
         let bound = self.bound(Method::Dispatch, options).await?;
-        let digest = digest::of_dispatch(&request);
+        let digest = digest::of_dispatch(&request, &self.context.ports.digest_key);
         if let Some(binding) = &bound.binding {
             self.authorize_session(binding.session, action).await?;
             check_same(binding, digest)?;
@@ -235,7 +235,7 @@ fn checked_text(command: &Command) -> Result<(Channel, &str), CallError> {
             Ok((Channel::Control, text))
         }
         // What was answered may be a secret: the origin, which entries and events carry, has no
-        // digest of it. The request's own digest covers it (docs/decisions/0016).
+        // digest of it. The request's own digest covers it, keyed (docs/decisions/0016).
         Command::Respond { answer, .. } => {
             let way_out = "answer in brief, and put the rest where the agent can read it";
             let bytes = answer.weight();

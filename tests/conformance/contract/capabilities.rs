@@ -162,9 +162,13 @@ pub(crate) async fn c26_the_report_says_what_there_is(worlds: &dyn Worlds) {
         .models
         .models
         .iter()
-        .map(|model| (&*model.spec, model.thinking_levels.len()))
+        .map(|model| {
+            let level = model.default_level.as_deref();
+            (&*model.spec, model.thinking_levels.len(), level)
+        })
         .collect();
-    assert_eq!(models, [("scripted", 0), ("scripted-thinking", 3)]);
+    let thinking = ("scripted-thinking", 3, Some("medium"));
+    assert_eq!(models, [("scripted", 0, None), thinking]);
     assert_eq!(scripted.models.default.model.as_deref(), Some("scripted"));
     // Every model it names can be chosen, and what is used unless one is.
     let desk = Desk::new(&world, "models");
@@ -174,6 +178,7 @@ pub(crate) async fn c26_the_report_says_what_there_is(worlds: &dyn Worlds) {
         desk.dispatch(set_model(Some(&model.spec)), None).await;
         let resolved = desk.view().await.resolved;
         assert_eq!(resolved.available_levels, model.thinking_levels);
+        assert_eq!(resolved.settings.thinking_level, model.default_level);
     }
     let mute = report(&world, agent("no-steering"))
         .await

@@ -2,6 +2,7 @@
 
 use sessionplane_core::domain::command::{DispatchAnswer, RejectionCode};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::{EventBody, EventEnvelope, QueueChange};
 use sessionplane_core::domain::ids::{InputId, RequestId};
 use sessionplane_core::domain::input::InputKind;
@@ -9,6 +10,7 @@ use sessionplane_core::domain::limits::{MAX_PENDING_BYTES, MAX_TEXT_BYTES};
 use sessionplane_core::domain::provenance::Channel;
 
 use super::desk::{Ask, Desk, follow_up, steer};
+use super::hands::{compact, navigate, set_model, set_thinking};
 use super::watch::types;
 use super::world::{Worlds, quick};
 
@@ -230,12 +232,32 @@ pub(crate) async fn c19_an_expected_run_guards_against_a_later_one(worlds: &dyn 
     let earlier = desk.invoke("say \"x\"").await;
     let earlier_id = earlier.id;
     earlier.finish().await;
+    let first = desk.entries().await[0].id;
+    // Those that act between runs are for none, whether it runs or not.
+    let between = || {
+        [
+            set_model(None),
+            set_thinking(None),
+            navigate(first),
+            compact(""),
+        ]
+    };
+    for command in between() {
+        let answer = desk.try_dispatch(command, None, Some(earlier_id)).await;
+        assert!(is_of_no_run(&answer), "{answer:?}");
+    }
+    assert_ne!(desk.view().await.leaf, Some(first), "nothing was moved");
     let run = desk.invoke("wait-steer").await;
-    for command in [
+    for command in between() {
+        let answer = desk.try_dispatch(command, None, Some(run.id)).await;
+        assert!(is_of_no_run(&answer), "{answer:?}");
+    }
+    let within = [
         steer("say \"y\""),
         follow_up("say \"y\""),
         sessionplane_core::domain::command::Command::Abort,
-    ] {
+    ];
+    for command in within.into_iter().chain(between()) {
         let answer = desk.try_dispatch(command, None, Some(earlier_id)).await;
         let Ok(DispatchAnswer::Rejected(rejection)) = answer else {
             panic!("{answer:?}");
@@ -255,6 +277,11 @@ pub(crate) async fn c19_an_expected_run_guards_against_a_later_one(worlds: &dyn 
         "{answer:?}"
     );
     assert_eq!(super::run::code(&run.finish().await), "completed");
+}
+
+fn is_of_no_run(answer: &Result<DispatchAnswer, CallError>) -> bool {
+    let code = RejectionCode::NoActiveRun;
+    matches!(answer, Ok(DispatchAnswer::Rejected(no)) if no.code == code && !no.retryable)
 }
 
 pub(crate) async fn c19_a_full_queue_refuses_and_names_the_limit(worlds: &dyn Worlds) {

@@ -54,8 +54,13 @@ pub(crate) fn capabilities(report: &CapabilityReport) -> Value {
         .map(|kind| CommandKind::as_str(*kind))
         .collect();
     let kinds: Vec<_> = can.interactions.iter().map(|kind| kind.as_str()).collect();
-    let model =
-        |model: &Model| json!({ "spec": model.spec, "thinking_levels": model.thinking_levels });
+    let model = |model: &Model| {
+        json!({
+            "spec": model.spec,
+            "thinking_levels": model.thinking_levels,
+            "default_level": model.default_level,
+        })
+    };
     json!({
         "manual_compaction": can.manual_compaction,
         "model_selection": can.model_selection,
@@ -65,6 +70,7 @@ pub(crate) fn capabilities(report: &CapabilityReport) -> Value {
         "sandbox": can.sandbox.as_str(),
         "models": report.models.models.iter().map(model).collect::<Vec<_>>(),
         "default_model": report.models.default.model,
+        "default_thinking_level": report.models.default.thinking_level,
         "steering": steering,
         "follow_up": can.follow_up,
         "tool_progress": can.tool_progress,

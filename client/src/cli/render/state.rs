@@ -150,7 +150,12 @@ pub(crate) fn capability_lines(report: &CapabilityReport) -> Vec<String> {
     ]);
     lines.extend(report.models.models.iter().map(|model| {
         let is_default = report.models.default.model.as_ref() == Some(&model.spec);
-        model_line(model, is_default)
+        let chosen = SettingsOverride {
+            model: Some(model.spec.clone()),
+            thinking_level: None,
+        };
+        let level = report.models.resolve(&chosen).settings.thinking_level;
+        model_line(model, level.as_deref(), is_default)
     }));
     lines.extend([
         format!("questions      {kinds}"),
@@ -185,10 +190,15 @@ fn listed(fact: &str, words: &[&str]) -> Vec<String> {
         .collect()
 }
 
-fn model_line(model: &Model, is_default: bool) -> String {
+/// `level` is what it is used with unless another is chosen.
+fn model_line(model: &Model, level: Option<&str>, is_default: bool) -> String {
     let levels = match &model.thinking_levels[..] {
         [] => String::new(),
-        levels => format!(" (thinking: {})", levels.join(", ")),
+        levels => {
+            let unless = level.map(|level| format!("; else {level}"));
+            let unless = unless.unwrap_or_default();
+            format!(" (thinking: {}{unless})", levels.join(", "))
+        }
     };
     let unless = if is_default {
         ", unless another is chosen"

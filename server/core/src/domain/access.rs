@@ -63,6 +63,22 @@ pub enum Action {
 }
 
 impl Action {
+    /// Every action there is.
+    pub const ALL: [Self; 12] = [
+        Self::Observe,
+        Self::ReadMetadata,
+        Self::Create,
+        Self::Invoke,
+        Self::Steer,
+        Self::FollowUp,
+        Self::Abort,
+        Self::Compact,
+        Self::SetModel,
+        Self::SetThinking,
+        Self::Navigate,
+        Self::Respond,
+    ];
+
     /// The stable name of the action in policies and audit records.
     #[must_use]
     pub fn as_str(self) -> &'static str {

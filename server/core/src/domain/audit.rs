@@ -25,7 +25,7 @@ pub struct AuditActor {
 pub enum AuditAction {
     /// A caller's verb was accepted.
     Call(Action),
-    /// The run's engine produced entries or took an input.
+    /// The run's engine produced entries, took an input, or asked something or no longer does.
     EngineOutput,
     /// The callers of a run that asked for it are gone: it is being aborted.
     Disconnect,
@@ -35,7 +35,7 @@ pub enum AuditAction {
     Compacted,
     /// The run settled.
     Settle,
-    /// A run that a crash cut was settled at the next start.
+    /// A run or a compaction that a crash cut was ended at the next start.
     Recover,
 }
 
@@ -70,13 +70,13 @@ pub struct AuditRecord {
     pub actor: Option<AuditActor>,
     /// What was done.
     pub action: AuditAction,
-    /// SHA-256 over the decoded fields of the request, where a request caused it.
+    /// SHA-256 over the decoded fields of the request, where a request caused it; keyed for an answer.
     pub request_digest: Option<Digest>,
-    /// Bytes of text the request carried.
+    /// Bytes of text the request carried for the model or engine; none are counted of an answer.
     pub bytes: u64,
     /// The caller's key for the call, if it gave one.
     pub request_id: Option<RequestId>,
-    /// The run concerned.
+    /// The run concerned; none for what is done between runs.
     pub run: Option<RunId>,
     /// Entries that this commit appended.
     pub entries: Vec<EntryId>,

@@ -139,7 +139,7 @@ pub enum RejectionCode {
     NoSuchInteraction,
     /// A run or boundary mutation holds the session.
     SessionBusy,
-    /// A boundary mutation failed.
+    /// A boundary mutation failed. Reserved: nothing is answered so yet.
     BoundaryCommandFailed,
     /// There is nothing to compact.
     NothingToCompact,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use super::ids::InteractionId;
 use super::limits::{
@@ -188,7 +189,7 @@ impl ResolutionCause {
 /// When and how an interaction ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Resolution {
-    /// When it was decided.
+    /// When it was decided; later than every end before it in the same run, see [`end_after`].
     pub at: Timestamp,
     /// How.
     pub cause: ResolutionCause,
@@ -212,6 +213,14 @@ pub struct Interaction {
     pub deadline: Option<Timestamp>,
     /// How it ended; absent while it is open.
     pub resolution: Option<Resolution>,
+}
+
+/// The time of an end that comes after the one at `last` in its run: now, but a millisecond later at
+/// least. The clock may stand still or step back, and who folds events and who reads the rows must
+/// agree on which ends are the newest.
+#[must_use]
+pub fn end_after(last: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    last.map_or(now, |last| now.max(last.after(Duration::from_millis(1))))
 }
 
 /// Drops what nobody needs to read of what one run asked: all but the open ones, of which there are

@@ -81,8 +81,10 @@ pub enum LeaseClause {
     Hold(LeaseToken),
     /// Writes under a lease that must still be held, and gives it up with the same commit.
     Release(LeaseToken),
-    /// Recovery: takes over a lease that no live writer holds, writes once, and leaves it free.
-    /// Refused where the records name another run than the commit's as the one that was cut.
+    /// Takes a lease that no live writer holds, writes once, and leaves it free: the end of what a
+    /// crash cut; every change of settings or of the leaf; and an admission whose abort is in the
+    /// same commit. Refused where the records name another holder than the commit's as the one that
+    /// was cut.
     Recover(LeaseToken),
 }
 

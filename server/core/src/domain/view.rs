@@ -188,7 +188,8 @@ impl SessionView {
     }
 
     /// Forgets those that were resolved first, beyond the bound. The order is that of their ends,
-    /// so that who folds events and who reads the rows keep the same ones.
+    /// which no clock can turn round ([`interaction::end_after`]), so that who folds events and who
+    /// reads the rows keep the same ones.
     fn bound_interactions(&mut self) {
         while let Some(id) = interaction::surplus(&self.interactions) {
             self.interactions.remove(&id);

@@ -6,9 +6,10 @@
 //! accepts; the engine *shows* an input when it reaches the model; the engine *stops* when it has
 //! come to its own end.
 //!
-//! An engine connection is one run's: it is opened and revalidated for the run, takes the run's
-//! prompt and what continues it, and is dropped when the run is settled (decision 0006). It may be
-//! dropped at any time before; what an engine keeps between runs is a cache.
+//! An engine connection is one run's, or one compaction's: it is opened and revalidated for it, takes
+//! the run's prompt and what continues it, or the order to compact, and is dropped when that is
+//! settled (decision 0006). It may be dropped at any time before; what an engine keeps in between is
+//! a cache.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,12 +52,12 @@ pub struct EngineSlashCommand {
     pub description: String,
 }
 
-/// How to open a session's engine for one run.
+/// How to open a session's engine for one run, or for one compaction.
 #[derive(Clone)]
 pub struct OpenSession {
     /// The session.
     pub session: SessionId,
-    /// The durable leaf before the run's prompt, which the engine's own transcript must agree with.
+    /// The durable leaf, before the prompt if it is for a run, which the engine's own transcript must agree with.
     /// While a session that goes on from another's has no entry of its own, it is the other's.
     pub leaf: Option<EntryId>,
     /// Model and level to use.
@@ -344,6 +345,6 @@ impl EngineEvent {
 pub trait Engine: Send + Sync {
     /// What it is and what it can do.
     fn describe(&self) -> &EngineDescription;
-    /// Opens a connection for one run of a session and revalidates it against the durable leaf.
+    /// Opens a connection for one run or one compaction of a session and revalidates it against the durable leaf.
     async fn open(&self, open: OpenSession) -> Result<EngineConnection, EngineError>;
 }

@@ -7,7 +7,7 @@ use super::repository::ReadError;
 use crate::domain::ids::SessionId;
 use crate::domain::lease::{Holder, LeaseToken};
 
-/// A session that was running when the store was closed or its process died.
+/// A session that ran or was compacted when the store was closed or its process died.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeldLease {
     /// The session.
@@ -29,11 +29,11 @@ pub trait LeaseStore: Send + Sync {
     async fn holder(&self, session: SessionId) -> Result<Option<LeaseToken>, ReadError>;
     /// Voids a live lease: every later commit under its token is refused.
     async fn revoke(&self, session: SessionId) -> Result<(), ReadError>;
-    /// Leases that the records name and no live writer holds: runs that a crash cut. Reads the
+    /// Leases that the records name and no live writer holds: runs and compactions that a crash cut. Reads the
     /// index of running sessions only, never all sessions. A damaged record is left out (and
     /// logged): it concerns one session, and [`LeaseStore::cut`] tells of it.
     async fn orphaned(&self) -> Result<Vec<HeldLease>, ReadError>;
     /// The same for one session: the lease of a run that nobody drives any more and that is not
-    /// settled yet. Cheap where there is none.
+    /// settled yet, or of a compaction that nobody ends. Cheap where there is none.
     async fn cut(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError>;
 }

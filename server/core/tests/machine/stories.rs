@@ -12,5 +12,6 @@ mod output;
 mod queue;
 mod recovery;
 mod settle;
+mod soundness;
 mod story;
 mod words;

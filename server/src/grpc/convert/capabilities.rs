@@ -84,6 +84,7 @@ fn model(model: &Model) -> wire::Model {
     wire::Model {
         spec: model.spec.clone(),
         thinking_levels: model.thinking_levels.clone(),
+        default_level: model.default_level.clone().unwrap_or_default(),
     }
 }
 
@@ -116,6 +117,12 @@ pub(crate) fn report(report: &CapabilityReport) -> wire::Capabilities {
         sandbox: sandbox(capabilities.sandbox).into(),
         models: report.models.models.iter().map(model).collect(),
         default_model: report.models.default.model.clone().unwrap_or_default(),
+        default_thinking_level: report
+            .models
+            .default
+            .thinking_level
+            .clone()
+            .unwrap_or_default(),
         tool_progress: capabilities.tool_progress,
         usage: capabilities.usage,
         commands: report

@@ -1,6 +1,6 @@
 //! The largest events, what is encoded how often, and how bursts leave.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Buf;
@@ -21,11 +21,12 @@ use sessionplane_core::domain::ids::{
 };
 use sessionplane_core::domain::input::{DiscardCause, InputKind, UndeliveredInput};
 use sessionplane_core::domain::interaction::{
-    Choice, Interaction, InteractionAnswer, Question, Resolution, ResolutionCause, Shape,
+    Choice, FieldKind, FormField, Interaction, InteractionAnswer, Question, Resolution,
+    ResolutionCause, Shape,
 };
 use sessionplane_core::domain::limits::{
-    Limits, MAX_ANSWER_BYTES, MAX_CHOICES, MAX_DETAIL_BYTES, MAX_EVENT_TEXT_BYTES, MAX_LABEL_BYTES,
-    MAX_PREVIEW_BYTES, MAX_QUESTION_BYTES,
+    Limits, MAX_ANSWER_BYTES, MAX_CHOICES, MAX_DETAIL_BYTES, MAX_EVENT_TEXT_BYTES, MAX_FIELDS,
+    MAX_LABEL_BYTES, MAX_PREVIEW_BYTES, MAX_QUESTION_BYTES,
 };
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
 use sessionplane_core::domain::run::{Failure, RunOutcome, RunRecord, RunSettings, Settlement};
@@ -186,26 +187,45 @@ fn question_id() -> InteractionId {
     }
 }
 
-/// As many choices as there may be, with texts as long as they may be together.
+/// As many fields and choices as there may be, and texts as long as they may be together. What is
+/// asked has no end yet; its default may be as long as an answer.
 fn largest_question() -> Interaction {
-    let each = MAX_QUESTION_BYTES / MAX_CHOICES / 2 - 8;
     let choice = |number: usize| Choice {
-        id: format!("{number:0>each$}"),
-        label: "l".repeat(each),
+        id: format!("{number:x}"),
+        label: String::new(),
     };
-    let question = Question {
-        title: "t".repeat(256),
-        details: "d".repeat(256),
-        shape: Shape::Select((0..MAX_CHOICES).map(choice).collect()),
-        default: None,
+    let field = |number: usize| FormField {
+        name: format!("{number:x}"),
+        label: String::new(),
+        kind: FieldKind::Select((0..MAX_CHOICES).map(choice).collect()),
+        required: true,
     };
+    let mut fields: Vec<_> = (0..MAX_FIELDS).map(field).collect();
+    let mut answers: BTreeMap<_, _> = fields
+        .iter()
+        .map(|field| (field.name.clone(), "0".to_owned()))
+        .collect();
+    // One takes any text, so that the default can be long.
+    let long = &mut fields[0];
+    let weight = |(name, text): (&String, &String)| name.len() + text.len();
+    let others: usize = answers.iter().map(weight).sum();
+    let rest = "a".repeat(MAX_ANSWER_BYTES - others + 1);
+    answers.insert(long.name.clone(), rest);
+    long.kind = FieldKind::Text;
+    let mut question = Question {
+        title: "t".repeat(MAX_DETAIL_BYTES),
+        details: String::new(),
+        shape: Shape::Form(fields),
+        default: Some(InteractionAnswer::Fields(answers)),
+    };
+    question.details = "d".repeat(MAX_QUESTION_BYTES - question.weight());
     assert!(question.is_sound());
     Interaction {
         id: question_id(),
         question,
         asked_at: AT,
         deadline: Some(AT),
-        resolution: Some(largest_answer()),
+        resolution: None,
     }
 }
 

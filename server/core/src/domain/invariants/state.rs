@@ -55,7 +55,7 @@ fn head(session: &Session) -> Held {
     let head = session.head();
     let leaf = head.leaf.map_or(0, |leaf| leaf.seq);
     let ours = head.leaf.is_none_or(|leaf| leaf.session == session.id());
-    let marks = [head.path.settings, head.path.compaction];
+    let marks = [head.path.settings, head.path.compaction, head.path.said];
     let behind = marks.into_iter().flatten().all(|mark| mark <= leaf);
     ensure(leaf <= head.entries && ours && behind, "I02", || {
         format!("{} entries, but the leaf is {:?}", head.entries, head.leaf)

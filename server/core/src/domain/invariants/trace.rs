@@ -3,6 +3,7 @@
 //! The trace keeps its own small model of what is durable and what was shown, and never looks into
 //! the machine's state. It grows with the session's history: a tool for tests and simulations.
 
+mod asking;
 mod calls;
 mod durable;
 mod handing;

@@ -138,6 +138,7 @@ fn active(
         asks: BTreeMap::new(),
         answers: Vec::new(),
         next_question: 1,
+        last_end: None,
         compacting: false,
         compacted_in: 0,
         finished_messages: Finished::default(),

@@ -74,7 +74,7 @@ pub enum DetachCause {
 pub struct CallFacts {
     /// Who stands behind it.
     pub actor: AuditActor,
-    /// SHA-256 over the decoded fields.
+    /// SHA-256 over the decoded fields; keyed for an answer, which may be a secret.
     pub digest: Digest,
     /// The caller's key, if it gave one.
     pub request_id: Option<RequestId>,
@@ -130,7 +130,8 @@ pub struct DispatchFacts {
     pub call: CallFacts,
     /// The command.
     pub command: Command,
-    /// Who sent its text; the digest in it is of an empty text for `abort`.
+    /// Who sent its text; the digest in it is of an empty text where the command has none for the
+    /// model or engine to read, and for `respond`, whose answer may be a secret.
     pub origin: Origin,
     /// Guards against reaching a later run.
     pub expected_run: Option<RunId>,

@@ -19,7 +19,7 @@ use crate::domain::command::{Acceptance, DispatchAnswer, RejectionCode};
 use crate::domain::event::EventBody;
 use crate::domain::ids::InteractionId;
 use crate::domain::interaction::{
-    Interaction, InteractionAnswer, Question, Resolution, ResolutionCause,
+    Interaction, InteractionAnswer, Question, Resolution, ResolutionCause, end_after,
 };
 use crate::domain::lease::LeaseToken;
 use crate::domain::limits::{MAX_ASK_BYTES, MAX_LABEL_BYTES, MAX_OPEN_INTERACTIONS};
@@ -244,13 +244,15 @@ fn resolve(
     answer: Option<&InteractionAnswer>,
     origin: Option<Origin>,
 ) {
-    let at = turn.now;
+    let now = turn.now;
     let Some(run) = turn.session.active.run_mut() else {
         return;
     };
     let Some(OpenAsk { mut record, .. }) = run.asks.remove(&ordinal) else {
         return;
     };
+    let at = end_after(run.last_end, now);
+    run.last_end = Some(at);
     let (id, token) = (run.record.id, run.token);
     let resolution = Resolution {
         at,

@@ -5,7 +5,7 @@ use crate::domain::commit::Commit;
 use crate::domain::entry::{Entry, EntryBody};
 use crate::domain::ids::EntryId;
 use crate::domain::input::{DiscardCause, InputFate, InputRecord, UndeliveredInput};
-use crate::domain::interaction::{Interaction, Resolution, ResolutionCause};
+use crate::domain::interaction::{Interaction, Resolution, ResolutionCause, end_after};
 use crate::domain::lease::{Holder, LeaseClause, LeaseToken};
 use crate::domain::run::{Failure, RunOutcome, RunRecord, Settlement, code};
 use crate::domain::session::{LastRun, StoredSession};
@@ -116,17 +116,23 @@ fn closed(asked: Vec<Interaction>, cause: DiscardCause, now: Timestamp) -> Vec<I
             ResolutionCause::EngineGone
         }
     };
+    let ended = asked.iter().filter_map(|it| it.resolution.as_ref());
+    let mut last = ended.map(|end| end.at).max();
     asked
         .into_iter()
         .filter(|interaction| interaction.resolution.is_none())
-        .map(|interaction| Interaction {
-            resolution: Some(Resolution {
-                at: now,
-                cause,
-                answer: None,
-                origin: None,
-            }),
-            ..interaction
+        .map(|interaction| {
+            let at = end_after(last, now);
+            last = Some(at);
+            Interaction {
+                resolution: Some(Resolution {
+                    at,
+                    cause,
+                    answer: None,
+                    origin: None,
+                }),
+                ..interaction
+            }
         })
         .collect()
 }

@@ -16,6 +16,7 @@ use crate::domain::limits::Limits;
 use crate::domain::run::{RunRecord, RunSettings};
 use crate::domain::session::{SessionHead, SessionRecord, StoredSession};
 use crate::domain::text::BoundedText;
+use crate::domain::time::Timestamp;
 
 /// A session as its one task holds it.
 #[derive(Clone, PartialEq, Debug)]
@@ -324,6 +325,8 @@ pub struct ActiveRun {
     /// Answers that are not durable yet.
     pub(super) answers: Vec<OwedAnswer>,
     pub(in crate::domain) next_question: u32,
+    /// When a question of the run ended last.
+    pub(super) last_end: Option<Timestamp>,
     /// The engine compacts its transcript within the run.
     pub(super) compacting: bool,
     /// The round that makes its last summary durable, and with it the compaction's end; 0 before

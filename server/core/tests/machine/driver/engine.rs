@@ -7,6 +7,7 @@ use std::time::Duration;
 use sessionplane_core::domain::compaction::Compacted;
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::ids::{EntryId, InputId};
+use sessionplane_core::domain::interaction::Question;
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{Effect, EngineTag, Input};
 use sessionplane_core::domain::run::Failure;
@@ -203,9 +204,14 @@ impl EngineModel {
         let asks: Vec<String> = (0..=rng.below(3)).map(|_| self.name("q")).collect();
         for ask in &asks {
             let timeout = rng.one_in(3).then(|| rng.below(5_000));
+            // No two are alike, so that the answer to one is not taken for that to another.
+            let question = Question {
+                title: format!("{ask}?"),
+                ..some_question(rng)
+            };
             self.plan.push_back(Act::Say(EngineEvent::Asked {
                 ask: ask.clone(),
-                question: some_question(rng),
+                question,
                 timeout: timeout.map(Duration::from_millis),
             }));
         }

@@ -8,12 +8,15 @@ use sessionplane_core::domain::interaction::{
 };
 use sessionplane_core::domain::limits::{MAX_ASK_BYTES, MAX_LABEL_BYTES};
 use sessionplane_core::domain::run::RunOutcome;
+use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
 use super::story::Story;
 use super::words::confirm;
 
 const YES: InteractionAnswer = InteractionAnswer::Confirmed(true);
+/// In milliseconds.
+const HOUR: u64 = 60 * 60 * 1000;
 const NO: InteractionAnswer = InteractionAnswer::Confirmed(false);
 
 /// What the engine was told of its questions.
@@ -419,5 +422,77 @@ fn c25_c36_an_engine_that_names_a_question_beyond_all_bounds_is_given_up() {
         panic!("{:?}", story.outcome());
     };
     assert_eq!(failure.code, "engine_gone");
+    story.ends();
+}
+
+#[test]
+fn c25_c27_the_newest_ends_are_listed_whatever_the_clock_does() {
+    let mut story = Story::working();
+    // Two wait at any time, and the one that was asked later is answered first.
+    for number in (1..=40).step_by(2) {
+        for ask in [number, number + 1] {
+            story.asks(&format!("q{ask}"), confirm(None), None);
+        }
+        story.shell.settle_disk();
+        if number == 21 {
+            let back = story.shell.now.as_millis() - HOUR;
+            story.shell.now = Timestamp::from_millis(back);
+        }
+        for ask in [number + 1, number] {
+            story.answers(ask, YES);
+            story.land();
+        }
+    }
+    story.stops();
+    story.shell.settle_disk();
+    let listed = &story.shell.view().interactions;
+    let newest = (9..=40).map(|number| story.question(number));
+    assert!(listed.keys().copied().eq(newest));
+    story.ends();
+}
+
+#[test]
+fn c25_c27_ends_that_a_crash_writes_come_after_those_before_it() {
+    let mut story = Story::working();
+    for number in 1..=36 {
+        story.asks(&format!("q{number}"), confirm(None), None);
+        story.land();
+        if number > 4 {
+            story.answers(number, YES);
+            story.land();
+        }
+    }
+    let back = story.shell.now.as_millis() - 1_000;
+    story.shell.now = Timestamp::from_millis(back);
+    story.shell.crash(false);
+    let listed = &story.shell.view().interactions;
+    for number in 1..=4 {
+        assert!(
+            listed.contains_key(&story.question(number)),
+            "{number} ended last"
+        );
+    }
+    story.ends();
+}
+
+#[test]
+fn c25_c60_of_more_questions_than_may_be_open_the_next_is_answered_by_nobody() {
+    let mut story = Story::working();
+    for number in 1..=16 {
+        story.asks(&format!("q{number}"), confirm(None), None);
+    }
+    story.shell.settle_disk();
+    assert_eq!(told(&mut story), []);
+    story.asks("one too many", confirm(Some(true)), None);
+    story.shell.settle_disk();
+    assert_eq!(told(&mut story), [("one too many".to_owned(), None)]);
+    assert_eq!(story.shell.store.interactions.len(), 16);
+    assert_eq!(story.shell.view().open_interactions().count(), 16);
+    story.answers(1, YES);
+    story.shell.settle_disk();
+    story.asks("again", confirm(None), None);
+    story.shell.settle_disk();
+    assert_eq!(cause(&story, 17), None, "there is room again");
+    story.stops();
     story.ends();
 }

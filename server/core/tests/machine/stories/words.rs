@@ -154,9 +154,11 @@ impl Story {
     }
 
     pub(crate) fn asks(&mut self, ask: &str, question: Question, within: Option<Duration>) {
+        // No two are alike, so that the answer to one is not taken for that to another.
+        let title = format!("{}{ask}", question.title);
         self.says(EngineEvent::Asked {
             ask: ask.to_owned(),
-            question,
+            question: Question { title, ..question },
             timeout: within,
         });
     }

@@ -180,6 +180,15 @@ impl Durable {
         ensure(open && fresh, "T21", || {
             format!("{id} had ended, or its run had: {before:?}")
         })?;
+        if let Some(end) = &interaction.resolution {
+            let ends = self.interactions_of(id.run);
+            let last = ends
+                .filter_map(|it| it.resolution.as_ref())
+                .max_by_key(|end| end.at);
+            ensure(last.is_none_or(|last| last.at < end.at), "T21", || {
+                format!("{id} ends at {:?}, and not after {last:?}", end.at)
+            })?;
+        }
         self.interactions.insert(id, interaction.clone());
         Ok(())
     }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::asking::Asking;
 use super::durable::Durable;
 use crate::domain::ids::InputId;
 use crate::domain::input::InputFate;
-use crate::domain::interaction::ResolutionCause;
 use crate::domain::invariants::{Held, ensure};
-use crate::domain::lease::{Holder, LeaseToken};
+use crate::domain::lease::Holder;
 use crate::domain::lifecycle::{EngineTag, Input};
 use crate::ports::engine::{EngineCommand, EngineEvent};
 
@@ -21,11 +21,7 @@ pub(super) struct Handing {
     /// How often an input may still be handed: once, and once more each time it came back.
     allowed: BTreeMap<InputId, u32>,
     aborted: Option<EngineTag>,
-    /// Questions that were asked under a lease and not answered; so often, if an engine repeats
-    /// itself.
-    asked: BTreeMap<(LeaseToken, String), u32>,
-    /// How many answers the engine was told in the run.
-    answers: usize,
+    asking: Asking,
     /// It came to its own end and was given no prompt since.
     stopped: bool,
     /// It went away by itself; what a burst led to is done only after all of it was stepped.
@@ -34,14 +30,7 @@ pub(super) struct Handing {
 
 impl Handing {
     pub(super) fn stepping(&mut self, input: &Input) {
-        if let Input::Engine {
-            tag,
-            event: EngineEvent::Asked { ask, .. },
-            ..
-        } = input
-        {
-            *self.asked.entry((tag.token, ask.clone())).or_default() += 1;
-        }
+        self.asking.stepping(input);
         match input {
             Input::Engine { tag, event, .. } if self.open == Some(*tag) => self.reported(event),
             Input::EngineGone { tag, .. } if self.open == Some(*tag) => {
@@ -84,7 +73,6 @@ impl Handing {
         self.open = Some(tag);
         self.stopped = false;
         self.prompt = 0;
-        self.answers = 0;
         Ok(())
     }
 
@@ -129,7 +117,7 @@ impl Handing {
             EngineCommand::Abort => self.aborted = Some(tag),
             EngineCommand::Prompt { input: None, .. } | EngineCommand::Compact { .. } => {}
             EngineCommand::Answer { ask, answer } => {
-                self.answered(tag, ask, answer.is_some(), durable)?;
+                self.asking.answering(tag, ask, answer.as_ref(), durable)?;
             }
             EngineCommand::Prompt {
                 input: Some(id),
@@ -155,29 +143,6 @@ impl Handing {
             }
         }
         Ok(())
-    }
-
-    /// The engine is told of each question once, and of an answer only once that is stored.
-    fn answered(&mut self, tag: EngineTag, ask: &str, answer: bool, durable: &Durable) -> Held {
-        let asked = (tag.token, ask.to_owned());
-        let open = self.asked.get_mut(&asked).filter(|times| **times > 0);
-        ensure(open.is_some(), "T23", || {
-            format!("{ask:?} is answered twice, or was never asked")
-        })?;
-        if let Some(times) = open {
-            *times -= 1;
-        }
-        self.answers += usize::from(answer);
-        let stored = tag.run.map_or(0, |run| {
-            let causes = durable
-                .interactions_of(run)
-                .filter_map(|asked| asked.resolution.as_ref().map(|end| end.cause));
-            let decided = [ResolutionCause::Answered, ResolutionCause::Expired];
-            causes.filter(|cause| decided.contains(cause)).count()
-        });
-        ensure(self.answers <= stored, "T23", || {
-            format!("{} answers are told, {stored} are stored", self.answers)
-        })
     }
 }
 

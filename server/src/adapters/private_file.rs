@@ -1,0 +1,89 @@
+//! Files that nobody but the server's own user may read: made whole or not at all, and refused where
+//! somebody else could have read or made them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use rand::TryRng as _;
+use rand::rngs::SysRng;
+use rustix::fs::OFlags;
+
+/// Why what is there is not used.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// What the system said.
+    Io(io::Error),
+    /// Others may have read it.
+    Exposed { mode: u32 },
+    /// Somebody else made it.
+    Foreign { user: u32 },
+    /// Something that is no file is in its place.
+    NotAFile,
+}
+
+/// At most so many bytes of the file; nothing if there is none.
+pub(super) fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, Problem> {
+    // Opening a pipe must not wait for whoever would write into it.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+    {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Problem::Io(error)),
+    };
+    let metadata = file.metadata().map_err(Problem::Io)?;
+    if !metadata.is_file() {
+        return Err(Problem::NotAFile);
+    }
+    let user = metadata.uid();
+    if user != rustix::process::geteuid().as_raw() {
+        return Err(Problem::Foreign { user });
+    }
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(Problem::Exposed { mode });
+    }
+    let mut bytes = Vec::new();
+    file.take(most)
+        .read_to_end(&mut bytes)
+        .map_err(Problem::Io)?;
+    Ok(Some(bytes))
+}
+
+/// Writes one line beside the file's place and links it there, durably: it appears whole or not at
+/// all. False where somebody else was first.
+pub(super) fn create(path: &Path, line: &str) -> io::Result<bool> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut random = [0; 8];
+    SysRng
+        .try_fill_bytes(&mut random)
+        .map_err(io::Error::other)?;
+    let random = u64::from_be_bytes(random);
+    let beside = directory.join(format!(".{}.{random:016x}", name.display()));
+    write(&beside, line)?;
+    let linked = fs::hard_link(&beside, path);
+    fs::remove_file(&beside)?;
+    match linked {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    File::open(directory)?.sync_all()?;
+    Ok(true)
+}
+
+fn write(path: &Path, line: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    writeln!(file, "{line}")?;
+    file.sync_all()
+}

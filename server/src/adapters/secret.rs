@@ -1,0 +1,138 @@
+//! The secret of a data directory: what digests are keyed with that must tell nothing to who reads
+//! them. Drawn at the first start and kept beside the store, never in it: whoever copies records has
+//! no key.
+//!
+//! What must never enter: the secret in a log line, an error or a debug text.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rand::TryRng as _;
+use rand::rngs::SysRng;
+
+use super::private_file::{self, Problem};
+
+/// The secret's file in the data directory.
+pub const SECRET_FILE: &str = "digest.key";
+/// Longest file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 1024;
+
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the digest key {} {problem}; put it right, or delete it: the next start draws a new one, and \
+     refuses repeats of answers that were given before", .path.display()
+)]
+pub struct SecretError {
+    path: PathBuf,
+    problem: String,
+}
+
+/// Reads the secret of a data directory, which must exist, or draws it.
+pub fn open(data_dir: &Path) -> Result<[u8; 32], SecretError> {
+    let path = data_dir.join(SECRET_FILE);
+    let refused = |problem| SecretError {
+        path: path.clone(),
+        problem,
+    };
+    let io = |error: io::Error| refused(format!("cannot be made: {error}"));
+    if let Some(secret) = read(&path).map_err(refused)? {
+        return Ok(secret);
+    }
+    let mut secret = [0; 32];
+    SysRng
+        .try_fill_bytes(&mut secret)
+        .map_err(|error| io(io::Error::other(error)))?;
+    if private_file::create(&path, &hex(&secret)).map_err(io)? {
+        return Ok(secret);
+    }
+    let theirs = read(&path).map_err(refused)?;
+    theirs.ok_or_else(|| refused("was taken away again".to_owned()))
+}
+
+fn read(path: &Path) -> Result<Option<[u8; 32]>, String> {
+    let read = private_file::read(path, MAX_FILE_BYTES).map_err(|problem| match problem {
+        Problem::Io(error) => format!("cannot be read: {error}"),
+        Problem::Exposed { mode } => format!("is readable by others (mode {mode:o})"),
+        Problem::Foreign { user } => format!("belongs to user {user}, not to this server's"),
+        Problem::NotAFile => "is not a regular file".to_owned(),
+    })?;
+    let Some(bytes) = read else { return Ok(None) };
+    let secret = bytes.strip_suffix(b"\n").and_then(unhex);
+    secret.map(Some).ok_or_else(|| "is malformed".to_owned())
+}
+
+fn hex(secret: &[u8; 32]) -> String {
+    let digits = secret.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
+}
+
+fn unhex(text: &[u8]) -> Option<[u8; 32]> {
+    let mut secret = [0; 32];
+    if text.len() != 2 * secret.len() {
+        return None;
+    }
+    for (byte, pair) in secret.iter_mut().zip(text.chunks_exact(2)) {
+        let digit = |at: usize| char::from(pair[at]).to_digit(16);
+        *byte = u8::try_from(digit(0)? << 4 | digit(1)?).ok()?;
+    }
+    Some(secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn c61_the_secret_is_drawn_once_and_only_its_user_can_read_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let secret = open(directory.path()).unwrap();
+        assert_eq!(open(directory.path()).unwrap(), secret, "a restart has it");
+        let file = directory.path().join(SECRET_FILE);
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(open(other.path()).unwrap(), secret);
+    }
+
+    #[test]
+    fn c61_a_secret_that_others_can_read_or_that_is_damaged_stops_the_start_unspoken() {
+        let directory = tempfile::tempdir().unwrap();
+        let secret = hex(&open(directory.path()).unwrap());
+        let file = directory.path().join(SECRET_FILE);
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        let exposed = open(directory.path()).unwrap_err().to_string();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        fs::write(&file, &secret[1..]).unwrap();
+        let short = open(directory.path()).unwrap_err().to_string();
+        fs::write(&file, format!("x{}\n", &secret[1..])).unwrap();
+        let other = open(directory.path()).unwrap_err().to_string();
+        for (error, says) in [
+            (exposed, "mode 640"),
+            (short, "malformed"),
+            (other, "malformed"),
+        ] {
+            assert!(
+                error.contains(says) && error.contains("delete it"),
+                "{error}"
+            );
+            assert!(!error.contains(&secret[1..]), "{error}");
+        }
+    }
+
+    #[test]
+    fn two_first_starts_at_once_agree_on_one_secret() {
+        let directory = tempfile::tempdir().unwrap();
+        let secrets = std::thread::scope(|scope| {
+            let starts = [(); 8].map(|()| scope.spawn(|| open(directory.path())));
+            starts.map(|start| start.join().unwrap().unwrap())
+        });
+        assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+    }
+}
