@@ -174,7 +174,8 @@ macro_rules! contract_conformance {
                     c32_a_place_that_is_gone_is_told_as_a_gap,
                     c35_b08_a_stalled_observer_is_cut_and_nobody_else,
                     c35_an_unread_invoke_stream_is_cut_and_can_rejoin;
-                restarts: c36_a_cut_run_is_interrupted_wherever_it_is_told,
+                restarts: c15_any_server_serves_the_next_invoke,
+                    c36_a_cut_run_is_interrupted_wherever_it_is_told,
                     c36_each_start_has_one_settlement,
                     c44_b27_no_session_is_stuck_busy_after_a_crash,
                     c44_b27_crashes_at_random_moments_lose_and_double_nothing;

@@ -26,8 +26,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::daemon::{Daemon, Home};
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How long anything may take: a thousand observers are told 30 GiB.
+const PATIENCE: Duration = Duration::from_secs(1200);
 /// Observers on one connection.
 const ON_ONE: usize = 20;
 /// Events that the session's ring holds, and about how many bytes they keep alive.
