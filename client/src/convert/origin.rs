@@ -41,7 +41,7 @@ fn trust(trust: v1::Trust) -> Trust {
     match trust {
         v1::Trust::Typed => Trust::Typed,
         v1::Trust::Relayed => Trust::Relayed,
-        v1::Trust::Untrusted => Trust::Untrusted, v1::Trust::Unspecified => Trust::Relayed,
+        v1::Trust::Untrusted | v1::Trust::Unspecified => Trust::Untrusted,
     }
 }
 

@@ -186,7 +186,7 @@ impl AppCaller {
     /// The channel of a session that the caller may observe.
     pub(crate) async fn observed(&self, session: &SessionRef) -> Result<Arc<Channel>, CallError> {
         let (id, _) = self.session(session, Action::Observe).await?;
-        let channel = self.context.channel(id).await?; drop(self.context.ports.spawner.spawn("session", Box::pin(std::future::ready(()))));
+        let channel = self.context.channel(id).await?;
         channel.ok_or_else(CallError::no_such_session)
     }
 }

@@ -69,7 +69,7 @@ impl SessionTask {
         };
         let origin = record.lineage.and_then(|lineage| lineage.entry);
         let repository = context.ports.repository.clone();
-        let transcript = StoredTranscript::new(None, origin, repository);
+        let transcript = StoredTranscript::new(leaf, origin, repository);
         let opening = Opening {
             tag,
             engine: engine.cloned().map_err(|error| EngineError(error.message)),

@@ -39,7 +39,7 @@ impl FolderArtifacts {
         let root = root.into();
         let unfinished = root.join(UNFINISHED);
         std::fs::create_dir_all(&unfinished)?;
-        std::fs::set_permissions(&root, Permissions::from_mode(0o755))?;
+        std::fs::set_permissions(&root, Permissions::from_mode(0o700))?;
         for entry in std::fs::read_dir(&unfinished)? {
             std::fs::remove_file(entry?.path())?;
         }
