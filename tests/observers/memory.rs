@@ -177,6 +177,19 @@ async fn c35_an_idle_observer_takes_little_memory() {
     drop((first, counted));
 }
 
+/// Reads on where nobody read for long.
+async fn is_told_that_it_was_too_slow(mut stream: ResultStream<EventItem>) {
+    let ended = async {
+        loop {
+            if let Err(error) = stream.next().await.expect("no silent end") {
+                return error;
+            }
+        }
+    };
+    let error = timeout(PATIENCE, ended).await.expect("it ends");
+    assert_eq!(error.reason, Reason::ObserverTooSlow);
+}
+
 /// A server whose rings are small.
 async fn small(home: &Home) -> Daemon {
     let config = home.path().join("config.toml");
@@ -252,16 +265,8 @@ async fn c35_b10_memory_stays_fixed_under_observers_of_which_some_do_not_read() 
     while let Some(read) = timeout(PATIENCE, readers.join_next()).await.unwrap() {
         read.unwrap();
     }
-    for mut stream in stalled {
-        let ended = async {
-            loop {
-                if let Err(error) = stream.next().await.expect("no silent end") {
-                    return error;
-                }
-            }
-        };
-        let error = timeout(PATIENCE, ended).await.expect("it ends");
-        assert_eq!(error.reason, Reason::ObserverTooSlow);
+    for stream in stalled {
+        is_told_that_it_was_too_slow(stream).await;
     }
     drop(closed);
 }
