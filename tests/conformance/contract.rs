@@ -80,7 +80,7 @@ macro_rules! contract_conformance {
             $crate::contract_conformance! { @tests $worlds,
                 answers: c01_busy_failed_aborted_and_rejected_are_answers,
                     c01_refusals_name_the_field_the_limit_and_the_way_out,
-                    c01_a_text_of_exactly_the_limit_is_taken,
+                    c01_b38_a_text_of_exactly_the_limit_is_taken,
                     c02_what_is_refused_did_nothing_and_its_id_is_free,
                     c17_accepted_never_means_that_the_run_succeeded,
                     c17_rejected_means_that_nothing_was_queued,
@@ -163,7 +163,7 @@ macro_rules! contract_conformance {
                     c29_a_page_size_over_the_limit_is_refused,
                     c29_the_leaf_is_among_the_entries_while_they_grow;
                 events: c30_numbers_grow_by_one_and_are_the_same_for_all,
-                    c30_large_output_is_told_in_bounded_events,
+                    c30_b41_large_and_odd_output_is_told_in_bounded_events,
                     c30_progress_is_conflated_and_ends_with_the_newest,
                     c31_a_stream_begins_with_entries_and_a_snapshot,
                     c31_long_conversations_are_backfilled_in_pages,
@@ -177,7 +177,8 @@ macro_rules! contract_conformance {
                     c32_a_place_that_is_gone_is_told_as_a_gap,
                     c35_b08_a_stalled_observer_is_cut_and_nobody_else,
                     c35_an_unread_invoke_stream_is_cut_and_can_rejoin;
-                restarts: c36_a_cut_run_is_interrupted_wherever_it_is_told,
+                restarts: c15_any_server_serves_the_next_invoke,
+                    c36_a_cut_run_is_interrupted_wherever_it_is_told,
                     c36_each_start_has_one_settlement,
                     c44_b27_no_session_is_stuck_busy_after_a_crash,
                     c44_b27_crashes_at_random_moments_lose_and_double_nothing;

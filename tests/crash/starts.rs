@@ -84,7 +84,7 @@ async fn a_first_start_that_is_killed_leaves_a_directory_that_the_next_one_takes
 }
 
 #[tokio::test]
-async fn b34_a_second_server_on_the_same_data_is_refused_and_the_first_goes_on() {
+async fn c41_b34_b36_b52_a_second_server_on_the_same_data_is_refused_and_the_first_goes_on() {
     let home = Home::new();
     let daemon = home.start().await;
     let (status, said) = home.refused(&home.data_dir()).await;

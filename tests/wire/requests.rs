@@ -115,7 +115,7 @@ async fn c01_a_malformed_request_is_refused_before_the_application_is_asked() {
 }
 
 #[tokio::test]
-async fn c01_a_message_that_cannot_be_read_is_refused_with_our_details() {
+async fn c01_b38_a_message_that_cannot_be_read_is_refused_with_our_details() {
     let server = Running::start().await;
     let caller = server.owner().await;
     let not_utf8 = [0x0a, 0x03, 0x12, 0x01, 0xff];
@@ -307,7 +307,7 @@ async fn c62_a_long_page_is_compressed_for_who_can_read_it_and_a_short_one_is_no
 }
 
 #[tokio::test]
-async fn a_small_compressed_message_does_not_grow_past_the_limit() {
+async fn c60_b38_a_small_compressed_message_does_not_grow_past_the_limit() {
     let server = Running::start().await;
     let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     zipped.write_all(&vec![0; 64 * 1024 * 1024]).unwrap();

@@ -137,7 +137,7 @@ async fn at_the_limit_the_connection_that_rested_longest_is_asked_to_leave() {
 }
 
 #[tokio::test]
-async fn c63_silent_connections_do_not_delay_the_exit() {
+async fn c63_b59_silent_connections_do_not_delay_the_exit() {
     let config = Config {
         first_request_within: LONG,
         stop_within: LONG,

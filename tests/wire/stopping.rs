@@ -92,7 +92,7 @@ async fn c63_streams_may_go_on_for_their_grace() {
 }
 
 #[tokio::test]
-async fn c63_a_stream_that_nobody_reads_does_not_delay_the_exit() {
+async fn c63_b59_a_stream_that_nobody_reads_does_not_delay_the_exit() {
     let config = Config {
         stop_within: Duration::from_millis(200),
         ..Config::default()

@@ -245,7 +245,7 @@ async fn a_stream_that_is_not_read_for_too_long_is_let_go_and_a_quiet_one_is_not
 }
 
 #[tokio::test]
-async fn c62_an_old_connection_lets_go_of_its_streams_in_words_and_a_new_one_is_taken() {
+async fn c62_b61_an_old_connection_lets_go_of_its_streams_in_words_and_a_new_one_is_taken() {
     let config = Config {
         max_connection_age: Some(Duration::from_secs(1)),
         max_connection_age_grace: Duration::from_millis(100),

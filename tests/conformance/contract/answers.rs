@@ -82,7 +82,7 @@ pub(crate) async fn c01_refusals_name_the_field_the_limit_and_the_way_out(worlds
     assert!(error.retry_after.is_some(), "{error:?}");
 }
 
-pub(crate) async fn c01_a_text_of_exactly_the_limit_is_taken(worlds: &dyn Worlds) {
+pub(crate) async fn c01_b38_a_text_of_exactly_the_limit_is_taken(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     let desk = Desk::new(&world, "limit");
     let prompt = format!("stop\n{}", "#".repeat(MAX_TEXT_BYTES - 5));

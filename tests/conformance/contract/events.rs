@@ -38,7 +38,7 @@ pub(crate) async fn c30_numbers_grow_by_one_and_are_the_same_for_all(worlds: &dy
     }
 }
 
-pub(crate) async fn c30_large_output_is_told_in_bounded_events(worlds: &dyn Worlds) {
+pub(crate) async fn c30_b41_large_and_odd_output_is_told_in_bounded_events(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     let desk = Desk::new(&world, "large");
     desk.run("say \"x\"").await;

@@ -22,6 +22,29 @@ use super::run::code;
 use super::watch::{appended, settled, started};
 use super::world::{Pinned, World, Worlds, quick};
 
+/// Another server on the same store is all that an invoke needs: nothing that the one before held in
+/// memory, no connection and no caller of it.
+pub(crate) async fn c15_any_server_serves_the_next_invoke(worlds: &dyn Worlds) {
+    let world = worlds.make(quick()).await;
+    let desk = Desk::new(&world, "anywhere");
+    desk.run("say \"first\"").await;
+    for served in 1..=3 {
+        let before = desk.entries().await;
+        world.restart().await;
+        let told = desk.recall().await;
+        let opened = format!("opened with {} entries", before.len());
+        assert!(told.starts_with(&opened), "server {served}: {told}");
+        assert!(told.contains("first"), "server {served}: {told}");
+        let after = desk.entries().await;
+        assert_eq!(after[..before.len()], before);
+        assert_eq!(
+            after[before.len()].parent,
+            before.last().map(|entry| entry.id),
+            "it goes on where the other one ended"
+        );
+    }
+}
+
 pub(crate) async fn c36_a_cut_run_is_interrupted_wherever_it_is_told(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     let desk = Desk::new(&world, "cut");

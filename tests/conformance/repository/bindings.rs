@@ -8,7 +8,7 @@ use super::script::{Script, binding_key};
 use super::{Store, Subject};
 
 /// Two calls with one request id: whatever sessions they would reach, one is accepted.
-pub(crate) async fn c3_one_of_many_binds_a_request_id(subject: &mut dyn Subject) {
+pub(crate) async fn c03_one_of_many_binds_a_request_id(subject: &mut dyn Subject) {
     let mut calls = Vec::new();
     for n in 0..32 {
         let store = subject.store();
@@ -44,7 +44,7 @@ pub(crate) async fn c3_one_of_many_binds_a_request_id(subject: &mut dyn Subject)
 }
 
 /// Tenant, principal, method and request id all count.
-pub(crate) async fn c3_a_binding_is_found_by_every_part_of_its_key(subject: &mut dyn Subject) {
+pub(crate) async fn c03_a_binding_is_found_by_every_part_of_its_key(subject: &mut dyn Subject) {
     let store = subject.store();
     let base = binding_key("acme", "call");
     let others = [
@@ -91,7 +91,7 @@ async fn kept(store: &dyn Store, n: u64) -> bool {
 }
 
 /// A binding lives while its run does, and a whole retention after the run has settled.
-pub(crate) async fn c3_a_sweep_keeps_what_an_active_run_needs(subject: &mut dyn Subject) {
+pub(crate) async fn c03_a_sweep_keeps_what_an_active_run_needs(subject: &mut dyn Subject) {
     let store = subject.store();
     let at = Timestamp::from_millis;
     let mut long = bound(&*store, 1, 100).await;
@@ -133,7 +133,7 @@ pub(crate) async fn c3_a_sweep_keeps_what_an_active_run_needs(subject: &mut dyn 
 }
 
 /// However many active runs are older, a sweep finds what is behind them.
-pub(crate) async fn c3_a_sweep_gets_past_any_number_of_active_runs(subject: &mut dyn Subject) {
+pub(crate) async fn c03_a_sweep_gets_past_any_number_of_active_runs(subject: &mut dyn Subject) {
     let store = subject.store();
     for n in 0..600 {
         bound(&*store, n, 100).await;
@@ -151,7 +151,7 @@ pub(crate) async fn c3_a_sweep_gets_past_any_number_of_active_runs(subject: &mut
 }
 
 /// A sweep is bounded, so that it never holds other commits up for long.
-pub(crate) async fn c3_a_sweep_takes_no_more_than_it_is_told_oldest_first(
+pub(crate) async fn c03_a_sweep_takes_no_more_than_it_is_told_oldest_first(
     subject: &mut dyn Subject,
 ) {
     let store = subject.store();
@@ -172,7 +172,9 @@ pub(crate) async fn c3_a_sweep_takes_no_more_than_it_is_told_oldest_first(
 }
 
 /// Nothing settles what was over in one commit: its binding goes when it is old.
-pub(crate) async fn c3_a_binding_without_a_run_is_kept_by_its_age_alone(subject: &mut dyn Subject) {
+pub(crate) async fn c03_a_binding_without_a_run_is_kept_by_its_age_alone(
+    subject: &mut dyn Subject,
+) {
     let store = subject.store();
     let at = Timestamp::from_millis;
     let mut script = bound(&*store, 1, 100).await;

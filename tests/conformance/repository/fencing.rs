@@ -142,7 +142,9 @@ pub(crate) async fn a_held_session_is_not_taken_by_another(subject: &mut dyn Sub
 }
 
 /// Tokens of a session only grow.
-pub(crate) async fn a_former_token_never_takes_a_session_again(subject: &mut dyn Subject) {
+pub(crate) async fn c41_b34_b36_b52_a_former_token_never_takes_a_session_again(
+    subject: &mut dyn Subject,
+) {
     let store = subject.store();
     let early = store.mint().await.unwrap();
     let mut script = running(&*store, 1).await;

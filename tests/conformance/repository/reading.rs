@@ -278,7 +278,7 @@ pub(crate) async fn long_texts_read_back_and_are_replaced(subject: &mut dyn Subj
 }
 
 /// Bytes that other programs trip over.
-pub(crate) async fn odd_texts_read_back(subject: &mut dyn Subject) {
+pub(crate) async fn b41_odd_texts_read_back(subject: &mut dyn Subject) {
     let store = subject.store();
     let odd = [
         "",

@@ -73,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cut_is_valid_text_at_every_offset(text in "\\PC{0,40}", max in 0_usize..60) {
+        fn b41_a_cut_is_valid_text_at_every_offset(text in "\\PC{0,40}", max in 0_usize..60) {
             let (kept, omitted) = tail(&text, max);
             prop_assert!(kept.len() <= max);
             prop_assert_eq!(omitted + kept.len() as u64, text.len() as u64);
