@@ -117,8 +117,11 @@ impl Screen {
         match piece {
             Piece::Prose(text) if self.is_rich() => {
                 self.leave_other_line(false)?;
-                let text = markdown::laid_out(text, self.out.colour);
-                self.out.write(&text, false)
+                // Part by part: an entry may be long, and what is laid out is longer.
+                markdown::parts(text).try_for_each(|part| {
+                    let laid_out = markdown::laid_out(&part, self.out.colour);
+                    self.out.write(&laid_out, false)
+                })
             }
             Piece::Answer(text) | Piece::Prose(text) => {
                 self.leave_other_line(false)?;
