@@ -21,7 +21,8 @@ pub(crate) enum Piece {
     Prose(String),
     /// A part of what goes on beside it: dimmed, to standard error.
     Aside(String),
-    /// What somebody must do something about: beside the answer too, but never dimmed nor left out.
+    /// What somebody must do something about, or must know to read the answer rightly: beside it too,
+    /// but never dimmed nor left out.
     Question(String),
     /// Whatever follows begins on a line of its own.
     Break,
@@ -162,6 +163,12 @@ impl Screen {
     pub(crate) fn aside(&mut self, text: &str) -> io::Result<()> {
         self.put(&Piece::Break)?;
         self.put(&Piece::Aside(format!("{text}\n")))
+    }
+
+    /// A whole line that must be known to read the answer rightly.
+    pub(crate) fn notice(&mut self, text: &str) -> io::Result<()> {
+        self.put(&Piece::Break)?;
+        self.put(&Piece::Question(format!("{text}\n")))
     }
 
     /// A failure, always to standard error and never dimmed.

@@ -1,6 +1,7 @@
 //! Durable entries.
 
 use serde_json::{Value, json};
+use sessionplane_core::domain::compaction::CompactionTrigger;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 
 use super::field::{artifact, maybe, origin, text, time, usage};
@@ -82,7 +83,7 @@ fn body(body: &EntryBody) -> Value {
             "first_kept_entry_id": maybe(*first_kept),
             "tokens_before": tokens_before,
             "tokens_after": tokens_after,
-            "trigger": trigger.as_str(),
+            "overflow": *trigger == CompactionTrigger::Overflow,
         }),
         EntryBody::Notice { code, text } => json!({ "code": code, "text": text }),
     }

@@ -28,19 +28,19 @@ pub(crate) fn resolution(resolution: &Resolution) -> Value {
     })
 }
 
+/// A question; what an answer must look like is in the field that its kind names.
 fn question(question: &Question) -> Value {
     let mut object = json!({
-        "kind": question.kind().as_str(),
         "title": question.title,
         "details": question.details,
         "default_answer": question.default.as_ref().map(answer),
     });
-    match &question.shape {
-        Shape::Approval(it) | Shape::Select(it) => object["choices"] = choices(it),
-        Shape::Confirm => {}
-        Shape::Input { secret } => object["secret"] = json!(secret),
-        Shape::Form(fields) => object["fields"] = fields.iter().map(field).collect(),
-    }
+    object[question.kind().as_str()] = match &question.shape {
+        Shape::Approval(it) | Shape::Select(it) => json!({ "choices": choices(it) }),
+        Shape::Confirm => json!({}),
+        Shape::Input { secret } => json!({ "secret": secret }),
+        Shape::Form(fields) => json!({ "fields": fields.iter().map(field).collect::<Vec<_>>() }),
+    };
     object
 }
 
@@ -50,9 +50,14 @@ fn choices(choices: &[Choice]) -> Value {
 }
 
 fn field(field: &FormField) -> Value {
-    let mut object = json!({
+    let choices = match &field.kind {
+        FieldKind::Select(it) => choices(it),
+        FieldKind::Text | FieldKind::Number | FieldKind::Boolean => json!([]),
+    };
+    json!({
         "name": field.name,
         "label": field.label,
+        "choices": choices,
         "required": field.required,
         "kind": match &field.kind {
             FieldKind::Text => "text",
@@ -60,11 +65,7 @@ fn field(field: &FormField) -> Value {
             FieldKind::Boolean => "boolean",
             FieldKind::Select(_) => "select",
         },
-    });
-    if let FieldKind::Select(it) = &field.kind {
-        object["choices"] = choices(it);
-    }
-    object
+    })
 }
 
 fn answer(answer: &InteractionAnswer) -> Value {
@@ -72,6 +73,6 @@ fn answer(answer: &InteractionAnswer) -> Value {
         InteractionAnswer::Choice(id) => json!({ "choice": id }),
         InteractionAnswer::Confirmed(yes) => json!({ "confirmed": yes }),
         InteractionAnswer::Text(text) => json!({ "text": text }),
-        InteractionAnswer::Fields(fields) => json!({ "form": fields }),
+        InteractionAnswer::Fields(fields) => json!({ "form": { "fields": fields } }),
     }
 }

@@ -3,6 +3,7 @@
 use sessionplane_core::contract::{CapabilityReport, CommandTarget, OfferedCommand, SessionState};
 use sessionplane_core::domain::command::CommandKind;
 use sessionplane_core::domain::event::PendingInput;
+use sessionplane_core::domain::run::RunSettings;
 use sessionplane_core::domain::settings::{Model, SettingsOverride};
 use sessionplane_core::domain::view::SessionView;
 
@@ -80,6 +81,13 @@ pub(crate) fn summary(view: &SessionView) -> String {
     ];
     // An agent is often named after its only model.
     words.extend(model(view).filter(|model| *model != record.agent.as_str()));
+    // Elsewhere than after the newest entry.
+    let leaf = view.leaf.map_or(0, |leaf| leaf.seq);
+    if leaf == 0 && view.entries > 0 {
+        words.push("at the beginning".to_owned());
+    } else if leaf != view.entries {
+        words.push(format!("at entry {leaf}"));
+    }
     match view.open_interactions().count() {
         0 => {}
         1 => words.push("1 question open".to_owned()),
@@ -101,8 +109,13 @@ fn chosen(chosen: &SettingsOverride) -> String {
 }
 
 fn model(view: &SessionView) -> Option<String> {
-    let model = view.resolved.settings.model.as_deref()?;
-    let words = match &view.resolved.settings.thinking_level {
+    model_words(&view.resolved.settings)
+}
+
+/// Model and level; none where the engine has no model that could be named.
+pub(super) fn model_words(settings: &RunSettings) -> Option<String> {
+    let model = settings.model.as_deref()?;
+    let words = match &settings.thinking_level {
         Some(level) => format!("{model}, thinking {level}"),
         None => model.to_owned(),
     };

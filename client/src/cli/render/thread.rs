@@ -18,8 +18,12 @@ impl Thread {
         self.0
     }
 
-    /// The next entry to be shown; a line to show before it, if it does not follow the last one.
+    /// The next entry to be shown; a line to show before it, if it does not follow the last one. Nothing
+    /// for one that was shown before.
     pub(crate) fn turn(&mut self, entry: &Entry) -> Option<String> {
+        if self.0.is_some_and(|last| entry.id.seq <= last.seq) {
+            return None;
+        }
         let last = self.0.replace(entry.id)?;
         match entry.parent {
             Some(parent) if parent == last => None,
@@ -64,6 +68,7 @@ mod tests {
         let after = |seq: u64| Some(format!("-- after entry {seq} --"));
         assert_eq!(turn(5, Some(2)), after(2));
         assert_eq!(turn(6, Some(5)), None);
+        assert_eq!(turn(4, Some(3)), None, "told again");
         assert_eq!(turn(7, None), Some("-- from the beginning --".to_owned()));
         let mut thread = Thread::after(Some(id(4)));
         assert_eq!(thread.turn(&entry(5, Some(1))), after(1));

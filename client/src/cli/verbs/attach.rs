@@ -56,8 +56,9 @@ pub(super) async fn run(
         .get_state(session.clone(), None, context.call());
     let state = context.patiently(screen, Effect::Reads, call).await?;
     let state = state.map_err(|error| context.stop(error, Some(&session), Effect::Reads))?;
+    let entries_since = before_the_last(&state, args.last);
     let options = WatchOptions {
-        entries_since: before_the_last(&state, args.last),
+        entries_since,
         open_deadline: context.opening(),
         ..WatchOptions::default()
     };
@@ -69,7 +70,7 @@ pub(super) async fn run(
     let mut attached = Attached {
         context,
         screen,
-        flow: Flow::attended(rich),
+        flow: Flow::attended(rich, entries_since),
         giving: Giving::new(context.client.clone(), session.clone()),
         questions: Questions::default(),
         record: None,
@@ -257,6 +258,9 @@ impl Attached<'_> {
     }
 
     fn tell(&mut self, item: &WatchItem) -> Result<(), Stop> {
+        if let WatchItem::Snapshot(state) = item {
+            self.flow.knows(state);
+        }
         match item {
             WatchItem::Entries {
                 entries,
@@ -265,7 +269,7 @@ impl Attached<'_> {
                 if *full_backfill {
                     let pieces = self.flow.start_over();
                     self.screen.put_all(pieces)?;
-                    self.screen.aside(STARTS_OVER)?;
+                    self.screen.notice(STARTS_OVER)?;
                 }
                 for entry in entries {
                     let pieces = self.flow.appended(entry);
