@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::stream::FuturesOrdered;
 use sessionplane_core::contract::{Agent as _, CallOptions, SessionControl as _, SessionState};
 use sessionplane_core::domain::command::{Command, DispatchAnswer};
 use sessionplane_core::domain::error::{CallError, Outcome};
@@ -36,6 +37,9 @@ use giving::{Given, Giving};
 use lines::{Line, Lines};
 use questions::Questions;
 use typing::{HELP, Typing, parse};
+
+/// Most records that are asked for at once.
+const RECORDS: usize = 8;
 
 /// How often a person is told that the server is gone.
 const TICK: Duration = Duration::from_secs(1);
@@ -73,7 +77,7 @@ pub(super) async fn run(
         flow: Flow::attended(rich, entries_since),
         giving: Giving::new(context.client.clone(), session.clone()),
         questions: Questions::default(),
-        record: None,
+        records: FuturesOrdered::new(),
         running: state.view.active_run,
         outage: Outage::default(),
         introduced: false,
@@ -91,11 +95,9 @@ fn before_the_last(state: &SessionState, count: u32) -> Option<EntryId> {
     (seq > 0).then_some(EntryId { session, seq })
 }
 
-/// A run whose record is asked for.
-type Asked = (
-    RunId,
-    Pin<Box<dyn Future<Output = Result<RunRecord, CallError>> + Send>>,
-);
+/// A run, and its record once it came.
+type Recorded = (RunId, Result<RunRecord, CallError>);
+type Asked = Pin<Box<dyn Future<Output = Recorded> + Send>>;
 type Typed = Option<io::Result<Line>>;
 
 /// Somebody is there.
@@ -107,8 +109,8 @@ struct Attached<'a> {
     /// What was typed, while it is not answered.
     giving: Giving,
     questions: Questions,
-    /// The record of a run whose end was missed, while it is asked for.
-    record: Option<Asked>,
+    /// The records of runs whose ends were missed, while they are asked for.
+    records: FuturesOrdered<Asked>,
     running: Option<RunId>,
     outage: Outage,
     /// The last entries and the state were shown.
@@ -125,13 +127,13 @@ impl Attached<'_> {
         let mut lines = FramedRead::new(tokio::io::stdin(), Lines::default());
         let mut ticks = tokio::time::interval(TICK);
         loop {
-            let answered = self.giving.is_idle() && self.record.is_none();
+            let answered = self.giving.is_idle() && self.records.is_empty();
             if self.closing && self.introduced && answered {
                 self.screen.aside(&self.farewell())?;
                 return Ok(self.left());
             }
             // What a pipe holds can wait in it; a person is heard at any time.
-            let room = is_typed() || !self.giving.is_full();
+            let room = is_typed() || self.giving.has_room();
             let listens = self.introduced && !self.closing && room;
             tokio::select! {
                 item = watch.next() => match item {
@@ -143,10 +145,7 @@ impl Attached<'_> {
                 },
                 typed = typed(&mut lines), if listens => self.typed(typed)?,
                 (given, answer) = self.giving.answered() => self.answered(&given, answer)?,
-                (run, record) = arrived(self.record.as_mut()) => {
-                    self.record = None;
-                    self.recorded(run, record)?;
-                }
+                (run, record) = arrived(&mut self.records) => self.recorded(run, record)?,
                 _ = ticks.tick() => self.still_waiting()?,
                 () = context.interrupts.pressed() => {
                     self.screen.aside(&self.farewell())?;
@@ -185,14 +184,18 @@ impl Attached<'_> {
     }
 
     /// Keeps in mind what an item tells of the connection and of the run.
-    fn note(&mut self, item: &WatchItem) {
+    fn note(&mut self, item: &WatchItem) -> Result<(), Stop> {
+        if matches!(item, WatchItem::Reconnecting { .. }) {
+            self.outage.begin(instant());
+            return Ok(());
+        }
+        self.outage.end();
         match item {
-            WatchItem::Reconnecting { .. } => return self.outage.begin(instant()),
             WatchItem::Snapshot(state) => {
                 let active = state.view.active_run;
                 let before = std::mem::replace(&mut self.running, active);
                 if let Some(run) = before.filter(|run| self.introduced && active != Some(*run)) {
-                    self.ask_for(run);
+                    return self.ask_for(run);
                 }
             }
             WatchItem::Event(envelope) => match envelope.event.body {
@@ -202,17 +205,23 @@ impl Attached<'_> {
             },
             _ => {}
         }
-        self.outage.end();
+        Ok(())
     }
 
     /// A run has settled while nobody was told: its record tells how.
-    fn ask_for(&mut self, run: RunId) {
+    fn ask_for(&mut self, run: RunId) -> Result<(), Stop> {
         if self.context.globals.json {
-            return;
+            return Ok(());
+        }
+        if self.records.len() == RECORDS {
+            let words = format!("run {run} has settled; how: sessionctl run {run}");
+            return Ok(self.screen.aside(&words)?);
         }
         let client = self.context.client.clone();
-        let record = async move { client.get_run(run, CallOptions::default()).await };
-        self.record = Some((run, Box::pin(record)));
+        self.records.push_back(Box::pin(async move {
+            (run, client.get_run(run, CallOptions::default()).await)
+        }));
+        Ok(())
     }
 
     fn recorded(&mut self, run: RunId, record: Result<RunRecord, CallError>) -> Result<(), Stop> {
@@ -232,7 +241,7 @@ impl Attached<'_> {
     }
 
     fn show(&mut self, item: &WatchItem) -> Result<(), Stop> {
-        self.note(item);
+        self.note(item)?;
         let unseen = self.questions.note(item);
         if self.context.globals.json {
             self.introduced |= matches!(item, WatchItem::Snapshot(_));
@@ -337,7 +346,7 @@ impl Attached<'_> {
                  a text that begins with / is typed with two: //...",
             )?,
             Typing::Command(command) => self.give(command)?,
-            Typing::Answer { question, text } => match self.questions.answer(question, &text) {
+            Typing::Answer(text) => match self.questions.answer(&text) {
                 Ok(command) => self.give(command)?,
                 Err(problem) => self.not_done(&problem)?,
             },
@@ -414,10 +423,10 @@ fn is_typed() -> bool {
     io::stdin().is_terminal()
 }
 
-/// The run and its record, once it came.
-async fn arrived(asked: Option<&mut Asked>) -> (RunId, Result<RunRecord, CallError>) {
-    match asked {
-        Some((run, record)) => (*run, record.await),
+/// The next record, once it came; never, while none is asked for.
+async fn arrived(records: &mut FuturesOrdered<Asked>) -> Recorded {
+    match records.next().await {
+        Some(recorded) => recorded,
         None => std::future::pending().await,
     }
 }
