@@ -19,6 +19,7 @@ mod rejoining;
 mod relay;
 mod rendering;
 mod request_ids;
+mod terminal;
 mod transcripts;
 mod verbs;
 mod waiting;

@@ -36,7 +36,7 @@ pub(crate) fn entry_id(seq: u64) -> String {
     format!("{SESSION}-{seq}")
 }
 
-fn origin() -> v1::Origin {
+pub(crate) fn origin() -> v1::Origin {
     v1::Origin {
         principal_id: "ada".to_owned(),
         kind: v1::PrincipalKind::Human.into(),

@@ -20,6 +20,9 @@ use super::time::age;
 use crate::cli::markdown::Blocks;
 use crate::cli::screen::Piece;
 
+/// Longest line of thinking that is held back, in bytes.
+const LINE_BYTES: usize = 4096;
+
 /// What is being told at the moment.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
@@ -36,6 +39,9 @@ pub(crate) struct Flow {
     /// An answer's text is told block by block, so that it can be laid out.
     by_blocks: bool,
     blocks: Blocks,
+    /// The line of thinking that is not told yet, where text is told by blocks: what is below it
+    /// can be seen meanwhile.
+    thought: String,
     /// What the tool that runs has told last.
     progress: Option<String>,
 }
@@ -54,7 +60,9 @@ impl Flow {
 
     /// What is under way and not told yet, on one line.
     pub(crate) fn under_way(&self) -> Option<&str> {
-        self.blocks.tail().or(self.progress.as_deref())
+        let thought = (!self.thought.is_empty()).then_some(self.thought.as_str());
+        let written = self.blocks.tail().or(thought);
+        written.or(self.progress.as_deref())
     }
 
     /// What an invoke's event adds to the screen. Nothing for the first and the last one.
@@ -258,7 +266,10 @@ impl Flow {
     /// What was held back of a text.
     fn rest_of_block(&mut self) -> Vec<Piece> {
         self.progress = None;
-        self.blocks.finish().map(Piece::Prose).into_iter().collect()
+        let thought = std::mem::take(&mut self.thought);
+        let thought = (!thought.is_empty()).then_some(Piece::Aside(thought));
+        let text = self.blocks.finish().map(Piece::Prose);
+        thought.into_iter().chain(text).collect()
     }
 
     /// A line of the connection's: it does not end the answer's text, which may go on after it.
@@ -286,6 +297,17 @@ impl Flow {
                 pieces.extend(whole.map(Piece::Prose));
             }
             OutputChannel::Text => pieces.push(Piece::Answer(text.to_owned())),
+            OutputChannel::Thinking if self.by_blocks => {
+                self.thought.push_str(text);
+                let whole = match self.thought.rfind('\n') {
+                    Some(end) => end + 1,
+                    None if self.thought.len() > LINE_BYTES => self.thought.len(),
+                    None => 0,
+                };
+                let rest = self.thought.split_off(whole);
+                let lines = std::mem::replace(&mut self.thought, rest);
+                pieces.extend((whole > 0).then_some(Piece::Aside(lines)));
+            }
             OutputChannel::Thinking => pieces.push(Piece::Aside(text.to_owned())),
         }
         pieces

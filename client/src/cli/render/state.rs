@@ -99,6 +99,27 @@ pub(crate) fn summary(view: &SessionView) -> String {
     visible::clipped(&words.join(", "), WIDTH)
 }
 
+/// What a session is doing, what waits and what it took, in one line: what changes first.
+pub(crate) fn bar(view: &SessionView) -> String {
+    let record = &view.session;
+    let name = match (&record.name, &record.external_key) {
+        (Some(name), _) => name.to_string(),
+        (None, Some(key)) => format!("key:{}", visible::line(key.as_str())),
+        (None, None) => record.id.to_string(),
+    };
+    let mut words = vec![visible::clipped(&name, 26)];
+    words.push(view.status().as_str().to_owned());
+    match view.open_interactions().count() {
+        0 => {}
+        1 => words.push("1 question".to_owned()),
+        more => words.push(format!("{more} questions")),
+    }
+    words.push(format!("{} waiting", view.pending.len()));
+    words.extend(model(view));
+    words.extend(usage_words(&view.usage));
+    format!("[{}]", words.join(" | "))
+}
+
 /// What people chose, as against the agent's default.
 fn chosen(chosen: &SettingsOverride) -> String {
     let model = chosen.model.as_ref().map(|model| format!("model {model}"));

@@ -19,6 +19,7 @@ use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::ids::{EntryId, RunId, SessionRef};
 use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::run::RunRecord;
+use sessionplane_core::domain::view::SessionView;
 use tokio::io::Stdin;
 use tokio_util::codec::FramedRead;
 
@@ -29,7 +30,9 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
 use crate::cli::outage::Outage;
-use crate::cli::render::{Desk, Flow, STARTS_OVER, asked, connection_line, settled_lines, summary};
+use crate::cli::render::{
+    Desk, Flow, STARTS_OVER, asked, bar, connection_line, settled_lines, summary,
+};
 use crate::cli::screen::{Piece, Screen};
 use crate::clock::instant;
 use crate::watch::{Watch, WatchItem, WatchOptions};
@@ -81,11 +84,15 @@ pub(super) async fn run(
         running: state.view.active_run,
         outage: Outage::default(),
         introduced: false,
+        view: None,
         closing: false,
         refused: false,
         session: session.clone(),
     };
-    attached.stay(context.client.watch(session, options)).await
+    let watch = context.client.watch(session, options);
+    let left = attached.stay(watch).await;
+    attached.screen.foot([])?;
+    left
 }
 
 /// The entry after which only the last `count` come.
@@ -115,6 +122,8 @@ struct Attached<'a> {
     outage: Outage,
     /// The last entries and the state were shown.
     introduced: bool,
+    /// The state as of the last item, once it is known.
+    view: Option<SessionView>,
     /// Nothing more will be typed.
     closing: bool,
     /// Something that was typed was not done.
@@ -132,6 +141,7 @@ impl Attached<'_> {
                 self.screen.aside(&self.farewell())?;
                 return Ok(self.left());
             }
+            self.redraw()?;
             // What a pipe holds can wait in it; a person is heard at any time.
             let room = is_typed() || self.giving.has_room();
             let listens = self.introduced && !self.closing && room;
@@ -146,7 +156,8 @@ impl Attached<'_> {
                 typed = typed(&mut lines), if listens => self.typed(typed)?,
                 (given, answer) = self.giving.answered() => self.answered(&given, answer)?,
                 (run, record) = arrived(&mut self.records) => self.recorded(run, record)?,
-                _ = ticks.tick() => self.still_waiting()?,
+                // A person is told for how long the server has been gone.
+                _ = ticks.tick() => {}
                 () = context.interrupts.pressed() => {
                     self.screen.aside(&self.farewell())?;
                     return Ok(Exit::Interrupted);
@@ -174,13 +185,20 @@ impl Attached<'_> {
         format!("{what}; re-attach with: sessionctl attach {word}")
     }
 
-    /// Tells a person for how long the server has been gone.
-    fn still_waiting(&mut self) -> Result<(), Stop> {
-        let words = self.outage.words(self.context.client.target(), instant());
-        match words.filter(|_| !self.context.globals.json) {
-            Some(words) => Ok(self.screen.status(&words)?),
-            None => Ok(()),
+    /// Draws what stays below everything else: what is under way, the state, and the place to type.
+    fn redraw(&mut self) -> Result<(), Stop> {
+        if self.context.globals.json {
+            return Ok(());
         }
+        let outage = self.outage.words(self.context.client.target(), instant());
+        let passing = match &outage {
+            Some(words) => Some(words.as_str()),
+            None => self.flow.under_way(),
+        };
+        let state = self.view.as_ref().map(bar);
+        let prompt = (is_typed() && self.introduced && !self.closing).then_some("> ");
+        let rows = [passing, state.as_deref(), prompt];
+        Ok(self.screen.foot(rows.into_iter().flatten())?)
     }
 
     /// Keeps in mind what an item tells of the connection and of the run.
@@ -192,17 +210,23 @@ impl Attached<'_> {
         self.outage.end();
         match item {
             WatchItem::Snapshot(state) => {
+                self.view = Some(state.view.clone());
                 let active = state.view.active_run;
                 let before = std::mem::replace(&mut self.running, active);
                 if let Some(run) = before.filter(|run| self.introduced && active != Some(*run)) {
                     return self.ask_for(run);
                 }
             }
-            WatchItem::Event(envelope) => match envelope.event.body {
-                EventBody::RunStarted { .. } => self.running = envelope.event.run,
-                EventBody::RunSettled { .. } => self.running = None,
-                _ => {}
-            },
+            WatchItem::Event(envelope) => {
+                if let Some(view) = &mut self.view {
+                    view.apply(&envelope.event);
+                }
+                match envelope.event.body {
+                    EventBody::RunStarted { .. } => self.running = envelope.event.run,
+                    EventBody::RunSettled { .. } => self.running = None,
+                    _ => {}
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -248,11 +272,7 @@ impl Attached<'_> {
             return Ok(self.screen.json(&json::watched(item))?);
         }
         self.tell(item)?;
-        self.ask(&unseen)?;
-        match self.flow.under_way().filter(|_| !self.outage.is_on()) {
-            Some(line) => Ok(self.screen.status(line)?),
-            None => Ok(()),
-        }
+        self.ask(&unseen)
     }
 
     /// Shows questions that were asked before somebody was there.
@@ -327,7 +347,12 @@ impl Attached<'_> {
 
     fn typed(&mut self, typed: Typed) -> Result<(), Stop> {
         let line = match typed {
-            Some(Ok(Ok(line))) => line,
+            Some(Ok(Ok(line))) => {
+                if is_typed() {
+                    self.screen.entered(&line)?;
+                }
+                line
+            }
             Some(Ok(Err(bad))) => return self.not_done(&bad.to_string()),
             Some(Err(error)) => {
                 self.closing = true;
