@@ -154,13 +154,15 @@ impl Log {
                 let remark = joined_tool(call, &output.text);
                 return joined(self.live.piece(run, call), remark);
             }
-            EventBody::ToolFinished { call, .. } if self.pairs_tools => {
-                if !self.live.end(run, call) {
-                    return Some(call.clone());
-                }
+            EventBody::ToolFinished { call, .. }
+                if self.pairs_tools && !self.live.end(run, call) =>
+            {
+                return Some(call.clone());
             }
             // Nothing else may have said which call it is.
-            EventBody::ToolProgress { call, .. } | EventBody::ToolFinished { call, .. } => {
+            EventBody::ToolProgress { call, .. } | EventBody::ToolFinished { call, .. }
+                if !self.pairs_tools =>
+            {
                 return Some(format!("{call} {}", words(&event.body)));
             }
             EventBody::EntryAppended { entry } => {

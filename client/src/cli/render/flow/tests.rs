@@ -189,6 +189,33 @@ fn for_a_person_a_text_comes_block_by_block_and_its_last_line_is_under_way() {
 }
 
 #[test]
+fn for_a_person_thinking_comes_line_by_line() {
+    let mut flow = Flow::attended(true, None);
+    let thinking = |text: &str| {
+        event(EventBody::MessageDelta {
+            message: "m1".to_owned(),
+            channel: OutputChannel::Thinking,
+            text: text.into(),
+        })
+    };
+    let aside = |text: &str| Piece::Aside(text.to_owned());
+    flow.observed(&message(true));
+    assert_eq!(flow.observed(&thinking("let me")), []);
+    assert_eq!(flow.under_way(), Some("let me"));
+    assert_eq!(
+        flow.observed(&thinking(" see\nif")),
+        [aside("let me see\n")]
+    );
+    let long = "x".repeat(LINE_BYTES);
+    assert_eq!(
+        flow.observed(&thinking(&long)),
+        [aside(&format!("if{long}"))]
+    );
+    flow.observed(&thinking("end"));
+    assert_eq!(flow.observed(&message(false)), [aside("end")]);
+}
+
+#[test]
 fn a_text_that_another_piece_interrupts_is_given_out_first() {
     let mut flow = Flow::attended(true, None);
     flow.observed(&message(true));

@@ -59,7 +59,7 @@ impl Questions {
     pub(super) fn answer(&self, text: &str) -> Result<Command, String> {
         let mut open = self.open.values();
         let only = open.next().filter(|_| open.next().is_none());
-        if let Some(question) = only.filter(has_choices)
+        if let Some(question) = only.filter(|it| has_choices(it))
             && let Ok(command) = respond(question, text)
         {
             return Ok(command);
@@ -103,7 +103,7 @@ impl Questions {
     }
 }
 
-fn has_choices(asked: &&Interaction) -> bool {
+fn has_choices(asked: &Interaction) -> bool {
     matches!(asked.question.shape, Shape::Approval(_) | Shape::Select(_))
 }
 
@@ -179,18 +179,18 @@ mod tests {
 
     const TEXT: Shape = Shape::Input { secret: false };
 
-    fn text(ordinal: u32, text: &str) -> Result<Command, String> {
-        Ok(Command::Respond {
+    fn text(ordinal: u32, text: &str) -> Command {
+        Command::Respond {
             interaction: id(ordinal),
             answer: InteractionAnswer::Text(text.to_owned()),
-        })
+        }
     }
 
-    fn choice(ordinal: u32, choice: &str) -> Result<Command, String> {
-        Ok(Command::Respond {
+    fn choice(ordinal: u32, choice: &str) -> Command {
+        Command::Respond {
             interaction: id(ordinal),
             answer: InteractionAnswer::Choice(choice.to_owned()),
-        })
+        }
     }
 
     fn quarters() -> Shape {
@@ -204,17 +204,17 @@ mod tests {
     #[test]
     fn c25_a_first_word_names_a_question_that_the_run_has_asked() {
         let one = asked([TEXT]);
-        assert_eq!(one.answer("far north"), text(1, "far north"));
-        assert_eq!(one.answer("q1 far north"), text(1, "far north"));
-        assert_eq!(one.answer("q1 q1 was weak"), text(1, "q1 was weak"));
-        assert_eq!(one.answer("q3 was weak"), text(1, "q3 was weak"));
-        assert_eq!(one.answer("quite so"), text(1, "quite so"));
+        assert_eq!(one.answer("far north"), Ok(text(1, "far north")));
+        assert_eq!(one.answer("q1 far north"), Ok(text(1, "far north")));
+        assert_eq!(one.answer("q1 q1 was weak"), Ok(text(1, "q1 was weak")));
+        assert_eq!(one.answer("q3 was weak"), Ok(text(1, "q3 was weak")));
+        assert_eq!(one.answer("quite so"), Ok(text(1, "quite so")));
         let whole = format!("{} far north", id(1));
-        assert_eq!(one.answer(&whole), text(1, "far north"));
+        assert_eq!(one.answer(&whole), Ok(text(1, "far north")));
         let bare = one.answer("q1").unwrap_err();
         assert!(bare.contains("/answer q1 ANSWER"), "{bare}");
         let two = asked([TEXT, TEXT]);
-        assert_eq!(two.answer("q2 far north"), text(2, "far north"));
+        assert_eq!(two.answer("q2 far north"), Ok(text(2, "far north")));
         let unnamed = two.answer("far north").unwrap_err();
         assert!(unnamed.contains("say which one"), "{unnamed}");
     }
@@ -222,12 +222,12 @@ mod tests {
     #[test]
     fn c25_a_choice_that_looks_like_a_question_is_a_choice_of_the_only_one_open() {
         let one = asked([quarters()]);
-        assert_eq!(one.answer("q2"), choice(1, "q2"));
-        assert_eq!(one.answer("q1"), choice(1, "q1"));
-        assert_eq!(one.answer("quarter 3"), choice(1, "q3"));
-        assert_eq!(one.answer("q1 q2"), choice(1, "q2"));
+        assert_eq!(one.answer("q2"), Ok(choice(1, "q2")));
+        assert_eq!(one.answer("q1"), Ok(choice(1, "q1")));
+        assert_eq!(one.answer("quarter 3"), Ok(choice(1, "q3")));
+        assert_eq!(one.answer("q1 q2"), Ok(choice(1, "q2")));
         let two = asked([quarters(), TEXT]);
-        assert_eq!(two.answer("q1 q2"), choice(1, "q2"));
+        assert_eq!(two.answer("q1 q2"), Ok(choice(1, "q2")));
         assert!(two.answer("q2").is_err(), "which one is not said");
     }
 
