@@ -11,7 +11,9 @@ mod state;
 
 pub(crate) use answer::{capabilities, dispatched, error, offered, version};
 pub(crate) use entry::entry;
-pub(crate) use event::{compacted, invoked, missed, missed_text, rejoined, rejoining, watched};
+pub(crate) use event::{
+    compacted, full_backfill, invoked, missed, missed_text, rejoined, rejoining, watched,
+};
 pub(crate) use interaction::interaction;
 pub(crate) use run::run;
 pub(crate) use state::state;

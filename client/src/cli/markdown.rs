@@ -7,7 +7,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::visible;
 
-pub(crate) use blocks::Blocks;
+pub(crate) use blocks::{Blocks, parts};
 
 const BOLD: &str = "\x1b[1m";
 const ITALIC: &str = "\x1b[3m";
@@ -16,8 +16,19 @@ const CODE: &str = "\x1b[36m";
 const DIM: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
 
-/// Lays out whole blocks. Ends with a line feed unless there is nothing.
+/// Deepest list and deepest quote that a line's margin shows. What a model writes may be nested as
+/// deep as it is long, each level on a line of its own.
+const MARGIN_DEPTH: usize = 16;
+
+/// Most lists and quotes that one line may open. The time to read those after it grows with them.
+const OPENED_BY_LINE: usize = 100;
+
+/// Lays out whole blocks; what is nested beyond reason stays as it is. Ends with a line feed unless there is nothing.
 pub(crate) fn laid_out(text: &str, colour: bool) -> String {
+    if text.lines().any(|line| opened(line) > OPENED_BY_LINE) {
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        return visible::lines(text).into_owned() + end;
+    }
     let mut page = Page {
         colour,
         ..Page::default()
@@ -31,6 +42,22 @@ pub(crate) fn laid_out(text: &str, colour: bool) -> String {
         page.out.push('\n');
     }
     page.out
+}
+
+/// How many lists and quotes the marks at the beginning of a line open, at most.
+fn opened(line: &str) -> usize {
+    let marks = |c: &char| matches!(c, '>' | '+' | '-' | '*' | '.' | ')');
+    let margin = line
+        .chars()
+        .take_while(|c| marks(c) || c.is_whitespace() || c.is_ascii_digit());
+    let mut opened = 0;
+    let mut after_mark = false;
+    for c in margin {
+        // But for a quote's, a mark is one only with a space behind it.
+        opened += usize::from(c == '>' || after_mark && c.is_whitespace());
+        after_mark = c != '>' && marks(&c);
+    }
+    opened
 }
 
 /// What is being laid out.
@@ -200,8 +227,11 @@ impl Page {
     }
 
     fn restyle(&mut self) {
-        for style in &self.styles {
-            self.out.push_str(style);
+        // Each once, however deep it is nested.
+        for (at, style) in self.styles.iter().enumerate() {
+            if at < MARGIN_DEPTH && !self.styles[..at].contains(style) {
+                self.out.push_str(style);
+            }
         }
     }
 
@@ -228,8 +258,9 @@ impl Page {
         if std::mem::replace(&mut self.in_line, true) {
             return;
         }
-        self.out.push_str(&"> ".repeat(self.quotes));
-        let depth = self.lists.len();
+        self.out
+            .push_str(&"> ".repeat(self.quotes.min(MARGIN_DEPTH)));
+        let depth = self.lists.len().min(MARGIN_DEPTH);
         match self.mark.take() {
             Some(mark) => {
                 self.out.push_str(&"  ".repeat(depth.saturating_sub(1)));
@@ -302,5 +333,40 @@ mod tests {
             let steers = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
             assert!(!out.contains(steers), "{out:?}");
         }
+    }
+
+    #[test]
+    fn what_is_nested_without_end_takes_little_more_room_than_its_text() {
+        let nested = |open: &str, close: &str| {
+            let times = 32 * 1024 / (open.len() + close.len());
+            open.repeat(times) + "x" + &close.repeat(times)
+        };
+        for text in [
+            (nested("+ ", "").split_inclusive(' '))
+                .collect::<Vec<_>>()
+                .chunks(99)
+                .map(|line| line.concat() + "\n")
+                .collect(),
+            nested("*a\n", "*"),
+            nested("[a](b) ", ""),
+        ] {
+            for colour in [false, true] {
+                let out = laid_out(&text, colour);
+                assert!(out.len() < 30 * text.len(), "{} bytes", out.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_one_line_nests_beyond_reason_stays_as_it_is() {
+        let line = |mark: &str, times| mark.repeat(times) + "x\n";
+        for mark in ["+ ", "> ", ">", "1. ", "- > "] {
+            let deep = line(mark, OPENED_BY_LINE + 1);
+            assert_eq!(laid_out(&deep, true), deep);
+            let fair = line(mark, OPENED_BY_LINE / 2);
+            assert_ne!(laid_out(&fair, true), fair);
+        }
+        let rule = "-".repeat(200);
+        assert_eq!(laid_out(&rule, false), "---\n");
     }
 }

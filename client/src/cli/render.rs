@@ -7,6 +7,7 @@ mod interaction;
 mod live;
 mod run;
 mod state;
+mod thread;
 mod time;
 
 pub(crate) use entry::entry_lines;
@@ -14,7 +15,8 @@ pub(crate) use event::{Log, STARTS_OVER, compaction_words, connection_line};
 pub(crate) use flow::Flow;
 pub(crate) use interaction::{Desk, asked, question_lines};
 pub(crate) use run::{run_lines, run_row, runs_heading, settled_lines};
-pub(crate) use state::{capability_lines, offer_lines, state_lines, summary};
+pub(crate) use state::{bar, capability_lines, offer_lines, state_lines, summary};
+pub(crate) use thread::Thread;
 pub(crate) use time::rfc3339;
 
 /// How wide a line of facts may be.

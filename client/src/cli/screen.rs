@@ -10,6 +10,11 @@ use super::{markdown, visible};
 const DIM: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
 const CLEAR_LINE: &str = "\r\x1b[2K";
+const ONE_UP: &str = "\x1b[1A\x1b[2K";
+
+/// A row of the foot is one row, however narrow the terminal is.
+const WRAP_OFF: &str = "\x1b[?7l";
+const WRAP_ON: &str = "\x1b[?7h";
 
 /// A piece of output, styled by what it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,7 +26,8 @@ pub(crate) enum Piece {
     Prose(String),
     /// A part of what goes on beside it: dimmed, to standard error.
     Aside(String),
-    /// What somebody must do something about: beside the answer too, but never dimmed nor left out.
+    /// What somebody must do something about, or must know to read the answer rightly: beside it too,
+    /// but never dimmed nor left out.
     Question(String),
     /// Whatever follows begins on a line of its own.
     Break,
@@ -67,7 +73,8 @@ pub(crate) struct Screen {
     err: Side,
     /// Everything goes to standard output: the command is a view, not an answer.
     merged: bool,
-    status: bool,
+    /// The rows below everything else, which the next output replaces.
+    foot: Vec<String>,
     looks: Looks,
 }
 
@@ -117,7 +124,7 @@ impl Screen {
             out,
             err,
             merged: false,
-            status: false,
+            foot: Vec::new(),
             looks: Looks::default(),
         }
     }
@@ -150,8 +157,11 @@ impl Screen {
         match piece {
             Piece::Prose(text) if self.is_rich() => {
                 self.leave_other_line(false)?;
-                let text = markdown::laid_out(text, self.out.colour);
-                self.out.write(&text, false)
+                // Part by part: an entry may be long, and what is laid out is longer.
+                markdown::parts(text).try_for_each(|part| {
+                    let laid_out = markdown::laid_out(&part, self.out.colour);
+                    self.out.write(&laid_out, false)
+                })
             }
             Piece::Answer(text) | Piece::Prose(text) => {
                 self.leave_other_line(false)?;
@@ -194,6 +204,12 @@ impl Screen {
         self.put(&Piece::Aside(format!("{text}\n")))
     }
 
+    /// A whole line that must be known to read the answer rightly.
+    pub(crate) fn notice(&mut self, text: &str) -> io::Result<()> {
+        self.put(&Piece::Break)?;
+        self.put(&Piece::Question(format!("{text}\n")))
+    }
+
     /// A failure, always to standard error and never dimmed.
     pub(crate) fn error(&mut self, words: &str) -> io::Result<()> {
         self.clear_status()?;
@@ -211,24 +227,55 @@ impl Screen {
             .write(&format!("{}\n", visible::json(&object)), false)
     }
 
-    /// Shows a passing line that the next output replaces. Only where a person sees it, and only
-    /// where the cursor stands at the beginning of a line.
+    /// Shows a passing line that the next output replaces.
     pub(crate) fn status(&mut self, text: &str) -> io::Result<()> {
+        self.foot([text])
+    }
+
+    /// Shows rows below everything else, which the next output replaces: nothing is written if they
+    /// are there already. Only where a person sees them, and only where the cursor stands at the
+    /// beginning of a line.
+    pub(crate) fn foot<'t>(&mut self, rows: impl IntoIterator<Item = &'t str>) -> io::Result<()> {
         let unseen = !self.err.is_terminal || self.looks.plain || self.looks.quiet;
-        if unseen || self.err.mid_line && !self.status || self.other_line_is_open() {
+        let mid_line = self.err.mid_line && self.foot.is_empty();
+        if unseen || mid_line || self.other_line_is_open() {
+            return Ok(());
+        }
+        let clipped = |row| visible::clipped(row, 79);
+        let rows: Vec<_> = rows.into_iter().map(clipped).collect();
+        if rows == self.foot {
             return Ok(());
         }
         self.clear_status()?;
-        let text = visible::clipped(text, 79);
-        self.err.write(&text, true)?;
-        self.status = true;
+        if !rows.is_empty() {
+            self.err.write(WRAP_OFF, false)?;
+            self.err.write(&rows.join("\n"), true)?;
+            self.err.write(WRAP_ON, false)?;
+            self.foot = rows;
+        }
         Ok(())
     }
 
+    /// A person has typed a line, which its terminal has shown in the foot's last row: it takes the
+    /// foot's place.
+    pub(crate) fn entered(&mut self, line: &str) -> io::Result<()> {
+        if self.foot.is_empty() {
+            return Ok(());
+        }
+        // The line's end has moved the cursor one row down.
+        let typed = self.foot.last().cloned().unwrap_or_default();
+        self.err.writer.write_all(ONE_UP.as_bytes())?;
+        self.clear_status()?;
+        self.err
+            .write(&format!("{typed}{}\n", visible::line(line)), false)
+    }
+
     fn clear_status(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.status) {
+        let rows = std::mem::take(&mut self.foot).len();
+        if rows > 0 {
             self.err.mid_line = false;
-            self.err.writer.write_all(CLEAR_LINE.as_bytes())?;
+            let more = ONE_UP.repeat(rows - 1);
+            write!(self.err.writer, "{CLEAR_LINE}{more}")?;
             self.err.writer.flush()?;
         }
         Ok(())
@@ -284,153 +331,4 @@ impl Side {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::sync::{Arc, Mutex};
-
-    use super::*;
-
-    /// What was written, both outputs in one text when both are one terminal.
-    #[derive(Clone, Default)]
-    pub(crate) struct Paper(Arc<Mutex<Vec<u8>>>);
-
-    impl Paper {
-        pub(crate) fn text(&self) -> String {
-            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-        }
-    }
-
-    impl Write for Paper {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    /// One terminal for both outputs.
-    fn terminal(colour: bool) -> (Screen, Paper) {
-        let paper = Paper::default();
-        let side = || Side::new(Box::new(paper.clone()), true, colour);
-        (Screen::new(side(), side()), paper)
-    }
-
-    /// A pipe for each output.
-    pub(crate) fn pipes() -> (Screen, Paper, Paper) {
-        let (out, err) = (Paper::default(), Paper::default());
-        let side = |paper: &Paper| Side::new(Box::new(paper.clone()), false, false);
-        (Screen::new(side(&out), side(&err)), out, err)
-    }
-
-    fn answer(text: &str) -> Piece {
-        Piece::Answer(text.to_owned())
-    }
-
-    fn aside(text: &str) -> Piece {
-        Piece::Aside(text.to_owned())
-    }
-
-    #[test]
-    fn on_one_terminal_an_aside_does_not_run_into_the_answer() {
-        let (mut screen, paper) = terminal(true);
-        screen
-            .put_all([answer("half a"), aside("* tool\n"), answer("done\n")])
-            .unwrap();
-        assert_eq!(paper.text(), "half a\n\x1b[2m* tool\n\x1b[0mdone\n");
-    }
-
-    #[test]
-    fn in_pipes_the_answer_stays_untouched_by_asides() {
-        let (mut screen, out, err) = pipes();
-        screen
-            .put_all([answer("half "), aside("* tool\n"), answer("done")])
-            .unwrap();
-        screen.put(&Piece::Break).unwrap();
-        assert_eq!(
-            (out.text().as_str(), err.text().as_str()),
-            ("half done\n", "* tool\n")
-        );
-    }
-
-    #[test]
-    fn no_color_is_honoured() {
-        let plain = |no_color, term| Looks::default().under(no_color, term).plain;
-        assert!(!plain("", "xterm"));
-        assert!(plain("1", "xterm"));
-        assert!(plain("0", "xterm"));
-        assert!(plain("", "dumb"));
-        assert!(Looks::default().under("1", "xterm").colourless);
-        let (mut screen, paper) = terminal(false);
-        screen.put(&aside("plain\n")).unwrap();
-        assert_eq!(paper.text(), "plain\n");
-    }
-
-    #[test]
-    fn prose_is_laid_out_for_a_person_and_left_alone_for_all_others() {
-        let prose = Piece::Prose("# Two *words*\n".to_owned());
-        let (mut screen, paper) = terminal(true);
-        screen.put(&prose).unwrap();
-        assert!(paper.text().contains("\x1b[1m"), "{:?}", paper.text());
-        let (mut screen, out, _) = pipes();
-        screen.put(&prose).unwrap();
-        assert_eq!(out.text(), "# Two *words*\n");
-        let (mut screen, paper) = terminal(false);
-        screen.looks.plain = true;
-        screen.put(&prose).unwrap();
-        screen.status("waiting").unwrap();
-        assert_eq!(paper.text(), "# Two *words*\n");
-    }
-
-    #[test]
-    fn a_quiet_screen_shows_answers_questions_and_failures_only() {
-        let (mut screen, out, err) = pipes();
-        screen.looks.quiet = true;
-        screen
-            .put_all([aside("* tool\n"), answer("done\n")])
-            .unwrap();
-        screen
-            .put(&Piece::Question("? Go on?\n".to_owned()))
-            .unwrap();
-        screen.aside("settled").unwrap();
-        screen.error("no").unwrap();
-        assert_eq!(out.text(), "done\n");
-        assert_eq!(err.text(), "? Go on?\nerror: no\n");
-    }
-
-    #[test]
-    fn what_a_model_writes_cannot_steer_the_terminal() {
-        let (mut screen, paper) = terminal(false);
-        screen.put(&answer("\x1b[2Jhi\n")).unwrap();
-        assert_eq!(paper.text(), "\\e[2Jhi\n");
-    }
-
-    #[test]
-    fn what_a_model_writes_into_json_cannot_steer_the_terminal_and_reads_back() {
-        let (mut screen, paper) = terminal(false);
-        let text = "\x1b[2J\x7f\u{9b}31m\u{202e}\u{e0041} hi 👩";
-        let object = serde_json::json!({ "text": text });
-        screen.json(&object).unwrap();
-        let line = paper.text();
-        assert_eq!(
-            line,
-            "{\"text\":\"\\u001b[2J\\u007f\\u009b31m\\u202e\\udb40\\udc41 hi 👩\"}\n"
-        );
-        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), object);
-    }
-
-    #[test]
-    fn a_status_is_replaced_by_what_follows_and_never_seen_in_a_pipe() {
-        let (mut screen, paper) = terminal(false);
-        screen.status("waiting").unwrap();
-        screen.status("waiting more").unwrap();
-        screen.line("answer").unwrap();
-        assert_eq!(
-            paper.text(),
-            "waiting\r\x1b[2Kwaiting more\r\x1b[2Kanswer\n"
-        );
-        let (mut screen, out, err) = pipes();
-        screen.status("waiting").unwrap();
-        assert_eq!(out.text() + &err.text(), "");
-    }
-}
+pub(crate) mod tests;

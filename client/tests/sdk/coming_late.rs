@@ -1,9 +1,11 @@
 //! `sessionctl` that comes in the middle, or misses an end: everything is shown once, and whole.
 
 use std::process::Stdio;
+use std::sync::Arc;
 
 use sessionplane::v1;
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Semaphore;
 use tonic::Status;
 
 use super::cli::{ran, reads_from, sends, sessionctl, told};
@@ -149,6 +151,56 @@ async fn attach_tells_how_a_run_ended_whose_server_was_started_anew() {
     let (code, rest, _) = told(soon(child.wait_with_output()).await.unwrap());
     assert_eq!(code, 0);
     assert!(rest.contains("detached"), "nothing is running: {rest}");
+}
+
+#[tokio::test]
+async fn attach_tells_how_each_run_ended_whose_end_was_missed() {
+    let another = wire::RUN.replace('2', "3");
+    let lost = |run: &str| {
+        let state = v1::SessionState {
+            active_run_id: run.to_owned(),
+            ..wire::state(true)
+        };
+        let mut steps = sends([wire::subscribed(false, true), wire::snapshot_of(state)]);
+        steps.push(Step::Fail(Status::unavailable("gone")));
+        steps
+    };
+    let mut last = sends([
+        wire::subscribed(false, true),
+        wire::snapshot(1, false),
+        wire::appended(2, wire::user_entry(3, "thanks")),
+    ]);
+    last.push(Step::Hang);
+    let fake = observed(vec![lost(wire::RUN), lost(&another), last]).await;
+    let told = Arc::new(Semaphore::new(0));
+    fake.stage.lock().unwrap().runs_told = Some(told.clone());
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let out = child.stdout.as_mut().unwrap();
+    reads_from(out, "thanks\n").await;
+    // Both were asked for before either is answered.
+    told.add_permits(2);
+    let shown = reads_from(out, &format!("run {another}, ")).await;
+    child.kill().await.unwrap();
+    assert!(shown.contains(&format!("run {}, ", wire::RUN)), "{shown}");
+}
+
+#[tokio::test]
+async fn attach_in_a_pipe_leaves_more_than_it_can_have_under_way_in_the_pipe() {
+    let mut steps = sends([wire::subscribed(false, false), wire::snapshot(5, true)]);
+    steps.push(Step::Hang);
+    let fake = observed(vec![steps]).await;
+    fake.stage.lock().unwrap().dispatches =
+        (0..100).map(|_| Ok(wire::dispatch_accepted())).collect();
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let lines = "/abort\n".repeat(100);
+    stdin.write_all(lines.as_bytes()).await.unwrap();
+    drop(stdin);
+    let (code, _, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!((code, err.as_str()), (0, ""));
+    fake.look(|stage| assert_eq!(stage.dispatched.len(), 100));
 }
 
 #[tokio::test]

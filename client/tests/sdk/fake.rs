@@ -12,7 +12,7 @@ use sessionplane::v1::session_control_server::{SessionControl, SessionControlSer
 use sessionplane::v1::{self, InvokeRequest};
 use sessionplane_client::{Client, ClientOptions, Token};
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::metadata::MetadataMap;
@@ -64,6 +64,8 @@ pub(crate) struct Stage {
     pub(crate) mute: bool,
     /// Steers are never answered.
     pub(crate) slow_steers: bool,
+    /// How many calls of `GetRun` are answered; without it, all.
+    pub(crate) runs_told: Option<Arc<Semaphore>>,
     /// `GetRun` knows no run.
     pub(crate) no_run: bool,
     /// What `ListCommands` answers to every call; two pages without one.
@@ -192,14 +194,21 @@ impl Invoke for Service {
 
     async fn get_run(
         &self,
-        _: Request<v1::GetRunRequest>,
+        request: Request<v1::GetRunRequest>,
     ) -> Result<Response<v1::GetRunResponse>, Status> {
+        let told = self.0.lock().unwrap().runs_told.clone();
+        if let Some(told) = told {
+            told.acquire().await.unwrap().forget();
+        }
         let completed = || super::wire::settled(v1::RunOutcome::Completed, "");
         if self.0.lock().unwrap().no_run {
             return Err(super::wire::ours(Code::NotFound, "NO_SUCH_RUN", "refused"));
         }
         let run = self.0.lock().unwrap().run.clone();
-        let run = Some(run.unwrap_or_else(completed));
+        let run = Some(v1::RunRecord {
+            run_id: request.into_inner().run_id,
+            ..run.unwrap_or_else(completed)
+        });
         Ok(Response::new(v1::GetRunResponse { run }))
     }
 

@@ -21,6 +21,8 @@ mod relay;
 mod rendering;
 mod request_ids;
 mod runs;
+mod terminal;
+mod transcripts;
 mod verbs;
 mod waiting;
 mod wire;

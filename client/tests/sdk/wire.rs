@@ -193,7 +193,11 @@ pub(crate) fn offers(page: usize) -> v1::ListCommandsResponse {
 pub(crate) fn user_entry(seq: u64, text: &str) -> v1::Entry {
     v1::Entry {
         id: entry_id(seq),
-        parent_id: String::new(),
+        parent_id: if seq > 1 {
+            entry_id(seq - 1)
+        } else {
+            String::new()
+        },
         run_id: RUN.to_owned(),
         created_at: Some(time(1_767_225_600)),
         kind: "user".to_owned(),

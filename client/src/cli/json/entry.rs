@@ -1,6 +1,7 @@
 //! Durable entries.
 
 use serde_json::{Value, json};
+use sessionplane_core::domain::compaction::CompactionTrigger;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 
 use super::field::{artifact, maybe, origin, text, time, usage};
@@ -82,8 +83,40 @@ fn body(body: &EntryBody) -> Value {
             "first_kept_entry_id": maybe(*first_kept),
             "tokens_before": tokens_before,
             "tokens_after": tokens_after,
-            "trigger": trigger.as_str(),
+            "overflow": *trigger == CompactionTrigger::Overflow,
         }),
         EntryBody::Notice { code, text } => json!({ "code": code, "text": text }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::text::BoundedText;
+
+    use super::*;
+
+    #[test]
+    fn c22_a_compaction_has_the_shape_of_the_proto() {
+        for (trigger, overflow) in [
+            (CompactionTrigger::Manual, false),
+            (CompactionTrigger::Overflow, true),
+        ] {
+            let compaction = EntryBody::Compaction {
+                summary: BoundedText::new("all of it", 100),
+                first_kept: None,
+                tokens_before: Some(900),
+                tokens_after: None,
+                trigger,
+            };
+            let expected = json!({
+                "summary": "all of it",
+                "omitted_bytes": 0,
+                "first_kept_entry_id": null,
+                "tokens_before": 900,
+                "tokens_after": null,
+                "overflow": overflow,
+            });
+            assert_eq!(body(&compaction), expected);
+        }
     }
 }

@@ -93,6 +93,11 @@ pub(crate) fn missed(skipped: Option<u64>) -> Value {
     json!({ "missed": { "skipped": skipped } })
 }
 
+/// The entries that follow are all from the first: those that were told before count no more.
+pub(crate) fn full_backfill() -> Value {
+    json!({ "full_backfill": true })
+}
+
 /// The rest of a message's text, as its entry holds it. `missing_bytes` are lost: they come after
 /// the `seen_bytes` that were told, and before `text`.
 pub(crate) fn missed_text(

@@ -1,14 +1,17 @@
 //! Items of a watch as lines: what is live, and the contents of entries that were not told live.
 
+use sessionplane_core::contract::EventFilter;
 use sessionplane_core::domain::compaction::CompactionOutcome;
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::{Event, EventBody, OutputChannel, QueueChange};
+use sessionplane_core::domain::ids::EntryId;
 
 use super::WIDTH;
 use super::entry::{call_words, entry_lines, settings_words};
 use super::live::{Live, Telling, Told};
 use super::run::{settled_line, settled_lines, usage_words};
 use super::state::summary;
+use super::thread::Thread;
 use super::time::age;
 use crate::cli::visible;
 use crate::watch::WatchItem;
@@ -44,10 +47,32 @@ pub(crate) fn connection_line(item: &WatchItem) -> Option<String> {
 }
 
 /// A session's events as lines, in the order in which they come.
-#[derive(Debug, Default)]
-pub(crate) struct Log(Live);
+#[derive(Debug)]
+pub(crate) struct Log {
+    live: Live,
+    thread: Thread,
+    /// What a message's entry tells need not be told as it comes, and the other way round.
+    pairs_messages: bool,
+    /// The same of a tool call.
+    pairs_tools: bool,
+}
 
 impl Log {
+    /// The events that a filter lets through, and the entries after this one.
+    ///
+    /// Something is told once, live or by its entry, only where its beginning, its pieces and its
+    /// entry are all let through. Otherwise each of them says what it has to say.
+    pub(crate) fn of(filter: &EventFilter, entries_since: Option<EntryId>) -> Self {
+        let comes = |name: &str| filter.types.is_empty() || filter.types.contains(name);
+        let entries = comes("entry_appended");
+        Self {
+            live: Live::default(),
+            thread: Thread::after(entries_since),
+            pairs_messages: entries && comes("message_started") && comes("message_delta"),
+            pairs_tools: entries && comes("tool_started") && comes("tool_finished"),
+        }
+    }
+
     /// A watch's item: a line, after it the contents of entries that were not told by events.
     pub(crate) fn lines(&mut self, item: &WatchItem) -> Vec<String> {
         let (mut before, mut contents) = (Vec::new(), Vec::new());
@@ -61,11 +86,13 @@ impl Log {
                 full_backfill,
             } => {
                 if *full_backfill {
-                    self.0 = Live::default();
+                    self.live = Live::default();
+                    self.thread = Thread::default();
                     before.push(STARTS_OVER.to_owned());
                 }
                 for entry in entries {
-                    self.0.entry(entry);
+                    self.live.entry(entry);
+                    contents.extend(self.thread.turn(entry));
                     contents.extend(entry_lines(entry));
                 }
                 let ids = entries.first().zip(entries.last());
@@ -91,7 +118,7 @@ impl Log {
             } => format!("{} {event_type} (unknown)", position.seq),
             WatchItem::Reconnecting { .. } | WatchItem::Reconnected { .. } | WatchItem::Gap => {
                 if matches!(item, WatchItem::Gap) {
-                    self.0.forget();
+                    self.live.forget();
                 }
                 return connection_line(item).into_iter().collect();
             }
@@ -111,31 +138,44 @@ impl Log {
             Telling::Waits => None,
         };
         match &event.body {
-            EventBody::MessageStarted { message } => self.0.begin(run, message, None),
+            EventBody::MessageStarted { message } if self.pairs_messages => {
+                self.live.begin(run, message, None);
+            }
             EventBody::MessageFinished { message } => {
-                self.0.end(run, message);
+                self.live.end(run, message);
             }
-            EventBody::ToolStarted { call, name, .. } => self.0.begin(run, call, Some(name)),
-            EventBody::MessageDelta { message, .. } => {
-                return joined(self.0.piece(run, message), JOINED_MESSAGE.to_owned());
+            EventBody::ToolStarted { call, name, .. } if self.pairs_tools => {
+                self.live.begin(run, call, Some(name));
             }
-            EventBody::ToolProgress { call, output } => {
+            EventBody::MessageDelta { message, .. } if self.pairs_messages => {
+                return joined(self.live.piece(run, message), JOINED_MESSAGE.to_owned());
+            }
+            EventBody::ToolProgress { call, output } if self.pairs_tools => {
                 let remark = joined_tool(call, &output.text);
-                return joined(self.0.piece(run, call), remark);
+                return joined(self.live.piece(run, call), remark);
             }
-            EventBody::ToolFinished { call, .. } if !self.0.end(run, call) => {
+            EventBody::ToolFinished { call, .. }
+                if self.pairs_tools && !self.live.end(run, call) =>
+            {
                 return Some(call.clone());
             }
+            // Nothing else may have said which call it is.
+            EventBody::ToolProgress { call, .. } | EventBody::ToolFinished { call, .. }
+                if !self.pairs_tools =>
+            {
+                return Some(format!("{call} {}", words(&event.body)));
+            }
             EventBody::EntryAppended { entry } => {
+                contents.extend(self.thread.turn(entry));
                 let is_tool = matches!(entry.body, EntryBody::Tool { .. });
-                match self.0.entry(entry) {
+                match self.live.entry(entry) {
                     Told::All => {}
                     Told::Beginning if !is_tool => {}
                     Told::Beginning | Told::Nothing => contents.extend(entry_lines(entry)),
                 }
             }
             EventBody::RunSettled { run: record } => {
-                self.0.settle(run);
+                self.live.settle(run);
                 contents.extend(settled_lines(record).into_iter().skip(1));
             }
             _ => {}
@@ -217,3 +257,6 @@ pub(super) fn last_line(text: &str) -> String {
         .unwrap_or_default()
         .to_owned()
 }
+
+#[cfg(test)]
+mod tests;

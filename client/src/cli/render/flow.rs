@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use sessionplane_core::contract::InvokeEvent;
+use sessionplane_core::contract::{InvokeEvent, SessionState};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::event::{Event, EventBody, OutputChannel};
-use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::ids::{EntryId, RunId};
+use sessionplane_core::domain::run::RunSettings;
 use sessionplane_core::domain::text::BoundedText;
 
 use super::entry::{cut_off, entry_block, tool_line, tool_output};
@@ -13,9 +14,14 @@ use super::event::{JOINED_MESSAGE, compaction_words, joined_tool, last_line};
 use super::interaction::{Desk, asked, resolved};
 use super::live::{Live, Telling, Told};
 use super::run::settled_line;
+use super::state::model_words;
+use super::thread::Thread;
 use super::time::age;
 use crate::cli::markdown::Blocks;
 use crate::cli::screen::Piece;
+
+/// Longest line of thinking that is held back, in bytes.
+const LINE_BYTES: usize = 4096;
 
 /// What is being told at the moment.
 #[derive(Debug, Default)]
@@ -25,20 +31,27 @@ pub(crate) struct Flow {
     /// The tool call whose line was the last one to be told.
     heading: Option<String>,
     live: Live,
+    thread: Thread,
+    /// Model and level of the calls to come, as far as was told.
+    settings: Option<RunSettings>,
     /// Where questions are answered.
     desk: Desk,
     /// An answer's text is told block by block, so that it can be laid out.
     by_blocks: bool,
     blocks: Blocks,
+    /// The line of thinking that is not told yet, where text is told by blocks: what is below it
+    /// can be seen meanwhile.
+    thought: String,
     /// What the tool that runs has told last.
     progress: Option<String>,
 }
 
 impl Flow {
     /// For somebody who is there: questions are answered where they are shown, and a text is laid
-    /// out if the screen is `rich`.
-    pub(crate) fn attended(rich: bool) -> Self {
+    /// out if the screen is `rich`. The entries after this one are shown.
+    pub(crate) fn attended(rich: bool, entries_since: Option<EntryId>) -> Self {
         Self {
+            thread: Thread::after(entries_since),
             desk: Desk::Here,
             by_blocks: rich,
             ..Self::default()
@@ -47,7 +60,9 @@ impl Flow {
 
     /// What is under way and not told yet, on one line.
     pub(crate) fn under_way(&self) -> Option<&str> {
-        self.blocks.tail().or(self.progress.as_deref())
+        let thought = (!self.thought.is_empty()).then_some(self.thought.as_str());
+        let written = self.blocks.tail().or(thought);
+        written.or(self.progress.as_deref())
     }
 
     /// What an invoke's event adds to the screen. Nothing for the first and the last one.
@@ -95,6 +110,61 @@ impl Flow {
 
     /// What an observed event adds to the screen.
     pub(crate) fn observed(&mut self, event: &Event) -> Vec<Piece> {
+        match &event.body {
+            EventBody::MessageDelta { .. }
+            | EventBody::MessageStarted { .. }
+            | EventBody::MessageFinished { .. } => self.message(event),
+            EventBody::ToolStarted { .. }
+            | EventBody::ToolProgress { .. }
+            | EventBody::ToolFinished { .. } => self.tool(event),
+            EventBody::RetryScheduled {
+                attempt,
+                max_attempts,
+                delay,
+                reason,
+            } => self.beside(retry(*attempt, *max_attempts, *delay, reason)),
+            EventBody::InteractionRequested { interaction } => {
+                self.beside(asked(interaction, self.desk))
+            }
+            EventBody::InteractionResolved { id, resolution } => {
+                self.beside(resolved(*id, resolution))
+            }
+            EventBody::CompactionStarted { trigger } => {
+                self.aside(&format!("! compacting ({})", trigger.as_str()))
+            }
+            EventBody::CompactionFinished { outcome } => {
+                self.aside(&format!("! compaction {}", compaction_words(outcome)))
+            }
+            EventBody::StateChanged { leaf, resolved, .. } => {
+                self.changed(*leaf, &resolved.settings)
+            }
+            EventBody::EntryAppended { entry } => self.appended(entry),
+            EventBody::RunSettled { run: record } => {
+                let mut pieces = self.settled(event.run);
+                let line = format!("-- {} --\n", settled_line(record));
+                pieces.push(Piece::Aside(line));
+                pieces
+            }
+            EventBody::InputDiscarded { input, cause } => self.beside(Piece::Aside(format!(
+                "! input {input} was not shown to the model: {}\n",
+                cause.as_str()
+            ))),
+            EventBody::ServingError { reason } => {
+                self.beside(Piece::Aside(format!("! {reason}\n")))
+            }
+            EventBody::RunStarted { settings, .. } => {
+                self.settings = Some(settings.clone());
+                Vec::new()
+            }
+            EventBody::TurnStarted { .. }
+            | EventBody::TurnFinished { .. }
+            | EventBody::QueueChanged { .. }
+            | EventBody::InputDelivered { .. }
+            | EventBody::UsageUpdated { .. } => Vec::new(),
+        }
+    }
+
+    fn message(&mut self, event: &Event) -> Vec<Piece> {
         let run = event.run;
         match &event.body {
             EventBody::MessageDelta {
@@ -114,6 +184,13 @@ impl Flow {
                 self.live.end(run, message);
                 self.rest_of_block()
             }
+            _ => Vec::new(),
+        }
+    }
+
+    fn tool(&mut self, event: &Event) -> Vec<Piece> {
+        let run = event.run;
+        match &event.body {
             EventBody::ToolStarted {
                 call,
                 name,
@@ -133,46 +210,31 @@ impl Flow {
                 output,
                 ..
             } if self.live.end(run, call) => self.result(run, call, (*failed, output)),
-            EventBody::RetryScheduled {
-                attempt,
-                max_attempts,
-                delay,
-                reason,
-            } => self.beside(retry(*attempt, *max_attempts, *delay, reason)),
-            EventBody::InteractionRequested { interaction } => {
-                self.beside(asked(interaction, self.desk))
-            }
-            EventBody::InteractionResolved { id, resolution } => {
-                self.beside(resolved(*id, resolution))
-            }
-            EventBody::CompactionStarted { .. }
-            | EventBody::CompactionFinished { .. }
-            | EventBody::StateChanged { .. } => match changed(&event.body) {
-                Some(line) => self.aside(&line),
-                None => Vec::new(),
-            },
-            EventBody::EntryAppended { entry } => self.appended(entry),
-            EventBody::RunSettled { run: record } => {
-                let mut pieces = self.settled(run);
-                let line = format!("-- {} --\n", settled_line(record));
-                pieces.push(Piece::Aside(line));
-                pieces
-            }
-            EventBody::InputDiscarded { input, cause } => self.beside(Piece::Aside(format!(
-                "! input {input} was not shown to the model: {}\n",
-                cause.as_str()
-            ))),
-            EventBody::ServingError { reason } => {
-                self.beside(Piece::Aside(format!("! {reason}\n")))
-            }
-            EventBody::RunStarted { .. }
-            | EventBody::TurnStarted { .. }
-            | EventBody::TurnFinished { .. }
-            | EventBody::ToolFinished { .. }
-            | EventBody::QueueChanged { .. }
-            | EventBody::InputDelivered { .. }
-            | EventBody::UsageUpdated { .. } => Vec::new(),
+            _ => Vec::new(),
         }
+    }
+
+    /// A state as a whole, which is shown elsewhere.
+    pub(crate) fn knows(&mut self, state: &SessionState) {
+        self.settings = Some(state.view.resolved.settings.clone());
+    }
+
+    /// Where the conversation goes on, unless that is after the entry that was shown last, and what
+    /// with, if that is something else than before.
+    fn changed(&mut self, leaf: Option<EntryId>, settings: &RunSettings) -> Vec<Piece> {
+        let place = match leaf {
+            _ if leaf == self.thread.last() => None,
+            Some(leaf) => Some(format!("at entry {}", leaf.seq)),
+            None => Some("at the beginning".to_owned()),
+        };
+        let before = self.settings.replace(settings.clone());
+        let with = model_words(settings).filter(|_| before.as_ref() != Some(settings));
+        let with = with.map(|words| format!("model {words}"));
+        let words: Vec<_> = [place, with].into_iter().flatten().collect();
+        if words.is_empty() {
+            return Vec::new();
+        }
+        self.aside(&format!("! {}", words.join(", ")))
     }
 
     /// Events were missed: what was shown may not be whole, so that its entry is worth showing.
@@ -184,6 +246,7 @@ impl Flow {
     /// All entries come again: nothing counts as shown.
     pub(crate) fn start_over(&mut self) -> Vec<Piece> {
         self.live = Live::default();
+        self.thread = Thread::default();
         self.heading = None;
         self.pause()
     }
@@ -203,7 +266,10 @@ impl Flow {
     /// What was held back of a text.
     fn rest_of_block(&mut self) -> Vec<Piece> {
         self.progress = None;
-        self.blocks.finish().map(Piece::Prose).into_iter().collect()
+        let thought = std::mem::take(&mut self.thought);
+        let thought = (!thought.is_empty()).then_some(Piece::Aside(thought));
+        let text = self.blocks.finish().map(Piece::Prose);
+        thought.into_iter().chain(text).collect()
     }
 
     /// A line of the connection's: it does not end the answer's text, which may go on after it.
@@ -231,6 +297,17 @@ impl Flow {
                 pieces.extend(whole.map(Piece::Prose));
             }
             OutputChannel::Text => pieces.push(Piece::Answer(text.to_owned())),
+            OutputChannel::Thinking if self.by_blocks => {
+                self.thought.push_str(text);
+                let whole = match self.thought.rfind('\n') {
+                    Some(end) => end + 1,
+                    None if self.thought.len() > LINE_BYTES => self.thought.len(),
+                    None => 0,
+                };
+                let rest = self.thought.split_off(whole);
+                let lines = std::mem::replace(&mut self.thought, rest);
+                pieces.extend((whole > 0).then_some(Piece::Aside(lines)));
+            }
             OutputChannel::Thinking => pieces.push(Piece::Aside(text.to_owned())),
         }
         pieces
@@ -290,6 +367,13 @@ impl Flow {
 
     /// An entry adds what was not shown while it came to be.
     pub(crate) fn appended(&mut self, entry: &Entry) -> Vec<Piece> {
+        let turn = self.thread.turn(entry);
+        let mut pieces = turn.map_or_else(Vec::new, |line| self.aside(&line));
+        pieces.extend(self.rest_of_entry(entry));
+        pieces
+    }
+
+    fn rest_of_entry(&mut self, entry: &Entry) -> Vec<Piece> {
         let told = self.live.entry(entry);
         let mut rest = match (told, &entry.body) {
             (Told::Nothing, _) => entry_block(entry),
@@ -309,20 +393,6 @@ impl Flow {
         self.heading = None;
         pieces.append(&mut rest);
         pieces
-    }
-}
-
-/// What changed in the session as a whole, on one line; nothing where an entry tells it.
-fn changed(body: &EventBody) -> Option<String> {
-    match body {
-        EventBody::CompactionStarted { trigger } => {
-            Some(format!("! compacting ({})", trigger.as_str()))
-        }
-        EventBody::CompactionFinished { outcome } => {
-            Some(format!("! compaction {}", compaction_words(outcome)))
-        }
-        EventBody::StateChanged { leaf, .. } => leaf.map(|leaf| format!("! at entry {}", leaf.seq)),
-        _ => None,
     }
 }
 

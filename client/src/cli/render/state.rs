@@ -3,6 +3,7 @@
 use sessionplane_core::contract::{CapabilityReport, CommandTarget, OfferedCommand, SessionState};
 use sessionplane_core::domain::command::CommandKind;
 use sessionplane_core::domain::event::PendingInput;
+use sessionplane_core::domain::run::RunSettings;
 use sessionplane_core::domain::settings::{Model, SettingsOverride};
 use sessionplane_core::domain::view::SessionView;
 
@@ -80,6 +81,13 @@ pub(crate) fn summary(view: &SessionView) -> String {
     ];
     // An agent is often named after its only model.
     words.extend(model(view).filter(|model| *model != record.agent.as_str()));
+    // Elsewhere than after the newest entry.
+    let leaf = view.leaf.map_or(0, |leaf| leaf.seq);
+    if leaf == 0 && view.entries > 0 {
+        words.push("at the beginning".to_owned());
+    } else if leaf != view.entries {
+        words.push(format!("at entry {leaf}"));
+    }
     match view.open_interactions().count() {
         0 => {}
         1 => words.push("1 question open".to_owned()),
@@ -89,6 +97,27 @@ pub(crate) fn summary(view: &SessionView) -> String {
         words.push(format!("{} waiting", view.pending.len()));
     }
     visible::clipped(&words.join(", "), WIDTH)
+}
+
+/// What a session is doing, what waits and what it took, in one line: what changes first.
+pub(crate) fn bar(view: &SessionView) -> String {
+    let record = &view.session;
+    let name = match (&record.name, &record.external_key) {
+        (Some(name), _) => name.to_string(),
+        (None, Some(key)) => format!("key:{}", visible::line(key.as_str())),
+        (None, None) => record.id.to_string(),
+    };
+    let mut words = vec![visible::clipped(&name, 26)];
+    words.push(view.status().as_str().to_owned());
+    match view.open_interactions().count() {
+        0 => {}
+        1 => words.push("1 question".to_owned()),
+        more => words.push(format!("{more} questions")),
+    }
+    words.push(format!("{} waiting", view.pending.len()));
+    words.extend(model(view));
+    words.extend(usage_words(&view.usage));
+    format!("[{}]", words.join(" | "))
 }
 
 /// What people chose, as against the agent's default.
@@ -101,8 +130,13 @@ fn chosen(chosen: &SettingsOverride) -> String {
 }
 
 fn model(view: &SessionView) -> Option<String> {
-    let model = view.resolved.settings.model.as_deref()?;
-    let words = match &view.resolved.settings.thinking_level {
+    model_words(&view.resolved.settings)
+}
+
+/// Model and level; none where the engine has no model that could be named.
+pub(super) fn model_words(settings: &RunSettings) -> Option<String> {
+    let model = settings.model.as_deref()?;
+    let words = match &settings.thinking_level {
         Some(level) => format!("{model}, thinking {level}"),
         None => model.to_owned(),
     };

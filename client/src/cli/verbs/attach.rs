@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::stream::FuturesOrdered;
 use sessionplane_core::contract::{Agent as _, CallOptions, SessionControl as _, SessionState};
 use sessionplane_core::domain::command::{Command, DispatchAnswer};
 use sessionplane_core::domain::error::{CallError, Outcome};
@@ -18,6 +19,7 @@ use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::ids::{EntryId, RunId, SessionRef};
 use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::run::RunRecord;
+use sessionplane_core::domain::view::SessionView;
 use tokio::io::Stdin;
 use tokio_util::codec::FramedRead;
 
@@ -28,7 +30,9 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
 use crate::cli::outage::Outage;
-use crate::cli::render::{Desk, Flow, STARTS_OVER, asked, connection_line, settled_lines, summary};
+use crate::cli::render::{
+    Desk, Flow, STARTS_OVER, asked, bar, connection_line, settled_lines, summary,
+};
 use crate::cli::screen::{Piece, Screen};
 use crate::clock::instant;
 use crate::watch::{Watch, WatchItem, WatchOptions};
@@ -36,6 +40,9 @@ use giving::{Given, Giving};
 use lines::{Line, Lines};
 use questions::Questions;
 use typing::{HELP, Typing, parse};
+
+/// Most records that are asked for at once.
+const RECORDS: usize = 8;
 
 /// How often a person is told that the server is gone.
 const TICK: Duration = Duration::from_secs(1);
@@ -56,8 +63,9 @@ pub(super) async fn run(
         .get_state(session.clone(), None, context.call());
     let state = context.patiently(screen, Effect::Reads, call).await?;
     let state = state.map_err(|error| context.stop(error, Some(&session), Effect::Reads))?;
+    let entries_since = before_the_last(&state, args.last);
     let options = WatchOptions {
-        entries_since: before_the_last(&state, args.last),
+        entries_since,
         open_deadline: context.opening(),
         ..WatchOptions::default()
     };
@@ -69,18 +77,22 @@ pub(super) async fn run(
     let mut attached = Attached {
         context,
         screen,
-        flow: Flow::attended(rich),
+        flow: Flow::attended(rich, entries_since),
         giving: Giving::new(context.client.clone(), session.clone()),
         questions: Questions::default(),
-        record: None,
+        records: FuturesOrdered::new(),
         running: state.view.active_run,
         outage: Outage::default(),
         introduced: false,
+        view: None,
         closing: false,
         worst: Exit::Done,
         session: session.clone(),
     };
-    attached.stay(context.client.watch(session, options)).await
+    let watch = context.client.watch(session, options);
+    let left = attached.stay(watch).await;
+    attached.screen.foot([])?;
+    left
 }
 
 /// The entry after which only the last `count` come.
@@ -90,11 +102,9 @@ fn before_the_last(state: &SessionState, count: u32) -> Option<EntryId> {
     (seq > 0).then_some(EntryId { session, seq })
 }
 
-/// A run whose record is asked for.
-type Asked = (
-    RunId,
-    Pin<Box<dyn Future<Output = Result<RunRecord, CallError>> + Send>>,
-);
+/// A run, and its record once it came.
+type Recorded = (RunId, Result<RunRecord, CallError>);
+type Asked = Pin<Box<dyn Future<Output = Recorded> + Send>>;
 type Typed = Option<io::Result<Line>>;
 
 /// Somebody is there.
@@ -106,12 +116,14 @@ struct Attached<'a> {
     /// What was typed, while it is not answered.
     giving: Giving,
     questions: Questions,
-    /// The record of a run whose end was missed, while it is asked for.
-    record: Option<Asked>,
+    /// The records of runs whose ends were missed, while they are asked for.
+    records: FuturesOrdered<Asked>,
     running: Option<RunId>,
     outage: Outage,
     /// The last entries and the state were shown.
     introduced: bool,
+    /// The state as of the last item, once it is known.
+    view: Option<SessionView>,
     /// Nothing more will be typed.
     closing: bool,
     /// The worst that became of something that was typed: it was not done, or nobody knows.
@@ -124,13 +136,14 @@ impl Attached<'_> {
         let mut lines = FramedRead::new(tokio::io::stdin(), Lines::default());
         let mut ticks = tokio::time::interval(TICK);
         loop {
-            let answered = self.giving.is_idle() && self.record.is_none();
+            let answered = self.giving.is_idle() && self.records.is_empty();
             if self.closing && self.introduced && answered {
                 self.screen.aside(&self.farewell())?;
                 return Ok(self.left());
             }
+            self.redraw()?;
             // What a pipe holds can wait in it; a person is heard at any time.
-            let room = is_typed() || !self.giving.is_full();
+            let room = is_typed() || self.giving.has_room();
             let listens = self.introduced && !self.closing && room;
             tokio::select! {
                 item = watch.next() => match item {
@@ -142,11 +155,9 @@ impl Attached<'_> {
                 },
                 typed = typed(&mut lines), if listens => self.typed(typed)?,
                 (given, answer) = self.giving.answered() => self.answered(&given, answer)?,
-                (run, record) = arrived(self.record.as_mut()) => {
-                    self.record = None;
-                    self.recorded(run, record)?;
-                }
-                _ = ticks.tick() => self.still_waiting()?,
+                (run, record) = arrived(&mut self.records) => self.recorded(run, record)?,
+                // A person is told for how long the server has been gone.
+                _ = ticks.tick() => {}
                 () = context.interrupts.pressed() => {
                     self.screen.aside(&self.farewell())?;
                     return Ok(Exit::Interrupted);
@@ -174,44 +185,67 @@ impl Attached<'_> {
         format!("{what}; re-attach with: sessionctl attach {word}")
     }
 
-    /// Tells a person for how long the server has been gone.
-    fn still_waiting(&mut self) -> Result<(), Stop> {
-        let words = self.outage.words(self.context.client.target(), instant());
-        match words.filter(|_| !self.context.globals.json) {
-            Some(words) => Ok(self.screen.status(&words)?),
-            None => Ok(()),
+    /// Draws what stays below everything else: what is under way, the state, and the place to type.
+    fn redraw(&mut self) -> Result<(), Stop> {
+        if self.context.globals.json {
+            return Ok(());
         }
+        let outage = self.outage.words(self.context.client.target(), instant());
+        let passing = match &outage {
+            Some(words) => Some(words.as_str()),
+            None => self.flow.under_way(),
+        };
+        let state = self.view.as_ref().map(bar);
+        let prompt = (is_typed() && self.introduced && !self.closing).then_some("> ");
+        let rows = [passing, state.as_deref(), prompt];
+        Ok(self.screen.foot(rows.into_iter().flatten())?)
     }
 
     /// Keeps in mind what an item tells of the connection and of the run.
-    fn note(&mut self, item: &WatchItem) {
+    fn note(&mut self, item: &WatchItem) -> Result<(), Stop> {
+        if matches!(item, WatchItem::Reconnecting { .. }) {
+            self.outage.begin(instant());
+            return Ok(());
+        }
+        self.outage.end();
         match item {
-            WatchItem::Reconnecting { .. } => return self.outage.begin(instant()),
             WatchItem::Snapshot(state) => {
+                self.view = Some(state.view.clone());
                 let active = state.view.active_run;
                 let before = std::mem::replace(&mut self.running, active);
                 if let Some(run) = before.filter(|run| self.introduced && active != Some(*run)) {
-                    self.ask_for(run);
+                    return self.ask_for(run);
                 }
             }
-            WatchItem::Event(envelope) => match envelope.event.body {
-                EventBody::RunStarted { .. } => self.running = envelope.event.run,
-                EventBody::RunSettled { .. } => self.running = None,
-                _ => {}
-            },
+            WatchItem::Event(envelope) => {
+                if let Some(view) = &mut self.view {
+                    view.apply(&envelope.event);
+                }
+                match envelope.event.body {
+                    EventBody::RunStarted { .. } => self.running = envelope.event.run,
+                    EventBody::RunSettled { .. } => self.running = None,
+                    _ => {}
+                }
+            }
             _ => {}
         }
-        self.outage.end();
+        Ok(())
     }
 
     /// A run has settled while nobody was told: its record tells how.
-    fn ask_for(&mut self, run: RunId) {
+    fn ask_for(&mut self, run: RunId) -> Result<(), Stop> {
         if self.context.globals.json {
-            return;
+            return Ok(());
+        }
+        if self.records.len() == RECORDS {
+            let words = format!("run {run} has settled; how: sessionctl run {run}");
+            return Ok(self.screen.aside(&words)?);
         }
         let client = self.context.client.clone();
-        let record = async move { client.get_run(run, CallOptions::default()).await };
-        self.record = Some((run, Box::pin(record)));
+        self.records.push_back(Box::pin(async move {
+            (run, client.get_run(run, CallOptions::default()).await)
+        }));
+        Ok(())
     }
 
     fn recorded(&mut self, run: RunId, record: Result<RunRecord, CallError>) -> Result<(), Stop> {
@@ -231,18 +265,14 @@ impl Attached<'_> {
     }
 
     fn show(&mut self, item: &WatchItem) -> Result<(), Stop> {
-        self.note(item);
+        self.note(item)?;
         let unseen = self.questions.note(item);
         if self.context.globals.json {
             self.introduced |= matches!(item, WatchItem::Snapshot(_));
             return Ok(self.screen.json(&json::watched(item))?);
         }
         self.tell(item)?;
-        self.ask(&unseen)?;
-        match self.flow.under_way().filter(|_| !self.outage.is_on()) {
-            Some(line) => Ok(self.screen.status(line)?),
-            None => Ok(()),
-        }
+        self.ask(&unseen)
     }
 
     /// Shows questions that were asked before somebody was there.
@@ -257,6 +287,9 @@ impl Attached<'_> {
     }
 
     fn tell(&mut self, item: &WatchItem) -> Result<(), Stop> {
+        if let WatchItem::Snapshot(state) = item {
+            self.flow.knows(state);
+        }
         match item {
             WatchItem::Entries {
                 entries,
@@ -265,7 +298,7 @@ impl Attached<'_> {
                 if *full_backfill {
                     let pieces = self.flow.start_over();
                     self.screen.put_all(pieces)?;
-                    self.screen.aside(STARTS_OVER)?;
+                    self.screen.notice(STARTS_OVER)?;
                 }
                 for entry in entries {
                     let pieces = self.flow.appended(entry);
@@ -314,7 +347,12 @@ impl Attached<'_> {
 
     fn typed(&mut self, typed: Typed) -> Result<(), Stop> {
         let line = match typed {
-            Some(Ok(Ok(line))) => line,
+            Some(Ok(Ok(line))) => {
+                if is_typed() {
+                    self.screen.entered(&line)?;
+                }
+                line
+            }
             Some(Ok(Err(bad))) => return self.not_done(&bad.to_string()),
             Some(Err(error)) => {
                 self.closing = true;
@@ -333,7 +371,7 @@ impl Attached<'_> {
                  a text that begins with / is typed with two: //...",
             )?,
             Typing::Command(command) => self.give(command)?,
-            Typing::Answer { question, text } => match self.questions.answer(question, &text) {
+            Typing::Answer(text) => match self.questions.answer(&text) {
                 Ok(command) => self.give(command)?,
                 Err(problem) => self.not_done(&problem)?,
             },
@@ -414,10 +452,10 @@ fn is_typed() -> bool {
     io::stdin().is_terminal()
 }
 
-/// The run and its record, once it came.
-async fn arrived(asked: Option<&mut Asked>) -> (RunId, Result<RunRecord, CallError>) {
-    match asked {
-        Some((run, record)) => (*run, record.await),
+/// The next record, once it came; never, while none is asked for.
+async fn arrived(records: &mut FuturesOrdered<Asked>) -> Recorded {
+    match records.next().await {
+        Some(recorded) => recorded,
         None => std::future::pending().await,
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use sessionplane_core::contract::{CallOptions, EventFilter, SessionControl as _};
-use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::contract::{
+    CallOptions, EventFilter, ListEntriesRequest, SessionControl as _,
+};
+use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::event::EventBody;
-use sessionplane_core::domain::ids::EntryId;
+use sessionplane_core::domain::ids::{EntryId, SessionRef};
 
 use crate::cli::args::EntriesArgs;
 use crate::cli::context::Context;
@@ -13,7 +15,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
 use crate::cli::pages::Pages;
-use crate::cli::render::{connection_line, entry_lines};
+use crate::cli::render::{Thread, connection_line, entry_lines};
 use crate::cli::screen::Screen;
 use crate::watch::{WatchItem, WatchOptions};
 
@@ -32,17 +34,19 @@ pub(super) async fn run(
         return follow(args, context, screen).await;
     }
     let session = args.session.session;
+    let since = args.since.as_deref().and_then(|since| since.parse().ok());
+    let mut list = List::after(since, context, screen);
     let mut pages = Pages::new(context, &session, args.since);
     let mut left = args.limit.unwrap_or(u32::MAX);
     while left > 0 {
-        let Some(page) = pages.next(left.min(PAGE), screen).await? else {
+        let Some(page) = pages.next(left.min(PAGE), list.screen).await? else {
             break;
         };
         if page.full_backfill {
-            screen.aside(UNKNOWN)?;
+            list.start_over()?;
         }
         for entry in &page.entries {
-            show(entry, context, screen)?;
+            list.show(entry)?;
         }
         left = left.saturating_sub(u32::try_from(page.entries.len()).unwrap_or(u32::MAX));
     }
@@ -73,6 +77,7 @@ async fn follow(args: EntriesArgs, context: &Context, screen: &mut Screen) -> Re
         open_deadline: context.opening(),
         ..WatchOptions::default()
     };
+    let mut list = List::after(since, context, screen);
     let mut watch = context.client.watch(session.clone(), options);
     loop {
         let item = tokio::select! {
@@ -82,44 +87,109 @@ async fn follow(args: EntriesArgs, context: &Context, screen: &mut Screen) -> Re
             }
         };
         match item {
-            Some(Ok(item)) => followed(&item, context, screen)?,
+            Some(Ok(item)) => list.followed(&item).await?,
             Some(Err(error)) => return Err(stop(error)),
             None => return Ok(Exit::Done),
         }
     }
 }
 
-fn followed(item: &WatchItem, context: &Context, screen: &mut Screen) -> Result<(), Stop> {
-    match item {
-        WatchItem::Entries {
-            entries,
-            full_backfill,
-        } => {
-            if *full_backfill {
-                screen.aside(UNKNOWN)?;
-            }
-            entries
-                .iter()
-                .try_for_each(|entry| show(entry, context, screen))
+/// The entries that are printed.
+struct List<'a> {
+    context: &'a Context,
+    screen: &'a mut Screen,
+    thread: Thread,
+}
+
+impl<'a> List<'a> {
+    /// Those after an entry.
+    fn after(since: Option<EntryId>, context: &'a Context, screen: &'a mut Screen) -> Self {
+        Self {
+            context,
+            screen,
+            thread: Thread::after(since),
         }
-        WatchItem::Event(envelope) => match &envelope.event.body {
-            EventBody::EntryAppended { entry } => show(entry, context, screen),
+    }
+
+    async fn followed(&mut self, item: &WatchItem) -> Result<(), Stop> {
+        match item {
+            WatchItem::Entries {
+                entries,
+                full_backfill,
+            } => {
+                if *full_backfill {
+                    self.start_over()?;
+                }
+                entries.iter().try_for_each(|entry| self.show(entry))
+            }
+            WatchItem::Event(envelope) => match &envelope.event.body {
+                EventBody::EntryAppended { entry } if is_cut(entry) => {
+                    let whole = self.whole(entry.id).await?;
+                    self.show(whole.as_ref().unwrap_or(entry))
+                }
+                EventBody::EntryAppended { entry } => self.show(entry),
+                _ => Ok(()),
+            },
+            // A gap is of live events: no entry is missed by it.
+            WatchItem::Reconnecting { attempt: 1, .. } | WatchItem::Reconnected { .. } => {
+                match connection_line(item) {
+                    Some(line) => Ok(self.screen.aside(&line)?),
+                    None => Ok(()),
+                }
+            }
             _ => Ok(()),
-        },
-        // A gap is of live events: no entry is missed by it.
-        WatchItem::Reconnecting { attempt: 1, .. } | WatchItem::Reconnected { .. } => {
-            match connection_line(item) {
-                Some(line) => Ok(screen.aside(&line)?),
-                None => Ok(()),
-            }
         }
-        _ => Ok(()),
+    }
+
+    /// An entry as the server keeps it, of which an event may carry the end only. None if it cannot
+    /// be had now: its end says how much is missing.
+    async fn whole(&mut self, id: EntryId) -> Result<Option<Entry>, Stop> {
+        let before = EntryId {
+            seq: id.seq.saturating_sub(1),
+            ..id
+        };
+        let request = ListEntriesRequest {
+            session: SessionRef::Id(id.session),
+            since: (before.seq > 0).then(|| before.to_string()),
+            page_size: 1,
+        };
+        let client = &self.context.client;
+        let call = client.list_entries(request, CallOptions::default());
+        let page = self.context.patiently(self.screen, Effect::Reads, call);
+        let entries = page.await?.map_or_else(|_| Vec::new(), |page| page.entries);
+        Ok(entries.into_iter().find(|entry| entry.id == id))
+    }
+
+    /// The place to go on from is unknown: whoever took entries before has them again.
+    fn start_over(&mut self) -> Result<(), Stop> {
+        self.thread = Thread::default();
+        if self.context.globals.json {
+            return Ok(self.screen.json(&json::full_backfill())?);
+        }
+        Ok(self.screen.notice(UNKNOWN)?)
+    }
+
+    fn show(&mut self, entry: &Entry) -> Result<(), Stop> {
+        if self.context.globals.json {
+            return Ok(self.screen.json(&json::entry(entry))?);
+        }
+        if let Some(line) = self.thread.turn(entry) {
+            self.screen.line(&line)?;
+        }
+        Ok(self.screen.line(&entry_lines(entry).join("\n"))?)
     }
 }
 
-fn show(entry: &Entry, context: &Context, screen: &mut Screen) -> Result<(), Stop> {
-    if context.globals.json {
-        return Ok(screen.json(&json::entry(entry))?);
-    }
-    Ok(screen.line(&entry_lines(entry).join("\n"))?)
+/// Whether the beginning of a text is missing.
+fn is_cut(entry: &Entry) -> bool {
+    let omitted_bytes = match &entry.body {
+        EntryBody::User { omitted_bytes, .. } => *omitted_bytes,
+        EntryBody::Assistant { text, thinking, .. } => text.omitted_bytes + thinking.omitted_bytes,
+        EntryBody::Tool {
+            input_json, output, ..
+        } => input_json.omitted_bytes + output.omitted_bytes,
+        EntryBody::Compaction { summary, .. } => summary.omitted_bytes,
+        EntryBody::Settings { .. } | EntryBody::Notice { .. } => 0,
+    };
+    omitted_bytes > 0
 }

@@ -33,13 +33,13 @@ pub(super) async fn run(
         (None, true) => None,
         (None, false) => newest,
     };
+    let mut log = Log::of(&filter, entries_since);
     let options = WatchOptions {
         entries_since,
         filter,
         open_deadline: context.opening(),
         ..WatchOptions::default()
     };
-    let mut log = Log::default();
     let mut watch = context.client.watch(session.clone(), options);
     loop {
         let item = tokio::select! {

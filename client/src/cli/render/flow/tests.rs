@@ -1,6 +1,7 @@
 //! What a person sees of a run, whenever they came.
 
 use sessionplane_core::domain::entry::PathMarks;
+use sessionplane_core::domain::settings::{Resolved, SettingsOverride};
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 
@@ -81,7 +82,9 @@ fn event(body: EventBody) -> Event {
 fn appended(seq: u64, body: EntryBody) -> Event {
     let entry = Entry {
         id: format!("01K00000000000000000000001-{seq}").parse().unwrap(),
-        parent: None,
+        parent: format!("01K00000000000000000000001-{}", seq - 1)
+            .parse()
+            .ok(),
         run: Some(run()),
         path: PathMarks::default(),
         at: Timestamp::default(),
@@ -170,7 +173,7 @@ fn shown(flow: &mut Flow, events: impl IntoIterator<Item = Event>) -> String {
 
 #[test]
 fn for_a_person_a_text_comes_block_by_block_and_its_last_line_is_under_way() {
-    let mut flow = Flow::attended(true);
+    let mut flow = Flow::attended(true, None);
     let prose = |text: &str| Piece::Prose(text.to_owned());
     flow.observed(&message(true));
     assert_eq!(flow.observed(&piece_of("# One\n\nT")), [prose("# One\n\n")]);
@@ -186,8 +189,35 @@ fn for_a_person_a_text_comes_block_by_block_and_its_last_line_is_under_way() {
 }
 
 #[test]
+fn for_a_person_thinking_comes_line_by_line() {
+    let mut flow = Flow::attended(true, None);
+    let thinking = |text: &str| {
+        event(EventBody::MessageDelta {
+            message: "m1".to_owned(),
+            channel: OutputChannel::Thinking,
+            text: text.into(),
+        })
+    };
+    let aside = |text: &str| Piece::Aside(text.to_owned());
+    flow.observed(&message(true));
+    assert_eq!(flow.observed(&thinking("let me")), []);
+    assert_eq!(flow.under_way(), Some("let me"));
+    assert_eq!(
+        flow.observed(&thinking(" see\nif")),
+        [aside("let me see\n")]
+    );
+    let long = "x".repeat(LINE_BYTES);
+    assert_eq!(
+        flow.observed(&thinking(&long)),
+        [aside(&format!("if{long}"))]
+    );
+    flow.observed(&thinking("end"));
+    assert_eq!(flow.observed(&message(false)), [aside("end")]);
+}
+
+#[test]
 fn a_text_that_another_piece_interrupts_is_given_out_first() {
-    let mut flow = Flow::attended(true);
+    let mut flow = Flow::attended(true, None);
     flow.observed(&message(true));
     flow.observed(&piece_of("let me look"));
     let pieces = flow.observed(&tool_started());
@@ -303,4 +333,43 @@ fn a_tool_whose_end_was_missed_is_told_by_its_entry_or_marked() {
     flow.forget();
     let mark = Piece::Aside("* sh (not finished)\n".to_owned());
     assert_eq!(flow.missed_end(run()), [mark]);
+}
+
+fn on_branch(seq: u64, parent: u64) -> Event {
+    let notice = EntryBody::Notice {
+        code: "n".to_owned(),
+        text: seq.to_string(),
+    };
+    let mut event = appended(seq, notice);
+    if let EventBody::EntryAppended { entry } = &mut event.body {
+        entry.parent = format!("01K00000000000000000000001-{parent}").parse().ok();
+    }
+    event
+}
+
+fn state_changed(leaf: u64, model: &str) -> Event {
+    let mut resolved = Resolved::default();
+    resolved.settings.model = Some(model.to_owned());
+    event(EventBody::StateChanged {
+        leaf: format!("01K00000000000000000000001-{leaf}").parse().ok(),
+        chosen: SettingsOverride::default(),
+        resolved,
+    })
+}
+
+#[test]
+fn c24_a_transcript_says_where_it_goes_on_from_another_entry_and_with_what() {
+    let mut flow = Flow::attended(false, None);
+    let known = shown(&mut flow, [on_branch(4, 3), state_changed(4, "m1")]);
+    assert_eq!(known, "|! n: 4\n! model m1\n");
+    assert_eq!(shown(&mut flow, [state_changed(4, "m1")]), "", "no news");
+    assert_eq!(
+        shown(&mut flow, [on_branch(5, 4), state_changed(5, "m2")]),
+        "|! n: 5\n! model m2\n"
+    );
+    let navigated = [state_changed(2, "m1"), on_branch(6, 2), on_branch(7, 6)];
+    assert_eq!(
+        shown(&mut flow, navigated),
+        "! at entry 2, model m1\n-- after entry 2 --\n|! n: 6\n|! n: 7\n"
+    );
 }

@@ -65,8 +65,13 @@ impl Giving {
     }
 
     /// No more can be taken of what goes one after another.
-    pub(super) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING
+    }
+
+    /// Whatever comes next can be taken.
+    pub(super) fn has_room(&self) -> bool {
+        !self.is_full() && self.under_way.len() < URGENT
     }
 
     /// Everything was answered.
@@ -160,5 +165,6 @@ mod tests {
         assert_eq!(giving.take_back(), WAITING);
         let aborts = (0..100).filter(|_| giving.give(Command::Abort)).count();
         assert_eq!(aborts, URGENT - 2);
+        assert!(!giving.is_full() && !giving.has_room());
     }
 }

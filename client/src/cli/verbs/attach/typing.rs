@@ -1,14 +1,14 @@
 //! What a line means that somebody types while being there. Values only.
 
 use sessionplane_core::domain::command::Command;
-use sessionplane_core::domain::ids::InteractionId;
 
 /// What there is to type.
 pub(super) const HELP: &str = "\
 TEXT                    steer the active run: it reads TEXT at its next step
 /follow TEXT            add TEXT for when the run would otherwise stop
 /answer ANSWER          answer the open question
-/answer qN ANSWER       answer one of several
+/answer qN ANSWER       answer the run's question N; do so if ANSWER itself
+                        begins with the name of a question
 /abort                  stop the run, or a compaction
 /compact [TEXT]         have a summary take the place of what was said; TEXT
                         says what to keep (between runs)
@@ -26,19 +26,8 @@ pub(super) enum Typing {
     Unknown,
     Help,
     Command(Command),
-    /// An answer, to the only open question if none is named.
-    Answer {
-        question: Option<Named>,
-        text: String,
-    },
-}
-
-/// A question, as a line names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
-    Id(InteractionId),
-    /// By its number within its run.
-    Ordinal(u32),
+    /// An answer, which may begin with the name of its question.
+    Answer(String),
 }
 
 /// Reads a line that was typed.
@@ -60,7 +49,7 @@ pub(super) fn parse(line: &str) -> Typing {
     let given = (!rest.is_empty()).then_some(rest);
     let command = match (word, given) {
         ("help", None) => return Typing::Help,
-        ("answer", Some(text)) => return answer(text),
+        ("answer", Some(text)) => return Typing::Answer(text.to_owned()),
         ("abort", None) => Command::Abort,
         ("follow", Some(text)) => Command::FollowUp { text: text.into() },
         ("compact", instructions) => Command::Compact {
@@ -75,20 +64,6 @@ pub(super) fn parse(line: &str) -> Typing {
         _ => return Typing::Unknown,
     };
     Typing::Command(command)
-}
-
-fn answer(text: &str) -> Typing {
-    let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let ordinal = || first.strip_prefix('q')?.parse().ok().map(Named::Ordinal);
-    let question = first.parse().ok().map(Named::Id).or_else(ordinal);
-    let text = match question {
-        Some(_) => rest.trim(),
-        None => text,
-    };
-    Typing::Answer {
-        question,
-        text: text.to_owned(),
-    }
 }
 
 fn chosen(word: &str) -> Option<String> {
@@ -145,21 +120,9 @@ mod tests {
     }
 
     #[test]
-    fn c25_an_answer_may_name_its_question() {
-        let id: InteractionId = "01K00000000000000000000002-q2".parse().unwrap();
-        for (line, question, text) in [
-            ("/answer yes", None, "yes"),
-            ("/answer q2 far north", Some(Named::Ordinal(2)), "far north"),
-            (
-                "/answer 01K00000000000000000000002-q2 a",
-                Some(Named::Id(id)),
-                "a",
-            ),
-            ("/answer quite so", None, "quite so"),
-        ] {
-            let text = text.to_owned();
-            assert_eq!(parse(line), Typing::Answer { question, text }, "{line}");
-        }
+    fn c25_an_answer_is_taken_as_it_is_typed() {
+        let text = "q2 far north".to_owned();
+        assert_eq!(parse("/answer  q2 far north "), Typing::Answer(text));
     }
 
     #[test]

@@ -1,0 +1,135 @@
+//! `sessionctl attach` on a real terminal: what is laid out there, and the foot below it.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use sessionplane::v1;
+use sessionplane::v1::session_event::Payload;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Child;
+
+use super::cli::{reads_from, sends, sessionctl};
+use super::fake::{Fake, Stage, Step, soon};
+use super::wire;
+
+/// A terminal: the side that a person has, and the side that a program has.
+fn terminal() -> (tokio::fs::File, File) {
+    let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap();
+    let path = std::ffi::OsStr::from_bytes(name.as_bytes());
+    let program = File::options().read(true).write(true).open(path).unwrap();
+    (tokio::fs::File::from_std(File::from(person)), program)
+}
+
+fn spawned(fake: &Fake, arguments: &[&str], program: &File) -> Child {
+    let side = || program.try_clone().unwrap();
+    sessionctl(fake, arguments)
+        .stdin(side())
+        .stdout(side())
+        .stderr(side())
+        .spawn()
+        .unwrap()
+}
+
+async fn observed() -> Fake {
+    let queued = v1::QueueChanged {
+        change: Some(v1::queue_changed::Change::Added(v1::PendingInput {
+            input_id: format!("{}-i1", wire::RUN),
+            kind: v1::InputKind::Steer.into(),
+            text: "use tabs".to_owned(),
+            origin: Some(wire::origin()),
+            ..v1::PendingInput::default()
+        })),
+        depth: 1,
+    };
+    let used = v1::Usage {
+        cost_usd: Some(0.25),
+        ..v1::Usage::default()
+    };
+    let used = v1::UsageUpdated {
+        usage: Some(used),
+        session_usage: Some(used),
+    };
+    let steps = sends([
+        wire::subscribed(false, false),
+        wire::entries(vec![
+            wire::user_entry(1, "what is here?"),
+            wire::assistant_entry(2, "m-1", "# Two files\n"),
+        ]),
+        wire::snapshot(5, true),
+        wire::event(6, Payload::QueueChanged(queued)),
+        wire::event(7, Payload::UsageUpdated(used)),
+        wire::message_started(8, "m-2"),
+        wire::delta(9, "m-2", "One **loud** block.\n\nThe next one"),
+    ]);
+    let state = v1::GetStateResponse {
+        state: Some(wire::state(true)),
+    };
+    Fake::start(Stage {
+        states: [Ok(state)].into(),
+        events: [Ok([steps, vec![Step::Hang]].concat())].into(),
+        dispatches: [Ok(wire::dispatch_accepted())].into(),
+        ..Stage::default()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn attach_on_a_terminal_lays_text_out_above_a_line_of_state() {
+    let fake = observed().await;
+    let (mut person, program) = terminal();
+    let mut child = spawned(&fake, &["attach", "docs"], &program);
+    drop(program);
+    let foot = "The next one\r\n[docs | running | 1 waiting | m1 | $0.2500]\r\n> ";
+    let shown = reads_from(&mut person, foot).await;
+    assert!(shown.contains("\x1b[1m# Two files"), "{shown:?}");
+    assert!(shown.contains("One \x1b[1mloud\x1b[0m block."), "{shown:?}");
+    assert!(
+        shown.contains("[docs | running | 0 waiting | m1]"),
+        "{shown:?}"
+    );
+    person.write_all(b"use tabs\n").await.unwrap();
+    let shown = reads_from(&mut person, "accepted: input").await;
+    assert!(shown.contains("\x1b[2K> use tabs\r\n"), "{shown:?}");
+    // Ctrl-D is read as the end of what is typed.
+    person.write_all(b"\x04").await.unwrap();
+    let left = reads_from(&mut person, "sessionctl attach docs").await;
+    let last = left.rsplit("\x1b[2K").next().unwrap();
+    assert!(
+        !last.contains("[docs |") && !last.contains("> "),
+        "{left:?}"
+    );
+    assert!(soon(child.wait()).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn attach_in_plain_shows_neither_a_layout_nor_a_line_of_state() {
+    for (plain, last) in [
+        ("--plain", "The next one"),
+        ("--json", "The next one"),
+        ("--quiet", "block."),
+    ] {
+        let fake = observed().await;
+        let (mut person, program) = terminal();
+        let mut child = spawned(&fake, &[plain, "attach", "docs"], &program);
+        drop(program);
+        let mut shown = reads_from(&mut person, last).await;
+        child.kill().await.unwrap();
+        shown.retain(|c| c != '\r');
+        assert!(
+            !shown.contains("[docs |") && !shown.contains("\n> "),
+            "{shown:?}"
+        );
+        if plain == "--plain" {
+            assert!(!shown.contains('\x1b'), "{shown:?}");
+            assert!(
+                shown.contains("One **loud** block.\n\nThe next one"),
+                "{shown:?}"
+            );
+        }
+    }
+}
