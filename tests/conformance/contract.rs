@@ -30,6 +30,8 @@ pub(crate) mod fates;
 pub(crate) mod filters;
 #[path = "contract/hands.rs"]
 pub(crate) mod hands;
+#[path = "contract/hostile.rs"]
+pub(crate) mod hostile;
 #[path = "contract/interactions.rs"]
 pub(crate) mod interactions;
 #[path = "contract/invokes.rs"]
@@ -255,6 +257,7 @@ macro_rules! contract_conformance {
                     c04_an_unknown_or_hidden_parent_is_no_such_session,
                     c01_an_entry_that_is_not_the_parents_is_refused,
                     c14_a_parent_is_read_only_at_creation;
+                hostile: c36_c22_hostile_agents_break_nothing;
             }
         }
     };

@@ -302,6 +302,9 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
 pub(crate) const HOSTILE: u64 = 200;
 
 fn hostile(seed: u64, clock: &Arc<dyn Clock>, spawner: &Arc<dyn Spawner>) -> Arc<dyn Engine> {
-    let options = HostileOptions::wild(seed);
+    let options = HostileOptions {
+        between_runs: true,
+        ..HostileOptions::wild(seed)
+    };
     Arc::new(HostileEngine::new(options, clock.clone(), spawner.clone()))
 }

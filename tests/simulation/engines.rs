@@ -99,7 +99,10 @@ fn hostile_engine(
     clock: &Arc<dyn Clock>,
     spawner: &Arc<dyn Spawner>,
 ) -> Arc<dyn Engine> {
-    let options = HostileOptions::wild(seed);
+    let options = HostileOptions {
+        between_runs: true,
+        ..HostileOptions::wild(seed)
+    };
     Arc::new(HostileEngine::new(options, clock.clone(), spawner.clone()))
 }
 

@@ -18,8 +18,9 @@ impl<T: Agent + SessionControl> Caller for T {}
 
 /// A running server with these agents: `scripted` (the default), `no-steering` (scripted, and says
 /// that it takes neither steers nor follow-ups), `approvals-only` (scripted, and says that it can do
-/// nothing but ask for approvals), `demo` (reads a folder), `hostile-0` to `hostile-199`, `deaf` (says `half a sen` and then neither ends
-/// nor hears anything) and `absent` (cannot be opened).
+/// nothing but ask for approvals), `demo` (reads a folder), `hostile-0` to
+/// `hostile-199`, `deaf` (says `half a sen` and then neither ends nor hears anything), `jammed` (asks
+/// more than it could be told of, and takes no command) and `absent` (cannot be opened).
 #[async_trait]
 pub(crate) trait World: Send + Sync {
     /// The owner's handle on the server that runs now.

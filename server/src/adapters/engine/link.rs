@@ -134,6 +134,15 @@ pub(super) fn cut_short() -> Failure {
     }
 }
 
+/// What a compaction ends with where the engine has no such thing.
+pub(super) fn cannot_compact() -> Failure {
+    Failure {
+        code: "unsupported".to_owned(),
+        details: "this agent cannot compact".to_owned(),
+        retryable: false,
+    }
+}
+
 /// Something to do that has not begun.
 struct Waiting {
     work: Work,
@@ -149,12 +158,7 @@ impl Link {
             match self.next_work().await? {
                 Work::Prompt(prompt) => return Some(prompt),
                 Work::Compact { .. } => {
-                    let failed = Failure {
-                        code: "unsupported".to_owned(),
-                        details: "this agent cannot compact".to_owned(),
-                        retryable: false,
-                    };
-                    self.compacted(Err(failed)).await.ok()?;
+                    self.compacted(Err(cannot_compact())).await.ok()?;
                 }
             }
         }

@@ -9,8 +9,10 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::interaction::InteractionKind;
-use sessionplane_core::domain::settings::ModelPolicy;
+use sessionplane_core::domain::run::RunSettings;
+use sessionplane_core::domain::settings::{Model, ModelPolicy};
 use sessionplane_core::ports::clock::{Clock, Spawner};
 use sessionplane_core::ports::engine::{
     Engine, EngineConnection, EngineDescription, EngineError, EngineEvent, OpenSession,
@@ -18,10 +20,11 @@ use sessionplane_core::ports::engine::{
 };
 
 use super::asides;
+use super::condense;
 use super::mangle::{hit, mangle};
 use super::options::{AbortManner, FollowUpManner, HostileOptions};
 use super::plan::{self, Beat, Labels};
-use crate::adapters::engine::link::{Halt, Link, Prompt, connect};
+use crate::adapters::engine::link::{Halt, Link, Prompt, Work, cannot_compact, connect};
 
 /// How often it says something while it ignores an abort.
 const MURMUR: Duration = Duration::from_millis(100);
@@ -54,9 +57,17 @@ impl HostileEngine {
                 } else {
                     BTreeSet::new()
                 },
+                manual_compaction: options.between_runs,
+                model_selection: options.between_runs,
+                thinking: options.between_runs,
+                navigate: options.between_runs,
                 ..Capabilities::default()
             },
-            models: ModelPolicy::default(),
+            models: if options.between_runs {
+                models()
+            } else {
+                ModelPolicy::default()
+            },
             commands: Vec::new(),
         };
         Self {
@@ -84,9 +95,12 @@ impl Engine for HostileEngine {
         let mut seed = [0; 32];
         seed[..16].copy_from_slice(&open.session.to_bytes());
         seed[16..24].copy_from_slice(&options.seed.to_be_bytes());
+        let leaf = open.leaf.map_or(0, |leaf| leaf.seq);
+        seed[24..].copy_from_slice(&leaf.to_be_bytes());
         let engine = move |link| {
             let player = Player {
                 link,
+                session: open.session,
                 options,
                 chance: StdRng::from_seed(seed),
                 labels: Labels::new(options.labels),
@@ -102,8 +116,25 @@ impl Engine for HostileEngine {
     }
 }
 
+/// One that it uses unless told otherwise, and one with levels.
+fn models() -> ModelPolicy {
+    let model = |spec: &str, levels: &[&str]| Model {
+        spec: spec.to_owned(),
+        thinking_levels: levels.iter().map(|level| (*level).to_owned()).collect(),
+        default_level: levels.first().map(|level| (*level).to_owned()),
+    };
+    ModelPolicy {
+        models: vec![model("blunt", &[]), model("devious", &["low", "high"])],
+        default: RunSettings {
+            model: Some("blunt".to_owned()),
+            thinking_level: None,
+        },
+    }
+}
+
 struct Player {
     link: Link,
+    session: SessionId,
     options: HostileOptions,
     chance: StdRng,
     labels: Labels,
@@ -114,11 +145,45 @@ struct Left;
 
 impl Player {
     async fn run(mut self) {
-        while let Some(prompt) = self.link.next_prompt().await {
-            if self.perform(&prompt).await.is_err() {
+        while let Some(work) = self.link.next_work().await {
+            let done = match work {
+                Work::Prompt(prompt) => self.perform(&prompt).await,
+                Work::Compact { .. } => self.condense().await,
+            };
+            if done.is_err() {
                 return;
             }
         }
+    }
+
+    async fn condense(&mut self) -> Result<(), Left> {
+        if !self.options.between_runs {
+            let cannot = self.link.compacted(Err(cannot_compact())).await;
+            return cannot.map(|_| ()).map_err(|_| Left);
+        }
+        let (beats, leaves) = condense::draw(&mut self.chance, &mut self.labels, self.session);
+        for beat in beats {
+            match self.say(beat).await {
+                Ok(()) => {}
+                Err(Halt::Gone) => return Err(Left),
+                Err(Halt::Aborted) => return self.condense_on().await,
+            }
+        }
+        self.link.ignore_aborts();
+        if leaves { Err(Left) } else { Ok(()) }
+    }
+
+    /// After an abort: comes to an end in its manner, and then with any end.
+    async fn condense_on(&mut self) -> Result<(), Left> {
+        self.link.ignore_aborts();
+        let late = match self.options.abort {
+            AbortManner::Prompt => Duration::ZERO,
+            AbortManner::Late(delay) => delay,
+            AbortManner::Never => Duration::MAX,
+        };
+        self.link.pause(late).await.map_err(|_| Left)?;
+        let end = asides::compacted(&mut self.chance, &mut self.labels);
+        self.link.emit(end).await.map_err(|_| Left)
     }
 
     async fn perform(&mut self, prompt: &Prompt) -> Result<(), Left> {

@@ -41,7 +41,7 @@ pub enum LabelManner {
 /// What may go wrong, and the seed that decides when. Percentages are per event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostileOptions {
-    /// Together with the session's id it determines everything.
+    /// Together with the session's id and its leaf it determines everything.
     pub seed: u64,
     /// What becomes of follow-ups.
     pub follow_up: FollowUpManner,
@@ -63,6 +63,9 @@ pub struct HostileOptions {
     pub ignores: u8,
     /// Percentage of events before which it compacts.
     pub compacts: u8,
+    /// It says that its transcript can be compacted, that it has models and levels, and that it can
+    /// go on from an earlier entry; and what it makes of a compaction is anything.
+    pub between_runs: bool,
 }
 
 impl HostileOptions {
@@ -81,10 +84,11 @@ impl HostileOptions {
             asks: 0,
             ignores: 0,
             compacts: 0,
+            between_runs: false,
         }
     }
 
-    /// Anything may go wrong: the seed draws the options as well.
+    /// Anything may go wrong within runs: the seed draws the options as well.
     #[must_use]
     pub fn wild(seed: u64) -> Self {
         let mut chance = StdRng::seed_from_u64(seed);
@@ -112,6 +116,7 @@ impl HostileOptions {
             asks: chance.random_range(0..15),
             ignores: chance.random_range(0..60),
             compacts: chance.random_range(0..15),
+            between_runs: false,
         }
     }
 }
