@@ -22,6 +22,7 @@ mod kept;
 pub mod observation;
 mod observe;
 mod observer;
+pub(crate) mod pages;
 pub mod recovery;
 pub mod residents;
 mod ring_budget;

@@ -10,6 +10,7 @@
 
 mod contract;
 mod doors;
+mod draining;
 mod fake;
 mod requests;
 mod server;

@@ -18,7 +18,8 @@ use sessionplane_core::ports::repository::EntryRange;
 use super::caller::{AppCaller, store};
 use super::channel::Channel;
 use super::observation::Observation;
-use super::observer::{Observer, some_entries};
+use super::observer::Observer;
+use super::pages;
 
 /// Entries in a page when the caller does not say.
 pub(crate) const DEFAULT_PAGE: usize = 100;
@@ -136,16 +137,10 @@ impl AppCaller {
         &self,
         request: ListEntriesRequest,
     ) -> Result<EntryPage, CallError> {
-        let size = request.page_size as usize;
         let channel = self.observed(&request.session).await?;
-        if size > MAX_PAGE {
-            let description =
-                format!("is {size}; the limit is {MAX_PAGE}; ask for less and follow the pages");
-            return Err(CallError::invalid("page_size", description));
-        }
+        let max_entries = pages::size(request.page_size, DEFAULT_PAGE, MAX_PAGE)?;
         let (up_to, leaf) = channel.with_view(|view| (view.entries, view.leaf));
         let (after, full_backfill) = since(channel.session(), request.since.as_deref(), up_to);
-        let max_entries = if size == 0 { DEFAULT_PAGE } else { size };
         let range = EntryRange {
             after,
             up_to,
@@ -153,7 +148,7 @@ impl AppCaller {
             max_bytes: PAGE_BYTES,
         };
         let session = channel.session();
-        let entries = some_entries(&self.context, session, range)
+        let entries = pages::entries(&self.context, session, range)
             .await
             .map_err(store)?;
         let last = entries.last().map_or(after, |entry| entry.id.seq);

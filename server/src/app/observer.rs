@@ -10,7 +10,7 @@ use sessionplane_core::contract::{EventFilter, EventItem, EventsRequest, Session
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::EventBody;
-use sessionplane_core::domain::ids::{EntryId, EntrySeq, SessionId};
+use sessionplane_core::domain::ids::EntrySeq;
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::{EntryRange, ReadError};
 
@@ -21,6 +21,7 @@ use super::cursor::{Cursor, Cut};
 use super::heartbeat::Heartbeat;
 use super::observation::Observed;
 use super::observe::{PAGE_BYTES, since};
+use super::pages;
 
 /// Entries in one page of a backfill.
 const PAGE_ENTRIES: usize = 256;
@@ -270,25 +271,7 @@ async fn page(
         max_entries: PAGE_ENTRIES,
         max_bytes: PAGE_BYTES,
     };
-    some_entries(context, channel.session(), range).await
-}
-
-/// A page of entries that are known to be there. One that brings nothing would be asked for again
-/// for ever.
-pub(super) async fn some_entries(
-    context: &Context,
-    session: SessionId,
-    range: EntryRange,
-) -> Result<Vec<Entry>, ReadError> {
-    let entries = context.ports.repository.entries(session, range).await?;
-    if entries.is_empty() && range.after < range.up_to {
-        let seq = range.after + 1;
-        return Err(ReadError::Damaged {
-            key: format!("entry {}", EntryId { session, seq }),
-            problem: format!("it is not there, and the session counts {}", range.up_to),
-        });
-    }
-    Ok(entries)
+    pages::entries(context, channel.session(), range).await
 }
 
 fn batch(entries: Vec<Entry>, full_backfill: bool) -> Observed {

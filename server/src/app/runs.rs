@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::caller::{AppCaller, store};
 use super::channel::Channel;
+use super::pages;
 
 /// Runs in a page when the caller does not say.
 const DEFAULT_PAGE: usize = 50;
@@ -32,16 +33,7 @@ fn fitting(runs: &[RunRecord]) -> usize {
 impl AppCaller {
     pub(crate) async fn run_page(&self, request: ListRunsRequest) -> Result<RunPage, CallError> {
         let channel = self.observed(&request.session).await?;
-        let size = match request.page_size as usize {
-            0 => DEFAULT_PAGE,
-            size if size <= MAX_PAGE => size,
-            size => {
-                let description = format!(
-                    "is {size}; the limit is {MAX_PAGE}; ask for less and follow the pages"
-                );
-                return Err(CallError::invalid("page_size", description));
-            }
-        };
+        let size = pages::size(request.page_size, DEFAULT_PAGE, MAX_PAGE)?;
         let repository = &self.context.ports.repository;
         if let Some(before) = request.before {
             let known = repository.run(before).await.map_err(store)?;

@@ -10,11 +10,11 @@ use super::artifact::ArtifactRef;
 use super::compaction::{CompactionOutcome, CompactionTrigger};
 use super::entry::Entry;
 use super::ids::{AgentName, EntryId, InputId, InteractionId, RunId, SessionId};
-use super::input::{DiscardCause, InputKind, InputRecord};
-use super::interaction::{Interaction, InteractionAnswer, Resolution};
+use super::input::{DiscardCause, InputKind, InputRecord, UndeliveredInput};
+use super::interaction::{Interaction, Resolution};
 use super::limits::MAX_PREVIEW_BYTES;
 use super::provenance::Origin;
-use super::run::{RunRecord, RunSettings};
+use super::run::{Failure, RunOutcome, RunRecord, RunSettings};
 use super::settings::{Resolved, SettingsOverride};
 use super::text::{BoundedText, head};
 use super::time::Timestamp;
@@ -313,45 +313,153 @@ impl EventBody {
         }
     }
 
-    /// Roughly the bytes of what it tells: its texts, without names and numbers, which are few.
-    /// Every kind is named here, so that one with a text is not forgotten.
+    /// Roughly the bytes that it keeps alive beyond its own size: its texts, and a flat share for
+    /// each thing in a list. What is kept in memory of events is bounded by this, so a new type of
+    /// event has to say what it weighs.
     #[must_use]
     pub fn weight(&self) -> usize {
         match self {
-            Self::MessageDelta { text, .. } => text.len(),
-            Self::ToolStarted {
-                input_json: text, ..
-            }
-            | Self::ToolProgress { output: text, .. }
-            | Self::ToolFinished { output: text, .. } => text.text.len(),
-            Self::EntryAppended { entry } => entry.weight(),
-            Self::RunSettled { run } => {
-                let texts = run.undelivered.iter().filter_map(|one| one.text.as_ref());
-                let kept: usize = texts.map(|text| text.len()).sum();
-                let outcome = run.settled.as_ref().map_or(0, |end| end.outcome.weight());
-                run.undelivered.len() * 64 + kept + outcome
-            }
-            Self::CompactionFinished { outcome } => outcome.weight(),
-            Self::RetryScheduled { reason, .. } | Self::ServingError { reason } => reason.len(),
-            Self::InteractionRequested { interaction } => {
-                let answer = interaction.question.default.as_ref();
-                interaction.question.weight() + answer.map_or(0, InteractionAnswer::weight)
-            }
-            Self::InteractionResolved { resolution, .. } => {
-                let answer = resolution.answer.as_ref();
-                answer.map_or(0, InteractionAnswer::weight)
-            }
-            Self::RunStarted { .. }
-            | Self::TurnStarted { .. }
+            Self::TurnStarted { .. }
             | Self::TurnFinished { .. }
-            | Self::MessageStarted { .. }
-            | Self::MessageFinished { .. }
-            | Self::QueueChanged { .. }
             | Self::InputDelivered { .. }
             | Self::InputDiscarded { .. }
             | Self::CompactionStarted { .. }
-            | Self::StateChanged { .. }
             | Self::UsageUpdated { .. } => 0,
+            Self::RunStarted { settings, .. } => settings_weight(settings),
+            Self::RunSettled { run } => run_weight(run),
+            Self::MessageStarted { message } | Self::MessageFinished { message } => message.len(),
+            Self::MessageDelta { message, text, .. } => message.len() + text.len(),
+            Self::ToolStarted {
+                call,
+                name,
+                input_json,
+            } => call.len() + name.len() + input_json.text.len(),
+            Self::ToolProgress { call, output } | Self::ToolFinished { call, output, .. } => {
+                call.len() + output.text.len()
+            }
+            Self::QueueChanged { change, .. } => match change {
+                QueueChange::Added(input) => size_of::<PendingInput>() + input.preview.len(),
+                QueueChange::Handed(_) | QueueChange::Returned(_) | QueueChange::Removed(_) => 0,
+            },
+            Self::CompactionFinished { outcome } => match outcome {
+                CompactionOutcome::Failed(failure) => failure_weight(failure),
+                CompactionOutcome::Completed(_) | CompactionOutcome::Aborted => 0,
+            },
+            Self::StateChanged {
+                chosen, resolved, ..
+            } => {
+                let levels = resolved.available_levels.iter();
+                length(chosen.model.as_ref())
+                    + length(chosen.thinking_level.as_ref())
+                    + settings_weight(&resolved.settings)
+                    + levels.map(|level| 32 + level.len()).sum::<usize>()
+            }
+            Self::InteractionRequested { interaction } => interaction.weight(),
+            Self::InteractionResolved { resolution, .. } => resolution.weight(),
+            Self::EntryAppended { entry } => entry.weight(),
+            Self::RetryScheduled { reason, .. } | Self::ServingError { reason } => reason.len(),
         }
+    }
+}
+
+fn run_weight(run: &RunRecord) -> usize {
+    let undelivered = run.undelivered.iter();
+    let undelivered: usize = undelivered
+        .map(|input| size_of::<UndeliveredInput>() + input.text.as_ref().map_or(0, |it| it.len()))
+        .sum();
+    let failure = match run.settled.as_ref().map(|settled| &settled.outcome) {
+        Some(RunOutcome::Failed(failure)) => failure_weight(failure),
+        Some(RunOutcome::Completed | RunOutcome::Aborted) | None => 0,
+    };
+    undelivered + failure + settings_weight(&run.settings)
+}
+
+fn failure_weight(failure: &Failure) -> usize {
+    failure.code.len() + failure.details.len()
+}
+
+fn settings_weight(settings: &RunSettings) -> usize {
+    length(settings.model.as_ref()) + length(settings.thinking_level.as_ref())
+}
+
+fn length(text: Option<&String>) -> usize {
+    text.map_or(0, String::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::interaction::{InteractionAnswer, Question, ResolutionCause, Shape};
+    use super::*;
+
+    const LONG: usize = 16 * 1024;
+
+    fn long() -> String {
+        "x".repeat(LONG)
+    }
+
+    fn question(details: String, default: Option<InteractionAnswer>) -> EventBody {
+        let interaction = Interaction {
+            id: InteractionId {
+                run: RunId::from_bytes([1; 16]),
+                ordinal: 1,
+            },
+            question: Question {
+                title: "may I?".to_owned(),
+                details,
+                shape: Shape::Input { secret: false },
+                default,
+            },
+            asked_at: Timestamp::default(),
+            deadline: None,
+            resolution: None,
+        };
+        EventBody::InteractionRequested {
+            interaction: Box::new(interaction),
+        }
+    }
+
+    #[test]
+    fn c35_an_event_weighs_at_least_its_longest_texts() {
+        let failure = Failure {
+            code: "broken".to_owned(),
+            details: long(),
+            retryable: false,
+        };
+        let resolution = Resolution {
+            at: Timestamp::default(),
+            cause: ResolutionCause::Answered,
+            answer: Some(InteractionAnswer::Text(long())),
+            origin: None,
+        };
+        let id = InteractionId {
+            run: RunId::from_bytes([1; 16]),
+            ordinal: 1,
+        };
+        let output = BoundedText::new(&long(), LONG);
+        for body in [
+            question(long(), None),
+            question(String::new(), Some(InteractionAnswer::Text(long()))),
+            EventBody::InteractionResolved {
+                id,
+                resolution: Box::new(resolution),
+            },
+            EventBody::CompactionFinished {
+                outcome: CompactionOutcome::Failed(failure),
+            },
+            EventBody::ToolProgress {
+                call: "c".to_owned(),
+                output,
+            },
+            EventBody::MessageDelta {
+                message: "m".to_owned(),
+                channel: OutputChannel::Text,
+                text: long().into(),
+            },
+            EventBody::ServingError { reason: long() },
+        ] {
+            assert!(body.weight() >= LONG, "{}", body.event_type());
+        }
+        let nothing = EventBody::TurnStarted { turn: 1 };
+        assert_eq!(nothing.weight(), 0);
     }
 }

@@ -15,6 +15,9 @@ use super::limits::{
 use super::provenance::Origin;
 use super::time::Timestamp;
 
+/// What a choice or a field keeps alive besides its texts, roughly.
+const PART_BYTES: usize = 64;
+
 /// The kinds of questions there are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum InteractionKind {
@@ -236,6 +239,53 @@ pub fn surplus(asked: &BTreeMap<InteractionId, Interaction>) -> Option<Interacti
         .filter_map(|it| Some((it.resolution.as_ref()?.at, it.id)))
         .min()
         .map(|(_, id)| id)
+}
+
+impl Interaction {
+    /// Roughly the bytes that it keeps alive: its texts, and a flat 64 for each choice and field.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let question = &self.question;
+        let default = question.default.as_ref().map_or(0, kept_by);
+        let end = self.resolution.as_ref().map_or(0, Resolution::weight);
+        question.weight() + PART_BYTES * question.shape.parts() + default + end
+    }
+}
+
+impl Resolution {
+    /// Roughly the bytes that it keeps alive: its texts, and a flat 64 for each field.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.answer.as_ref().map_or(0, kept_by)
+    }
+}
+
+fn kept_by(answer: &InteractionAnswer) -> usize {
+    let parts = match answer {
+        InteractionAnswer::Fields(fields) => fields.len(),
+        InteractionAnswer::Choice(_)
+        | InteractionAnswer::Text(_)
+        | InteractionAnswer::Confirmed(_) => 0,
+    };
+    answer.weight() + PART_BYTES * parts
+}
+
+impl Shape {
+    /// Its choices and fields, however deep.
+    fn parts(&self) -> usize {
+        match self {
+            Self::Approval(choices) | Self::Select(choices) => choices.len(),
+            Self::Confirm | Self::Input { .. } => 0,
+            Self::Form(fields) => fields.iter().map(field_parts).sum(),
+        }
+    }
+}
+
+fn field_parts(field: &FormField) -> usize {
+    match &field.kind {
+        FieldKind::Select(choices) => 1 + choices.len(),
+        FieldKind::Text | FieldKind::Number | FieldKind::Boolean => 1,
+    }
 }
 
 impl Question {

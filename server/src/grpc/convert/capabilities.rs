@@ -11,6 +11,7 @@ use wire::get_capabilities_request::Target;
 use wire::list_commands_request::Target as CommandsOf;
 
 use super::{field, interaction, session, time};
+use crate::app::pages;
 
 /// What is asked about.
 pub(crate) fn target(request: wire::GetCapabilitiesRequest) -> Result<CapabilityTarget, CallError> {
@@ -44,7 +45,7 @@ pub(crate) fn commands_page(
     page_size: u32,
     page_token: &str,
 ) -> Result<wire::ListCommandsResponse, CallError> {
-    let size = field::page_size(page_size, 100, 1000)?;
+    let size = pages::size(page_size, 100, 1000)?;
     let from = if page_token.is_empty() {
         0
     } else {

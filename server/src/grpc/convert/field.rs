@@ -39,18 +39,6 @@ pub(crate) fn request_id(text: &str) -> Result<Option<RequestId>, CallError> {
     optional_id("request_id", text)
 }
 
-/// A page's size: 0 for the default.
-pub(crate) fn page_size(asked: u32, default: usize, max: usize) -> Result<usize, CallError> {
-    match asked as usize {
-        0 => Ok(default),
-        size if size <= max => Ok(size),
-        size => Err(CallError::invalid(
-            "page_size",
-            format!("is {size}; the limit is {max}; ask for less and follow the pages"),
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use sessionplane_core::domain::error::Reason;
