@@ -32,7 +32,7 @@ pub(crate) async fn c15_any_server_serves_the_next_invoke(worlds: &dyn Worlds) {
         let before = desk.entries().await;
         world.restart().await;
         let told = desk.recall().await;
-        let opened = format!("opened with {} entries", before.len());
+        let opened = format!("opened at entry {};", before.len());
         assert!(told.starts_with(&opened), "server {served}: {told}");
         assert!(told.contains("first"), "server {served}: {told}");
         let after = desk.entries().await;
