@@ -20,6 +20,7 @@ mod convert;
 mod ending;
 pub mod events;
 mod health;
+mod hearing;
 mod invoke;
 pub mod listener;
 mod methods;

@@ -142,3 +142,27 @@ async fn c63_what_may_last_is_refused_on_a_connection_that_closes() {
         "the application hears of none"
     );
 }
+
+/// A process that was stopped (SIGSTOP), or one behind a link that is gone: the connection stands,
+/// and nobody reads it.
+#[tokio::test]
+async fn c63_b59_a_peer_that_has_stopped_delays_the_exit_by_a_moment_only() {
+    let config = Config {
+        // Whoever waited for all of it would not be here in time.
+        stop_within: Duration::from_secs(600),
+        ..Config::default()
+    };
+    let mut server = Running::with(config).await;
+    let mut caller = Stubborn::to(&server).await;
+    let id = wire::session_ref::Ref::Id(fake::session().to_string());
+    let events = wire::EventsRequest {
+        session: Some(wire::SessionRef { r#ref: Some(id) }),
+        ..Default::default()
+    };
+    caller.call(1, EVENTS, &events.encode_to_vec()).await;
+    caller.until(HEADERS, 1).await;
+    server.stop();
+    let stopped = server.stopped().await;
+    assert_eq!(stopped.calls_left, 0);
+    drop(caller);
+}

@@ -143,7 +143,7 @@ async fn c63_what_is_behind_a_stream_that_nobody_reads_is_let_go_at_once() {
 #[tokio::test]
 async fn c63_a_call_that_the_application_never_answers_ends_in_words_and_delays_no_exit() {
     let config = Config {
-        stop_within: Duration::from_secs(2),
+        stop_within: Duration::from_secs(5),
         ..Config::default()
     };
     let mut server = Running::with(config).await;

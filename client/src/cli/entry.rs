@@ -1,6 +1,7 @@
 //! Where the process begins and ends: the command line is read, the verb is run under a runtime,
 //! and its end becomes words and an exit code.
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -40,12 +41,25 @@ pub fn main() -> ExitCode {
 
 /// Help, the version, or a command line that makes no sense.
 fn told(error: &clap::Error) -> Exit {
-    // Nobody to tell that nobody can be told.
-    let _ = error.print();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
-        _ => Exit::Usage,
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        // Nobody to tell that nobody can be told.
+        let _ = error.print();
+        return Exit::Done;
     }
+    // A program that reads JSON hears of this as of any other failure.
+    if std::env::args_os().any(|word| word == "--json") {
+        let words = error.render().to_string();
+        let problem = words.lines().take_while(|line| !line.is_empty());
+        let problem: Vec<_> = problem.map(str::trim).collect();
+        let problem = problem.join(" ");
+        let problem = problem.strip_prefix("error: ").unwrap_or(&problem);
+        let _ = writeln!(io::stdout(), "{}", json::error(problem, None));
+    }
+    let _ = error.print();
+    Exit::Usage
 }
 
 fn started(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit, Stop> {

@@ -78,6 +78,9 @@ fn first_line(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Str
         address, patience, ..
     } = setting;
     match (error.reason, about) {
+        (Reason::NoSuchSession, _) if is_of_parent(error) => {
+            "there is no session to branch off: --parent names none that is there".to_owned()
+        }
         (Reason::NoSuchSession, About::Session(session)) => {
             format!("there is no session {}", quoted(session))
         }
@@ -96,6 +99,12 @@ fn first_line(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Str
     }
 }
 
+/// Whether it is the parent session that is unknown, and not the session that was called.
+fn is_of_parent(error: &CallError) -> bool {
+    let mut fields = error.violations.iter();
+    fields.any(|violation| violation.field == "parent_session")
+}
+
 /// The fields concerned, unless the message names them already.
 fn fields(error: &CallError) -> impl Iterator<Item = String> {
     let named = |violation: &&sessionplane_core::domain::error::FieldViolation| {
@@ -111,6 +120,9 @@ fn fields(error: &CallError) -> impl Iterator<Item = String> {
 fn next_steps(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Vec<String> {
     let elsewhere = "another address: --address or SESSIONPLANE_ADDRESS".to_owned();
     match (error.reason, about) {
+        (Reason::NoSuchSession, _) if is_of_parent(error) => {
+            vec!["leave --parent out to begin with nothing".to_owned()]
+        }
         (Reason::NoSuchSession, About::Session(session))
             if !matches!(session, SessionRef::Id(_)) =>
         {
@@ -321,6 +333,10 @@ mod tests {
         let refused = CallError::refused;
         let errors = [
             (CallError::no_such_session(), Effect::Reads),
+            (
+                CallError::no_such_session().about_field("parent_session"),
+                Effect::Writes,
+            ),
             (
                 CallError::unknown(Reason::Transport, "connection reset"),
                 Effect::Reads,

@@ -9,7 +9,7 @@ mod interaction;
 mod run;
 mod state;
 
-pub(crate) use answer::{capabilities, dispatched, error, offered, version};
+pub(crate) use answer::{capabilities, completions, dispatched, error, offered, pages, version};
 pub(crate) use entry::entry;
 pub(crate) use event::{
     compacted, full_backfill, invoked, missed, missed_text, rejoined, rejoining, watched,

@@ -55,6 +55,19 @@ impl Place {
     }
 }
 
+/// The id of the place that reading goes on from, if one is given.
+pub(crate) async fn cursor(
+    since: Option<Place>,
+    session: &SessionRef,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Option<EntryId>, Stop> {
+    match since {
+        Some(place) => place.id(session, context, screen).await.map(Some),
+        None => Ok(None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

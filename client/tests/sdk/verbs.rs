@@ -259,11 +259,69 @@ async fn completions_and_manual_pages_need_no_server() {
         assert_eq!((code, err.as_str()), (0, ""), "{shell}");
         assert!(out.contains("set-thinking"), "{shell}");
     }
+    let (code, out, _) = run(&["--json", "completions", "bash"]).await;
+    let told: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &told["shell"]), (0, &"bash".into()));
+    assert!(told["script"].as_str().unwrap().contains("set-thinking"));
     let (code, _, err) = run(&["man", &path]).await;
     assert_eq!(code, 0, "{err}");
+    let (code, out, err) = run(&["--json", "man", &path]).await;
+    let told: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(told["folder"], path);
     for page in ["sessionctl.1", "sessionctl-respond.1"] {
         let page = std::fs::read_to_string(folder.path().join(page)).unwrap();
         assert!(page.contains(".TH"), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_line_without_sense_is_json_where_json_was_asked_for() {
+    let fake = Fake::start(Stage::default()).await;
+    for (words, problem) in [
+        (&["--json", "entries"][..], "<SESSION>"),
+        (&["entries", "docs", "--since", "-3", "--json"], "--since"),
+        (&["events", "docs", "--json", "--since", "x"], "its number"),
+        (&["--json", "no-such-verb"], "no-such-verb"),
+        (&["--json", "events", "docs", "--filter", ","], "--filter"),
+    ] {
+        let (code, out, err) = ran(&fake, words).await;
+        assert_eq!(code, 2, "{words:?}");
+        assert!(err.starts_with("error: "), "{err}");
+        let told: serde_json::Value = serde_json::from_str(&out).expect("one object");
+        let message = told["error"]["message"].as_str().unwrap();
+        assert!(message.contains(problem), "{words:?}: {message}");
+    }
+    let (code, out, _) = ran(&fake, &["entries"]).await;
+    assert_eq!((code, out.as_str()), (2, ""));
+}
+
+#[tokio::test]
+async fn c24_where_reading_goes_on_is_named_as_where_a_run_does() {
+    for verb in ["entries", "events"] {
+        let state = wire::state_answer(wire::state(false));
+        let fake = Fake::start(Stage {
+            states: (0..2).map(|_| Ok(state.clone())).collect(),
+            ..Stage::default()
+        })
+        .await;
+        let words = [verb, "docs", "--since", "2"];
+        let mut child = sessionctl(&fake, &words).spawn().unwrap();
+        let asked = |stage: &Stage| {
+            let listed = stage.listed.iter().map(|list| list.since.clone());
+            let observed = stage.observed.iter();
+            let since = observed.map(|asked| asked.entries_since.clone());
+            listed.chain(since).any(|id| id == wire::entry_id(2))
+        };
+        soon(async {
+            while !fake.look(asked) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        child.kill().await.unwrap();
+        let (code, ..) = ran(&fake, &[verb, "docs", "--since", "second"]).await;
+        assert_eq!(code, 2, "{verb}");
     }
 }
 

@@ -161,10 +161,16 @@ impl AppCaller {
         let Some(Parent { session, entry }) = &request.parent else {
             return Ok(None);
         };
-        let (parent, _) = self.session(session, Action::Observe).await?;
+        let of_parent = |error: CallError| match error.reason {
+            Reason::NoSuchSession => error.about_field("parent_session"),
+            _ => error,
+        };
+        let found = self.session(session, Action::Observe).await;
+        let (parent, _) = found.map_err(of_parent)?;
         let repository = &self.context.ports.repository;
         let stored = repository.session(parent).await.map_err(store)?;
-        let leaf = stored.ok_or_else(CallError::no_such_session)?.head.leaf;
+        let stored = stored.ok_or_else(|| of_parent(CallError::no_such_session()))?;
+        let leaf = stored.head.leaf;
         let Some(id) = *entry else {
             return Ok(Some(Lineage {
                 parent,

@@ -212,15 +212,12 @@ fn project(run: RunId, published: &Published) -> Option<InvokeEvent> {
             artifact: artifact.clone(),
         }),
         EventBody::InteractionRequested { interaction } => {
-            Some(InvokeEvent::InteractionRequested {
-                interaction: interaction.clone(),
-            })
+            let interaction = interaction.clone();
+            Some(InvokeEvent::InteractionRequested { interaction })
         }
         EventBody::InteractionResolved { id, resolution } => {
-            Some(InvokeEvent::InteractionResolved {
-                id: *id,
-                resolution: resolution.clone(),
-            })
+            let (id, resolution) = (*id, resolution.clone());
+            Some(InvokeEvent::InteractionResolved { id, resolution })
         }
         EventBody::RetryScheduled {
             attempt,

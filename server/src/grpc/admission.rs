@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::task::{AbortHandle, JoinError, JoinSet};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::now;
@@ -27,6 +27,10 @@ const LEAVES_WITHIN: Duration = Duration::from_millis(500);
 pub(crate) struct Traffic {
     called: AtomicBool,
     open: AtomicUsize,
+    /// Requests without an answer yet.
+    unanswered: AtomicUsize,
+    /// How often something arrived.
+    heard: AtomicU64,
     born: Instant,
     /// When the last request ended, in microseconds of the connection's life.
     used: AtomicU64,
@@ -39,6 +43,8 @@ impl Traffic {
         Self {
             called: AtomicBool::new(false),
             open: AtomicUsize::new(0),
+            unanswered: AtomicUsize::new(0),
+            heard: AtomicU64::new(0),
             born: now(),
             used: AtomicU64::new(0),
             leave: CancellationToken::new(),
@@ -77,9 +83,45 @@ impl Traffic {
         self.is_idle() && (!self.has_called() || self.idle_for() >= after)
     }
 
+    /// Something arrived.
+    pub(crate) fn heard(&self) {
+        self.heard.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The answer to a request, which is awaited from now on.
+    pub(crate) async fn answering<T>(&self, answer: impl Future<Output = T>) -> T {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        let _answered = Answered(&self.unanswered);
+        answer.await
+    }
+
+    /// Completes when nothing arrived for as long as `within` (at most twice that) while no answer
+    /// was awaited: nobody is there, or they read nothing.
+    pub(crate) async fn silent(&self, within: Duration) {
+        let mut before = None;
+        loop {
+            let heard = self.heard.load(Ordering::Relaxed);
+            let idle = self.unanswered.load(Ordering::Relaxed) == 0;
+            if idle && before == Some(heard) {
+                return;
+            }
+            before = idle.then_some(heard);
+            sleep(within).await;
+        }
+    }
+
     /// Completes when the connection is to make room.
     pub(crate) async fn asked_to_leave(&self) {
         self.leave.cancelled().await;
+    }
+}
+
+/// A request that is answered once this is dropped.
+struct Answered<'a>(&'a AtomicUsize);
+
+impl Drop for Answered<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

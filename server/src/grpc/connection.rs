@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 
 use super::admission::Traffic;
+use super::hearing::Hearing;
 use super::routes::Routes;
 use super::server::Config;
 use crate::app::face::Faces;
@@ -37,6 +38,10 @@ const HEADER_LIST_BYTES: u32 = 16 * 1024;
 
 /// How long a connection at rest may take to say goodbye.
 const RESTING_CLOSES_WITHIN: Duration = Duration::from_millis(100);
+
+/// How long a peer whose streams have ended may say nothing before it is dropped: one that is there
+/// acknowledges that its connection closes as soon as it reads that.
+const SILENT_CLOSES_WITHIN: Duration = Duration::from_secs(1);
 
 /// The steps by which connections close.
 #[derive(Clone)]
@@ -85,7 +90,8 @@ where
         closing: closing.clone(),
         traffic: traffic.clone(),
     };
-    let connection = builder(&shared).serve_connection(TokioIo::new(stream), service);
+    let stream = TokioIo::new(Hearing::new(stream, traffic.clone()));
+    let connection = builder(&shared).serve_connection(stream, service);
     let mut connection = pin!(connection);
 
     let mut aged = false;
@@ -120,6 +126,9 @@ where
     tokio::select! {
         ended = connection => log(ended),
         () = sleep(shared.config.stop_within) => tracing::debug!("a connection was cut"),
+        () = traffic.silent(SILENT_CLOSES_WITHIN) => {
+            tracing::debug!("a connection whose peer says nothing was dropped");
+        }
     }
 }
 
@@ -137,12 +146,10 @@ impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (shared, closing) = (self.shared.clone(), self.closing.clone());
-        let open = self.traffic.opened();
+        let (open, traffic) = (self.traffic.opened(), self.traffic.clone());
         Box::pin(async move {
-            let response = shared
-                .routes
-                .respond(request, &closing, &shared.calls)
-                .await;
+            let response = shared.routes.respond(request, &closing, &shared.calls);
+            let response = traffic.answering(response).await;
             Ok(response.map(|body| {
                 Body::new(body.map_frame(move |frame| {
                     // The call is open for as long as its body is there.

@@ -59,11 +59,14 @@ pub(super) fn causes(view: &SessionView) -> Vec<Option<ResolutionCause>> {
     let cause = |it: &Interaction| it.resolution.as_ref().map(|resolution| resolution.cause);
     view.interactions.values().map(cause).collect()
 }
-/// C25 C8: each kind is asked, shown, answered, told and heard.
-pub(crate) async fn c25_each_kind_is_asked_answered_and_heard(worlds: &dyn Worlds) {
-    let world = worlds.make(quick()).await;
-    let desk = Desk::new(&world, "kinds");
-    for (ask, kind, answer, heard) in [
+/// A line of each kind, the kind, an answer, and how the agent says it.
+fn each_kind() -> [(
+    &'static str,
+    InteractionKind,
+    InteractionAnswer,
+    &'static str,
+); 5] {
+    [
         (
             "ask q approval \"Deploy?\" details \"make deploy\"",
             InteractionKind::Approval,
@@ -94,7 +97,13 @@ pub(crate) async fn c25_each_kind_is_asked_answered_and_heard(worlds: &dyn World
             fields(&[("copies", "-2.5"), ("zone", "south")]),
             "q: copies=-2.5 zone=south",
         ),
-    ] {
+    ]
+}
+/// C25 C8: each kind is asked, shown, answered, told and heard.
+pub(crate) async fn c25_each_kind_is_asked_answered_and_heard(worlds: &dyn Worlds) {
+    let world = worlds.make(quick()).await;
+    let desk = Desk::new(&world, "kinds");
+    for (ask, kind, answer, heard) in each_kind() {
         let prompt = format!("{ask}\nwait-answers\nsay \"!\"");
         let (run, mut watch, open) = asking(&desk, &prompt, 1).await;
         let [question] = &open[..] else {

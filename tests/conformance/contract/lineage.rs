@@ -152,7 +152,8 @@ pub(crate) async fn c04_an_unknown_or_hidden_parent_is_no_such_session(worlds: &
         (stranger, never, None),
     ] {
         let refused = recalled(&*caller, branch(&child, &parent, entry)).await;
-        assert_eq!(refused, Err(CallError::no_such_session()));
+        let of_parent = CallError::no_such_session().about_field("parent_session");
+        assert_eq!(refused, Err(of_parent));
         let nothing = caller.get_state(child.clone(), None, with_id(None)).await;
         assert_eq!(nothing, Err(CallError::no_such_session()));
     }

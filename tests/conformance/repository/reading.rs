@@ -3,7 +3,7 @@
 use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::compaction::CompactionTrigger;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
-use sessionplane_core::domain::ids::{ArtifactId, EntryId, InputId};
+use sessionplane_core::domain::ids::{ArtifactId, EntryId, InputId, SessionId};
 use sessionplane_core::domain::input::{
     DiscardCause, InputFate, InputKind, InputRecord, UndeliveredInput,
 };
@@ -175,6 +175,17 @@ fn every_body(run: InputId) -> Vec<EntryBody> {
     ]
 }
 
+fn every_fate(session: SessionId) -> [InputFate; 6] {
+    [
+        InputFate::Pending,
+        InputFate::Delivered(EntryId { session, seq: 1 }),
+        InputFate::Discarded(DiscardCause::Aborted),
+        InputFate::Discarded(DiscardCause::Failed),
+        InputFate::Discarded(DiscardCause::Interrupted),
+        InputFate::Discarded(DiscardCause::Lost),
+    ]
+}
+
 /// Every kind and every optional field, both ways.
 pub(crate) async fn every_kind_of_record_reads_back_as_it_was_written(subject: &mut dyn Subject) {
     let store = subject.store();
@@ -199,18 +210,7 @@ pub(crate) async fn every_kind_of_record_reads_back_as_it_was_written(subject: &
     ];
     let mut all = [admit.entries, say.entries].concat();
     for outcome in outcomes {
-        let fates = [
-            InputFate::Pending,
-            InputFate::Delivered(EntryId {
-                session: script.id(),
-                seq: 1,
-            }),
-            InputFate::Discarded(DiscardCause::Aborted),
-            InputFate::Discarded(DiscardCause::Failed),
-            InputFate::Discarded(DiscardCause::Interrupted),
-            InputFate::Discarded(DiscardCause::Lost),
-        ];
-        for fate in fates {
+        for fate in every_fate(script.id()) {
             let mut steer = script.steer("left");
             steer.inputs[0].fate = fate;
             steer.inputs[0].kind = InputKind::FollowUp;

@@ -1,10 +1,11 @@
 //! What the reading commands take.
 
 use clap::Args;
-use sessionplane_core::domain::ids::{AgentName, EntryId, RunId, SessionRef};
+use sessionplane_core::domain::ids::{AgentName, RunId, SessionRef};
 
 use super::SessionArgs;
 use super::value::count_from_one;
+use crate::cli::place::Place;
 use crate::cli::session;
 
 pub(super) const RUNS_EXAMPLES: &str = "\
@@ -22,9 +23,10 @@ Examples:
 pub(crate) struct EntriesArgs {
     #[command(flatten)]
     pub(crate) session: SessionArgs,
-    /// Only entries after this one
-    #[arg(long, value_name = "ID")]
-    pub(crate) since: Option<String>,
+    /// Only entries after this one: an id, or its number
+    #[arg(long, value_name = "ENTRY", value_parser = Place::parse,
+        allow_negative_numbers = true)]
+    pub(crate) since: Option<Place>,
     /// At most so many entries [default: all]
     #[arg(long, value_name = "COUNT", value_parser = count_from_one,
         allow_negative_numbers = true)]
@@ -39,9 +41,10 @@ pub(crate) struct EntriesArgs {
 pub(crate) struct EventsArgs {
     #[command(flatten)]
     pub(crate) session: SessionArgs,
-    /// First the entries after this one [default: none but new ones]
-    #[arg(long, value_name = "ID")]
-    pub(crate) since: Option<EntryId>,
+    /// First the entries after this one, an id or its number [default: none but new ones]
+    #[arg(long, value_name = "ENTRY", value_parser = Place::parse,
+        allow_negative_numbers = true)]
+    pub(crate) since: Option<Place>,
     /// First all entries
     #[arg(long, conflicts_with = "since")]
     pub(crate) all: bool,

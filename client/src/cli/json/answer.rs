@@ -1,5 +1,7 @@
 //! Answers to single calls, and refusals.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use sessionplane_core::contract::{CapabilityReport, CommandTarget, OfferedCommand};
 use sessionplane_core::domain::command::{AcceptedInput, CommandKind, DispatchAnswer};
@@ -95,6 +97,16 @@ pub(crate) fn offered(offered: &OfferedCommand) -> Value {
 /// This program's version and the API's package.
 pub(crate) fn version(version: &str, api: &str) -> Value {
     json!({ "version": version, "api": api })
+}
+
+/// A shell's completions.
+pub(crate) fn completions(shell: &str, script: &str) -> Value {
+    json!({ "shell": shell, "script": script })
+}
+
+/// Where manual pages were written.
+pub(crate) fn pages(folder: &Path) -> Value {
+    json!({ "folder": folder.to_string_lossy() })
 }
 
 /// A call that got no answer of its own, or a failure of this program.

@@ -19,8 +19,8 @@ const PROGRAM: &str = "sessionctl";
 pub(crate) fn run(verb: &Verb, json: bool, screen: &mut Screen) -> Option<Result<Exit, Stop>> {
     Some(match verb {
         Verb::Version => version(json, screen),
-        Verb::Completions(args) => completions(args.shell, screen),
-        Verb::Man(args) => pages(&args.folder, screen),
+        Verb::Completions(args) => completions(args.shell, json, screen),
+        Verb::Man(args) => pages(&args.folder, json, screen),
         _ => return None,
     })
 }
@@ -34,15 +34,20 @@ fn version(json: bool, screen: &mut Screen) -> Result<Exit, Stop> {
     Ok(Exit::Done)
 }
 
-fn completions(shell: Shell, screen: &mut Screen) -> Result<Exit, Stop> {
+fn completions(shell: Shell, json: bool, screen: &mut Screen) -> Result<Exit, Stop> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), PROGRAM, &mut script);
-    screen.line(String::from_utf8_lossy(&script).trim_end())?;
+    let script = String::from_utf8_lossy(&script);
+    if json {
+        screen.json(&answer::completions(&shell.to_string(), &script))?;
+    } else {
+        screen.line(script.trim_end())?;
+    }
     Ok(Exit::Done)
 }
 
 /// One page for the whole and one for each command.
-fn pages(folder: &Path, screen: &mut Screen) -> Result<Exit, Stop> {
+fn pages(folder: &Path, json: bool, screen: &mut Screen) -> Result<Exit, Stop> {
     let unwritten = |error: std::io::Error| {
         let words = format!(
             "cannot write manual pages into {}: {error}",
@@ -51,6 +56,10 @@ fn pages(folder: &Path, screen: &mut Screen) -> Result<Exit, Stop> {
         Stop::failed(Exit::Failed, words)
     };
     clap_mangen::generate_to(Arguments::command(), folder).map_err(unwritten)?;
+    if json {
+        screen.json(&answer::pages(folder))?;
+        return Ok(Exit::Done);
+    }
     screen.aside(&format!(
         "wrote {}/{PROGRAM}.1 and one for each command",
         folder.display()

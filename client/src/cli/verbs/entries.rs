@@ -15,6 +15,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
 use crate::cli::pages::Pages;
+use crate::cli::place::cursor;
 use crate::cli::render::{Thread, connection_line, entry_lines};
 use crate::cli::screen::Screen;
 use crate::watch::{WatchItem, WatchOptions};
@@ -34,9 +35,9 @@ pub(super) async fn run(
         return follow(args, context, screen).await;
     }
     let session = args.session.session;
-    let since = args.since.as_deref().and_then(|since| since.parse().ok());
+    let since = cursor(args.since, &session, context, screen).await?;
     let mut list = List::after(since, context, screen);
-    let mut pages = Pages::new(context, &session, args.since);
+    let mut pages = Pages::new(context, &session, since.map(|since| since.to_string()));
     let mut left = args.limit.unwrap_or(u32::MAX);
     while left > 0 {
         let Some(page) = pages.next(left.min(PAGE), list.screen).await? else {
@@ -57,11 +58,7 @@ pub(super) async fn run(
 async fn follow(args: EntriesArgs, context: &Context, screen: &mut Screen) -> Result<Exit, Stop> {
     let session = args.session.session;
     let stop = |error| context.stop(error, Some(&session), Effect::Reads);
-    let since: Option<EntryId> = match args.since.as_deref().map(str::parse) {
-        None => None,
-        Some(Ok(since)) => Some(since),
-        Some(Err(error)) => return Err(Stop::usage(format!("--since: {error}"))),
-    };
+    let since = cursor(args.since, &session, context, screen).await?;
     // Asked for first: a session or a server that is not there is told at once.
     let call = context
         .client

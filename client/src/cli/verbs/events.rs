@@ -12,6 +12,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
+use crate::cli::place::cursor;
 use crate::cli::render::Log;
 use crate::cli::screen::Screen;
 use crate::watch::{WatchItem, WatchOptions};
@@ -28,7 +29,8 @@ pub(super) async fn run(
     let newest = newest_entry(&session, context);
     let newest = context.patiently(screen, Effect::Reads, newest).await?;
     let newest = newest.map_err(stop)?;
-    let entries_since = match (args.since, args.all) {
+    let since = cursor(args.since, &session, context, screen).await?;
+    let entries_since = match (since, args.all) {
         (Some(entry), _) => Some(entry),
         (None, true) => None,
         (None, false) => newest,

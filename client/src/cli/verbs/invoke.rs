@@ -21,7 +21,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint;
 use crate::cli::json;
 use crate::cli::outage::Outage;
-use crate::cli::place::Place;
+use crate::cli::place::{Place, cursor};
 use crate::cli::render::{Flow, settled_lines};
 use crate::cli::screen::Screen;
 use crate::clock::instant;
@@ -77,10 +77,7 @@ async fn parent(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Parent, Stop> {
-    let entry = match from {
-        Some(place) => Some(place.id(&session, context, screen).await?),
-        None => None,
-    };
+    let entry = cursor(from, &session, context, screen).await?;
     Ok(Parent { session, entry })
 }
 

@@ -188,6 +188,15 @@ impl CallError {
     pub fn no_such_session() -> Self {
         Self::refused(Reason::NoSuchSession, "no such session")
     }
+    /// Says which field it is about, where a call has more than one of a kind.
+    #[must_use]
+    pub fn about_field(mut self, field: &str) -> Self {
+        self.violations.push(FieldViolation {
+            field: field.to_owned(),
+            description: self.message.clone(),
+        });
+        self
+    }
     /// Adds when a repeat makes sense.
     #[must_use]
     pub fn retry_after(mut self, after: Duration) -> Self {

@@ -239,14 +239,6 @@ fn largest_answer() -> Resolution {
 }
 
 fn largest_bodies() -> Vec<EventBody> {
-    let added = QueueChange::Added(Box::new(PendingInput {
-        id: input_id(),
-        kind: InputKind::FollowUp,
-        preview: "p".repeat(MAX_PREVIEW_BYTES),
-        bytes: u64::MAX,
-        origin: origin(),
-        handed: true,
-    }));
     let entries = largest_entries().map(|body| {
         let (id, parent) = (entry_id(), Some(entry_id()));
         EventBody::EntryAppended {
@@ -260,7 +252,18 @@ fn largest_bodies() -> Vec<EventBody> {
             }),
         }
     });
-    let mut bodies = vec![
+    let others = [
+        &of_runs()[..],
+        &of_output(),
+        &of_the_rest(),
+        &between_runs(),
+    ]
+    .concat();
+    others.into_iter().chain(entries).collect()
+}
+
+fn of_runs() -> [EventBody; 8] {
+    [
         EventBody::RunStarted {
             origin: origin(),
             entry: entry_id(),
@@ -282,6 +285,11 @@ fn largest_bodies() -> Vec<EventBody> {
             input: input_id(),
             cause: DiscardCause::Interrupted,
         },
+    ]
+}
+
+fn of_output() -> [EventBody; 4] {
+    [
         EventBody::MessageDelta {
             message: label(),
             channel: OutputChannel::Thinking,
@@ -302,6 +310,19 @@ fn largest_bodies() -> Vec<EventBody> {
             output: long_text(),
             artifact: Some(artifact()),
         },
+    ]
+}
+
+fn of_the_rest() -> [EventBody; 4] {
+    let added = QueueChange::Added(Box::new(PendingInput {
+        id: input_id(),
+        kind: InputKind::FollowUp,
+        preview: "p".repeat(MAX_PREVIEW_BYTES),
+        bytes: u64::MAX,
+        origin: origin(),
+        handed: true,
+    }));
+    [
         EventBody::QueueChanged {
             change: added,
             depth: u32::MAX,
@@ -319,10 +340,7 @@ fn largest_bodies() -> Vec<EventBody> {
         EventBody::ServingError {
             reason: "r".repeat(MAX_DETAIL_BYTES),
         },
-    ];
-    bodies.extend(between_runs());
-    bodies.extend(entries);
-    bodies
+    ]
 }
 
 fn between_runs() -> [EventBody; 5] {

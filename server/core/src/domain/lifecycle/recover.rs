@@ -43,19 +43,9 @@ pub fn interrupt(cut: CutRun, token: LeaseToken, now: Timestamp) -> Commit {
     } else {
         (DiscardCause::Interrupted, RunOutcome::Failed(interrupted()))
     };
-    let mut discarded: Vec<InputRecord> = inputs
-        .into_iter()
-        .filter(|input| input.fate == InputFate::Pending)
-        .collect();
-    for input in &mut discarded {
-        input.fate = InputFate::Discarded(cause);
-        run.undelivered.push(UndeliveredInput {
-            id: input.id,
-            kind: input.kind,
-            cause,
-            text: None,
-        });
-    }
+    let discarded = discarded(inputs, cause);
+    run.undelivered
+        .extend(discarded.iter().map(|it| undelivered(it, cause)));
     let id = EntryId {
         session: session.id,
         seq: head.entries + 1,
@@ -106,6 +96,28 @@ pub fn interrupt(cut: CutRun, token: LeaseToken, now: Timestamp) -> Commit {
         bindings: Vec::new(),
         audits: vec![audit],
     }
+}
+
+/// An input as the record of its run names it.
+fn undelivered(input: &InputRecord, cause: DiscardCause) -> UndeliveredInput {
+    UndeliveredInput {
+        id: input.id,
+        kind: input.kind,
+        cause,
+        text: None,
+    }
+}
+
+/// The inputs that were undecided, which nobody delivers any more.
+fn discarded(inputs: Vec<InputRecord>, cause: DiscardCause) -> Vec<InputRecord> {
+    let pending = inputs
+        .into_iter()
+        .filter(|input| input.fate == InputFate::Pending);
+    let discarded = pending.map(|input| InputRecord {
+        fate: InputFate::Discarded(cause),
+        ..input
+    });
+    discarded.collect()
 }
 
 /// Nobody waits any more for an answer to what the run asked.
