@@ -12,5 +12,7 @@ echo "lint: protos" >&2
 tests/proto.sh
 echo "lint: conformance" >&2
 python3 tests/conformance.py --check
+echo "lint: mutants" >&2
+python3 tests/mutants.py --check
 echo "lint: dependencies" >&2
 tests/deny.sh

@@ -5,12 +5,14 @@ The mutants are listed in tests/mutants.toml and in the tables of documents that
 applied in copies of the tree with target directories of their own; the tree itself is never touched.
 First all named tests must pass without a change; then, for each row, its test must fail with it.
 
-    MUTANTS=text tests/mutants.py    only rows whose rule, test or file contains the text
-    WORKERS=1 tests/mutants.py       how many copies work side by side (2)
+    tests/mutants.py TEXT...       only rows whose rule, test or file contains one of the texts
+    MUTANTS=TEXT make mutants      the same
+    tests/mutants.py --check       whether each row's code is still there
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import os
 import queue
@@ -272,17 +274,41 @@ def examine(mutants: list[Mutant], directory: Path, workers: int) -> Work:
     return work
 
 
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Without TEXT all rows are judged, which takes most of an hour.")
+    parser.add_argument("text", nargs="*", default=[os.environ.get("MUTANTS", "")], help="only rows whose rule, test or file contains it")
+    parser.add_argument("--workers", type=int, default=int(os.environ.get("WORKERS", "2")), help="copies that are tested at once (default: 2)")
+    parser.add_argument("--list", action="store_true", help="print the rows and judge none")
+    parser.add_argument("--check", action="store_true", help="only see whether each row's code is there")
+    return parser.parse_args()
+
+
+def stale(mutants: list[Mutant]) -> int:
+    """Tells which rows quote code that is there no more."""
+    gone = [mutant for mutant in mutants if mutant.old not in (ROOT / mutant.file).read_text()]
+    for mutant in gone:
+        print(f"STALE {mutant.rule} {mutant.test}: {mutant.file} has no {mutant.old!r}")
+    print(f"mutants: {len(mutants)} rows, {len(gone)} of them stale")
+    return 1 if gone else 0
+
+
 def main() -> int:
+    asked = arguments()
     # However we are stopped, the copies and what runs in them are cleared away.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    selected = os.environ.get("MUTANTS", "")
-    mutants = [m for m in load() if any(selected in text for text in (m.rule, m.test, m.file))]
+    mutants = [m for m in load() if any(word in text for word in asked.text for text in (m.rule, m.test, m.file))]
     if not mutants:
-        sys.exit(f"no mutant matches {selected!r}")
+        sys.exit(f"no mutant matches {asked.text!r}")
+    if asked.check:
+        return stale(mutants)
+    if asked.list:
+        for mutant in mutants:
+            print(f"{mutant.rule:10} {mutant.file}: {mutant.test}")
+        return 0
     with tempfile.TemporaryDirectory(prefix="sessionplane-mutants-", ignore_cleanup_errors=True) as directory:
         print(f"mutants: {len(mutants)}, in {directory}", flush=True)
-        work = examine(mutants, Path(directory), int(os.environ.get("WORKERS", "2")))
+        work = examine(mutants, Path(directory), asked.workers)
     for mutant, verdict, output in work.problems:
         print(f"\n{verdict}: {mutant.rule} {mutant.file}: {mutant.old!r} => {mutant.new!r}")
         print("\n".join(output.splitlines()[-25:]))

@@ -2,38 +2,42 @@
 
 use sessionplane_core::domain::compaction::{CompactionOutcome, CompactionTrigger};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
-use sessionplane_core::domain::event::EventBody;
+use sessionplane_core::domain::event::{EventBody, EventEnvelope};
 use sessionplane_core::domain::ids::InputId;
+use sessionplane_core::domain::interaction::{Interaction, InteractionAnswer};
 use sessionplane_core::domain::view::Status;
 
 use super::compaction::summaries;
 use super::desk::Desk;
 use super::fates::{agree, told};
-use super::hands::compact;
+use super::hands::{compact, respond};
 use super::run::code;
-use super::watch::{settled, types};
+use super::watch::{Watch, settled, types};
 use super::world::{Worlds, quick};
 /// C20 B20: inputs that are sent at each step of a compaction within a run end exactly once.
 pub(crate) async fn c20_b20_inputs_at_each_step_of_a_compaction_end_once(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     let desk = Desk::new(&world, "steps");
     desk.run("say \"first\"").await;
-    let fails =
-        "wait 20ms\ncompact \"s\" after 60ms fail limit \"x\"\nwait 20ms\nturn\nsay \"end\"";
-    let works = "wait 20ms\ncompact \"s\" after 60ms kept 2\nwait 20ms\nturn\nsay \"end\"";
-    for prompt in [works, fails] {
-        let run = desk.invoke(prompt).await;
+    for ends in ["kept 2", "fail limit \"x\""] {
+        // What comes before and after the compaction waits until the inputs of its step are there.
+        let gate = |name| format!("ask {name} confirm \"Go on?\"\nwait-answers");
+        let (first, last) = (gate("first"), gate("last"));
+        let prompt = format!("{first}\ncompact \"s\" after 60ms {ends}\n{last}\nturn\nsay \"end\"");
+        let run = desk.invoke(&prompt[..]).await;
         let mut watch = desk.watch_from(Some(run.position), None).await;
         let mut events = std::mem::take(&mut watch.missed);
         let mut accepted: Vec<InputId> = Vec::new();
         for step in ["turn_started", "compaction_started", "compaction_finished"] {
-            accepted.push(desk.follow_up("say \"f\"").await);
-            accepted.push(desk.steer("say \"s\"").await);
             if !types(&events).contains(&step) {
                 events.extend(watch.until_type(step).await);
             }
+            accepted.push(desk.follow_up("say \"f\"").await);
+            accepted.push(desk.steer("say \"s\"").await);
+            if step != "compaction_started" {
+                go_on(&desk, &mut watch, &mut events).await;
+            }
         }
-        accepted.push(desk.follow_up("say \"last\"").await);
         if settled(&events).is_empty() {
             events.extend(watch.until_settled().await);
         }
@@ -47,6 +51,18 @@ pub(crate) async fn c20_b20_inputs_at_each_step_of_a_compaction_end_once(worlds:
             .filter(|entry| entry.run == Some(id))
             .collect();
         agree(&accepted, &fates, &settled(&events), &of_run);
+    }
+}
+/// Answers the question that the run waits on.
+async fn go_on(desk: &Desk, watch: &mut Watch, events: &mut Vec<EventEnvelope>) {
+    loop {
+        let open = |it: &Interaction| it.resolution.is_none();
+        if let Some(question) = desk.questions().await.into_iter().find(open) {
+            let yes = InteractionAnswer::Confirmed(true);
+            desk.dispatch(respond(question.id, yes), None).await;
+            return;
+        }
+        events.extend(watch.until_type("interaction_requested").await);
     }
 }
 /// C27: a compaction within a run is the run's own matter: the state says `running`.
