@@ -255,6 +255,7 @@ macro_rules! contract_conformance {
                 lineage: c16_c24_a_branch_goes_on_from_its_parents_path,
                     c24_a_branch_and_its_parent_go_their_own_ways,
                     c04_an_unknown_or_hidden_parent_is_no_such_session,
+                    c14_a_branch_has_its_parents_agent,
                     c01_an_entry_that_is_not_the_parents_is_refused,
                     c14_a_parent_is_read_only_at_creation;
                 hostile: c36_c22_hostile_agents_break_nothing;

@@ -130,11 +130,13 @@ impl AppCaller {
             SessionRef::ExternalKey(key) => (None, Some(key.clone())),
         };
         let decision = self.authorize_tenant(Action::Create).await?;
-        let agents = &self.context.agents;
-        let agent = request
-            .agent
-            .clone()
-            .unwrap_or_else(|| agents.default_agent().clone());
+        let parent = self.parent(request).await?;
+        let (lineage, parents_agent) = parent.map_or((None, None), |(lineage, agent)| {
+            (Some(lineage), Some(agent))
+        });
+        let default = || self.context.agents.default_agent().clone();
+        let named = request.agent.clone().or(parents_agent);
+        let agent = named.unwrap_or_else(default);
         let ports = &self.context.ports;
         let now = ports.clock.now();
         let id = SessionId::mint(now, ports.entropy.random());
@@ -146,7 +148,7 @@ impl AppCaller {
             external_key,
             agent: agent.clone(),
             created_at: now,
-            lineage: self.lineage(request).await?,
+            lineage,
         };
         Ok(Target {
             id,
@@ -156,8 +158,12 @@ impl AppCaller {
         })
     }
 
-    /// Where a new session's conversation branches off another's.
-    async fn lineage(&self, request: &InvokeRequest) -> Result<Option<Lineage>, CallError> {
+    /// Where a new session's conversation branches off another's, and that one's agent: who goes on
+    /// with a conversation goes on with whom it was with.
+    async fn parent(
+        &self,
+        request: &InvokeRequest,
+    ) -> Result<Option<(Lineage, AgentName)>, CallError> {
         let Some(Parent { session, entry }) = &request.parent else {
             return Ok(None);
         };
@@ -170,12 +176,10 @@ impl AppCaller {
         let repository = &self.context.ports.repository;
         let stored = repository.session(parent).await.map_err(store)?;
         let stored = stored.ok_or_else(|| of_parent(CallError::no_such_session()))?;
-        let leaf = stored.head.leaf;
+        let lineage = |entry| Lineage { parent, entry };
+        let (agent, leaf) = (stored.record.agent, stored.head.leaf);
         let Some(id) = *entry else {
-            return Ok(Some(Lineage {
-                parent,
-                entry: leaf,
-            }));
+            return Ok(Some((lineage(leaf), agent)));
         };
         let known = id.session == parent && repository.entry(id).await.map_err(store)?.is_some();
         if !known {
@@ -184,10 +188,7 @@ impl AppCaller {
                 "names no entry of parent_session; list them with ListEntries",
             ));
         }
-        Ok(Some(Lineage {
-            parent,
-            entry: Some(id),
-        }))
+        Ok(Some((lineage(Some(id)), agent)))
     }
 
     fn invoke_facts(

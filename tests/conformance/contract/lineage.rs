@@ -4,9 +4,9 @@
 use sessionplane_core::contract::{InvokeRequest, OnDisconnect, Parent};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::OutputChannel;
-use sessionplane_core::domain::ids::{EntryId, SessionId, SessionRef};
+use sessionplane_core::domain::ids::{AgentName, EntryId, SessionId, SessionRef};
 
-use super::desk::{Desk, named, with_id, within};
+use super::desk::{Ask, Desk, named, with_id, within};
 use super::hands::{compact, navigate, set_model};
 use super::run::{Run, said};
 use super::world::{Caller, Worlds, quick};
@@ -134,6 +134,28 @@ pub(crate) async fn c24_a_branch_and_its_parent_go_their_own_ways(worlds: &dyn W
     third.dispatch(navigate(own[0].id), None).await;
     let told = third.recall().await;
     assert!(told.contains("first"), "{told}");
+}
+
+/// C14: without a name, a branch is served by whom its conversation was with.
+pub(crate) async fn c14_a_branch_has_its_parents_agent(worlds: &dyn Worlds) {
+    let world = worlds.make(quick()).await;
+    let desk = Desk::new(&world, "parent");
+    desk.run(Ask::new("say \"first\"").agent("no-steering"))
+        .await;
+    let parent = SessionRef::Id(desk.entries().await[0].id.session);
+    let caller = world.caller();
+    let agent_of = async |name: &str, agent: Option<&str>| {
+        let child = named(name);
+        let request = InvokeRequest {
+            agent: agent.map(|agent| AgentName::parse(agent).expect("a name")),
+            ..branch(&child, &parent, None)
+        };
+        recalled(&*caller, request).await.expect("it runs");
+        let state = caller.get_state(child, None, with_id(None)).await;
+        state.expect("it is there").view.session.agent.to_string()
+    };
+    assert_eq!(agent_of("like-it", None).await, "no-steering");
+    assert_eq!(agent_of("another", Some("scripted")).await, "scripted");
 }
 
 pub(crate) async fn c04_an_unknown_or_hidden_parent_is_no_such_session(worlds: &dyn Worlds) {
