@@ -14,6 +14,7 @@ mod markdown;
 mod outage;
 mod pages;
 mod place;
+mod program;
 mod prompt;
 mod render;
 mod screen;

@@ -14,6 +14,7 @@ use super::args::{Globals, TextSource, Waits};
 use super::exit::{Exit, Stop};
 use super::hint::{self, About, Effect};
 use super::interrupt::Interrupts;
+use super::program::PROGRAM;
 use super::screen::Screen;
 use super::{credentials, prompt};
 use crate::clock::mint_request_id;
@@ -150,7 +151,7 @@ impl Context {
         if let Some(GoesOn { unfinished, target }) = &*self.waited_for() {
             let words = format!("{unfinished} within {timeout:?}; it goes on");
             let error = CallError::unknown(Reason::DeadlineExceeded, words.clone());
-            let next = format!("\n  wait on: sessionctl wait {target}");
+            let next = format!("\n  wait on: {PROGRAM} wait {target}");
             return Stop::of(error, words + &next);
         }
         let words = format!("no outcome from {target} within {timeout:?}");

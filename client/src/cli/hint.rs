@@ -8,6 +8,7 @@ use sessionplane_core::domain::ids::{RequestId, RunId, SessionRef};
 
 use super::context::Context;
 use super::exit::{Exit, Stop};
+use super::program::PROGRAM;
 use super::session::shell_word;
 use super::visible;
 pub(crate) use crate::retry::Effect;
@@ -127,11 +128,11 @@ fn next_steps(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Vec
             if !matches!(session, SessionRef::Id(_)) =>
         {
             let word = word(session);
-            vec![format!("create it: sessionctl invoke --new {word} \"...\"")]
+            vec![format!("create it: {PROGRAM} invoke --new {word} \"...\"")]
         }
         (Reason::NoSuchRun, About::Run(_)) => vec![
-            "the last run of a session:  sessionctl state SESSION".to_owned(),
-            "the run of each entry:      sessionctl --json entries SESSION".to_owned(),
+            format!("the last run of a session:  {PROGRAM} state SESSION"),
+            format!("the run of each entry:      {PROGRAM} --json entries SESSION"),
         ],
         (Reason::Unimplemented, _) => vec![elsewhere],
         (Reason::Transport, _) => vec![
@@ -161,17 +162,17 @@ pub(crate) fn busy(session: &SessionRef, details: &str) -> String {
     let names_run = |word: &str| word.parse::<RunId>().is_ok();
     let way_in = if details.split_whitespace().any(names_run) {
         format!(
-            "steer it:    sessionctl steer {word} \"...\"\n  \
-             queue after: sessionctl follow-up {word} \"...\""
+            "steer it:    {PROGRAM} steer {word} \"...\"\n  \
+             queue after: {PROGRAM} follow-up {word} \"...\""
         )
     } else {
-        format!("wait for it: sessionctl wait {word}")
+        format!("wait for it: {PROGRAM} wait {word}")
     };
     format!(
         "session {} is busy: {details}\n  \
          {way_in}\n  \
-         watch it:    sessionctl attach {word}\n  \
-         stop it:     sessionctl abort {word}",
+         watch it:    {PROGRAM} attach {word}\n  \
+         stop it:     {PROGRAM} abort {word}",
         quoted(session)
     )
 }
@@ -193,22 +194,22 @@ pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Reje
     }
     let first = format!("rejected, {}: {message}", code.as_str());
     let next = match code {
-        _ if over => format!("start a run: sessionctl invoke {word} \"...\""),
+        _ if over => format!("start a run: {PROGRAM} invoke {word} \"...\""),
         RejectionCode::UnsupportedCapability => {
-            format!("what it can do: sessionctl capabilities {word}")
+            format!("what it can do: {PROGRAM} capabilities {word}")
         }
-        RejectionCode::NoSuchInteraction => format!("what is open: sessionctl respond {word}"),
+        RejectionCode::NoSuchInteraction => format!("what is open: {PROGRAM} respond {word}"),
         RejectionCode::SessionBusy => {
-            format!("wait for it: sessionctl wait {word}\n  stop it:     sessionctl abort {word}")
+            format!("wait for it: {PROGRAM} wait {word}\n  stop it:     {PROGRAM} abort {word}")
         }
         RejectionCode::InvalidCommand if kind == CommandKind::SetModel => {
-            format!("what may be chosen: sessionctl capabilities {word}")
+            format!("what may be chosen: {PROGRAM} capabilities {word}")
         }
         RejectionCode::InvalidCommand if kind == CommandKind::SetThinking => {
-            format!("what may be chosen: sessionctl state {word}")
+            format!("what may be chosen: {PROGRAM} state {word}")
         }
         RejectionCode::InvalidCommand if kind == CommandKind::Navigate => {
-            format!("the entries there are: sessionctl entries {word}")
+            format!("the entries there are: {PROGRAM} entries {word}")
         }
         _ if rejection.retryable => "the same command may succeed later".to_owned(),
         _ => return first,
@@ -237,10 +238,10 @@ pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) ->
         Command::Respond { interaction, .. } => {
             // The answer may be a secret.
             let answer = "'... the same answer ...'";
-            return format!("sessionctl respond {interaction} --request-id {id} {answer}");
+            return format!("{PROGRAM} respond {interaction} --request-id {id} {answer}");
         }
     };
-    format!("sessionctl {verb} {word} --request-id {id}{rest}")
+    format!("{PROGRAM} {verb} {word} --request-id {id}{rest}")
 }
 
 /// A text as an argument that can be pasted; a stand-in where it cannot.
@@ -262,7 +263,7 @@ pub(crate) fn lost_run(session: &SessionRef, cancel: bool, request_id: &str) -> 
     let word = word(session);
     format!(
         "{fate}\n  \
-         watch it:  sessionctl attach {word}\n  \
+         watch it:  {PROGRAM} attach {word}\n  \
          rejoin it: the same command with --request-id {request_id}"
     )
 }
@@ -272,7 +273,7 @@ pub(crate) fn unreachable_run(run: RunId, context: &Context) -> String {
     let (target, request_id) = (context.client.target(), &context.request_id);
     format!(
         "what becomes of run {run} is not known while {target} cannot be reached\n  \
-         find out:  sessionctl run {run}\n  \
+         find out:  {PROGRAM} run {run}\n  \
          rejoin it: the same command with --request-id {request_id}"
     )
 }
@@ -304,137 +305,4 @@ pub(crate) fn word(session: &SessionRef) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use sessionplane_core::domain::ids::SessionName;
-
-    use super::*;
-
-    fn docs() -> SessionRef {
-        SessionRef::Name(SessionName::parse("docs").unwrap())
-    }
-
-    fn said(error: &CallError, effect: Effect) -> String {
-        let setting = Setting {
-            address: "http://127.0.0.1:50051".to_owned(),
-            token: "the token came from SESSIONPLANE_TOKEN",
-            request_id: "01K0000000000000000000000A",
-            patience: Duration::from_secs(15),
-        };
-        let session = docs();
-        let about = match error.reason {
-            Reason::NoSuchRun => About::Run("01K0000000000000000000000B".parse().unwrap()),
-            _ => About::Session(&session),
-        };
-        words(error, about, effect, &setting)
-    }
-
-    #[test]
-    fn refusals_say_what_to_do_next() {
-        let refused = CallError::refused;
-        let errors = [
-            (CallError::no_such_session(), Effect::Reads),
-            (
-                CallError::no_such_session().about_field("parent_session"),
-                Effect::Writes,
-            ),
-            (
-                CallError::unknown(Reason::Transport, "connection reset"),
-                Effect::Reads,
-            ),
-            (
-                refused(Reason::Transport, "Connection refused"),
-                Effect::Writes,
-            ),
-            (
-                CallError::unknown(
-                    Reason::Unimplemented,
-                    "something else than a Sessionplane server answers there: HTTP 404",
-                ),
-                Effect::Reads,
-            ),
-            (refused(Reason::NoSuchRun, "no such run"), Effect::Reads),
-            (
-                CallError::unknown(Reason::DeadlineExceeded, "no answer within 30s"),
-                Effect::Writes,
-            ),
-            (
-                refused(Reason::Unauthenticated, "no credential"),
-                Effect::Reads,
-            ),
-            (
-                refused(Reason::Overloaded, "too much is waiting")
-                    .retry_after(Duration::from_millis(1500)),
-                Effect::Writes,
-            ),
-            (
-                refused(
-                    Reason::RequestIdReused,
-                    "the request id was used with another text",
-                ),
-                Effect::Writes,
-            ),
-            (
-                CallError::too_large("prompt.text", 2_000_000, 1_048_576, "use a file"),
-                Effect::Writes,
-            ),
-        ];
-        let all: Vec<_> = errors
-            .iter()
-            .map(|(error, effect)| format!("error: {}\n", said(error, *effect)))
-            .collect();
-        insta::assert_snapshot!(all.join("\n"));
-    }
-
-    #[test]
-    fn c03_a_command_is_repeated_by_its_id_and_its_very_text() {
-        let id = RequestId::parse("r-1").unwrap();
-        let said = |command| repeat(&docs(), &command, &id);
-        let steer = |text: &str| Command::Steer { text: text.into() };
-        assert_eq!(
-            said(steer("it's late")),
-            r"sessionctl steer docs --request-id r-1 'it'\''s late'"
-        );
-        let text = "then".into();
-        assert_eq!(
-            said(Command::FollowUp { text }),
-            "sessionctl follow-up docs --request-id r-1 then"
-        );
-        assert_eq!(
-            said(Command::Abort),
-            "sessionctl abort docs --request-id r-1"
-        );
-        for text in ["-", "a\u{1b}b", &"x".repeat(1000)] {
-            assert!(said(steer(text)).ends_with(" '... the same text ...'"));
-        }
-    }
-
-    #[test]
-    fn a_busy_session_shows_the_ways_in() {
-        insta::assert_snapshot!(busy(&docs(), "run 01K0000000000000000000000B is active"));
-        let compacting = "the session is being compacted; wait until it is over, or abort it";
-        let told = busy(&docs(), compacting);
-        assert!(told.contains("sessionctl wait docs"), "{told}");
-        assert!(
-            !told.contains("steer") && !told.contains("follow-up"),
-            "{told}"
-        );
-    }
-
-    #[test]
-    fn a_rejection_shows_its_code_and_the_way_on() {
-        let rejection = |code| Rejection {
-            code,
-            message: "nothing is running; start a run with invoke".to_owned(),
-            retryable: false,
-        };
-        let said = [
-            (CommandKind::Steer, RejectionCode::NoActiveRun),
-            (CommandKind::Abort, RejectionCode::NoActiveRun),
-            (CommandKind::Abort, RejectionCode::RunCommandFailed),
-            (CommandKind::FollowUp, RejectionCode::UnsupportedCapability),
-            (CommandKind::Steer, RejectionCode::InvalidCommand),
-        ];
-        let said = said.map(|(kind, code)| rejected(&docs(), kind, &rejection(code)));
-        insta::assert_snapshot!(said.join("\n"));
-    }
-}
+mod tests;

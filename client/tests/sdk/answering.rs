@@ -270,6 +270,37 @@ async fn c02_an_answer_of_unknown_outcome_is_repeated_to_its_own_question() {
     assert!(err.contains(&repeat), "{err}");
 }
 
+#[tokio::test]
+async fn a_hint_holds_the_flags_that_say_which_server_is_meant() {
+    let fake = asking(vec![approval(1), approval(2)], 2).await;
+    let url = fake.url();
+    let words = [
+        "--address",
+        &url,
+        "--data-dir",
+        "/no where",
+        "respond",
+        "docs",
+    ];
+    let mut command = sessionctl(&fake, &words);
+    command.env("SESSIONPLANE_ADDRESS", "127.0.0.1:1");
+    let (code, out, err) = told(soon(command.output()).await.unwrap());
+    assert_eq!((code, err.as_str()), (0, ""));
+    let way = format!(
+        "answer: sessionctl --address {url} --data-dir '/no where' respond {} allow|deny",
+        id(1)
+    );
+    assert!(out.contains(&way), "{out}");
+    let mut command = sessionctl(&fake, &["--json", "respond", "docs", "allow"]);
+    command.env("SESSIONPLANE_DATA_DIR", "/nowhere");
+    let (_, _, err) = told(soon(command.output()).await.unwrap());
+    let way = format!("\n  sessionctl respond {} ...", id(2));
+    assert!(
+        err.contains(&way),
+        "the environment is there the next time too: {err}"
+    );
+}
+
 fn requested(seq: u64, interaction: v1::Interaction) -> v1::EventsResponse {
     let requested = v1::InteractionRequested {
         interaction: Some(interaction),

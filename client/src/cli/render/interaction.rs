@@ -8,6 +8,7 @@ use sessionplane_core::domain::interaction::{
 use super::WIDTH;
 use super::time::{age, rfc3339};
 use crate::cli::answering::example;
+use crate::cli::program::PROGRAM;
 use crate::cli::screen::Piece;
 use crate::cli::visible;
 
@@ -75,7 +76,7 @@ fn way(interaction: &Interaction, desk: Desk) -> String {
             format!("  answer: /answer q{} {}", id.ordinal, example(question))
         }
         Desk::Here | Desk::Shell => {
-            format!("  answer: sessionctl respond {id} {}", example(question))
+            format!("  answer: {PROGRAM} respond {id} {}", example(question))
         }
     }
 }

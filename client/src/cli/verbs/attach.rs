@@ -30,6 +30,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
 use crate::cli::outage::Outage;
+use crate::cli::program::PROGRAM;
 use crate::cli::render::{
     Desk, Flow, STARTS_OVER, asked, bar, connection_line, settled_lines, summary,
 };
@@ -182,7 +183,7 @@ impl Attached<'_> {
             None => "detached",
         };
         let word = hint::word(&self.session);
-        format!("{what}; re-attach with: sessionctl attach {word}")
+        format!("{what}; re-attach with: {PROGRAM} attach {word}")
     }
 
     /// Draws what stays below everything else: what is under way, the state, and the place to type.
@@ -238,7 +239,7 @@ impl Attached<'_> {
             return Ok(());
         }
         if self.records.len() == RECORDS {
-            let words = format!("run {run} has settled; how: sessionctl run {run}");
+            let words = format!("run {run} has settled; how: {PROGRAM} run {run}");
             return Ok(self.screen.aside(&words)?);
         }
         let client = self.context.client.clone();

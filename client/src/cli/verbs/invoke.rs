@@ -22,6 +22,7 @@ use crate::cli::hint;
 use crate::cli::json;
 use crate::cli::outage::Outage;
 use crate::cli::place::{Place, cursor};
+use crate::cli::program::PROGRAM;
 use crate::cli::render::{Flow, settled_lines};
 use crate::cli::screen::Screen;
 use crate::clock::instant;
@@ -253,7 +254,7 @@ fn not_whole(missing: u64, session: &SessionRef) -> Stop {
         Exit::Unknown,
         format!(
             "the run completed, but {missing} bytes of its answer are not shown and not kept\n  \
-             read what is kept: sessionctl --json entries {word}"
+             read what is kept: {PROGRAM} --json entries {word}"
         ),
     )
 }

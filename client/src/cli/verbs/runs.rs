@@ -12,6 +12,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
+use crate::cli::program::PROGRAM;
 use crate::cli::render::{run_row, runs_heading};
 use crate::cli::screen::Screen;
 use crate::cli::visible;
@@ -50,7 +51,7 @@ pub(super) async fn run(
     if let Some(last) = before.filter(|_| more) {
         let word = hint::word(&session);
         screen.aside(&format!(
-            "older ones: sessionctl runs {word} --before {last}"
+            "older ones: {PROGRAM} runs {word} --before {last}"
         ))?;
     }
     Ok(Exit::Done)

@@ -13,6 +13,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
+use crate::cli::program::PROGRAM;
 use crate::cli::render::settled_lines;
 use crate::cli::screen::Screen;
 
@@ -64,7 +65,7 @@ fn run_of(session: &SessionRef, view: &SessionView) -> Result<RunId, Stop> {
     view.active_run.or(last).ok_or_else(|| {
         let word = hint::word(session);
         let words = format!(
-            "session \"{session}\" has had no run\n  start one: sessionctl invoke {word} \"...\""
+            "session \"{session}\" has had no run\n  start one: {PROGRAM} invoke {word} \"...\""
         );
         Stop::failed(Exit::Failed, words)
     })
