@@ -5,6 +5,7 @@ mod answering;
 mod args;
 mod context;
 mod credentials;
+mod echo;
 mod entry;
 mod exit;
 mod hint;

@@ -49,7 +49,7 @@ fn approval(ordinal: u32) -> v1::Interaction {
     approval
 }
 
-fn secret(ordinal: u32) -> v1::Interaction {
+pub(crate) fn secret(ordinal: u32) -> v1::Interaction {
     let shape = v1::question::Shape::Input(v1::InputShape { secret: true });
     asked(ordinal, "Password?", shape)
 }
@@ -70,7 +70,7 @@ fn form(ordinal: u32) -> v1::Interaction {
     asked(ordinal, "Where to?", shape)
 }
 
-fn waiting(interactions: Vec<v1::Interaction>) -> v1::SessionState {
+pub(crate) fn waiting(interactions: Vec<v1::Interaction>) -> v1::SessionState {
     v1::SessionState {
         interactions,
         ..wire::state(true)
@@ -90,7 +90,7 @@ async fn asking(interactions: Vec<v1::Interaction>, times: usize) -> Fake {
     .await
 }
 
-fn responses(fake: &Fake) -> Vec<(String, v1::interaction_answer::Answer)> {
+pub(crate) fn responses(fake: &Fake) -> Vec<(String, v1::interaction_answer::Answer)> {
     let response = |request: &v1::DispatchRequest| match request.command.clone() {
         Some(Given::Respond(respond)) => {
             let answer = respond.answer.unwrap().answer.unwrap();

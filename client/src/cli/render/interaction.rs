@@ -71,11 +71,13 @@ fn way(interaction: &Interaction, desk: Desk) -> String {
     let (id, question) = (interaction.id, &interaction.question);
     let secret = matches!(question.shape, Shape::Input { secret: true });
     match desk {
-        // What is typed here is seen here.
-        Desk::Here if !secret => {
-            format!("  answer: /answer q{} {}", id.ordinal, example(question))
-        }
-        Desk::Here | Desk::Shell => {
+        Desk::Here if secret => format!(
+            "  answer: /answer q{} (then type it, unseen), or {PROGRAM} respond {id} {}",
+            id.ordinal,
+            example(question)
+        ),
+        Desk::Here => format!("  answer: /answer q{} {}", id.ordinal, example(question)),
+        Desk::Shell => {
             format!("  answer: {PROGRAM} respond {id} {}", example(question))
         }
     }
