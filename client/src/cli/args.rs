@@ -157,7 +157,8 @@ pub(crate) enum Verb {
     ///
     /// Waits across lost connections and restarts of the server, for as long as
     /// --timeout says. Of a session it waits for the active run or compaction;
-    /// if there is none, its last run is told. Exit codes: 0 completed, 1 failed
+    /// if there is none, its last run is told. A question that the run waits with
+    /// is told once, with the way to answer it. Exit codes: 0 completed, 1 failed
     /// or aborted, 3 not settled in time (it goes on).
     #[command(after_help = reading::WAIT_EXAMPLES)]
     Wait(WaitArgs),

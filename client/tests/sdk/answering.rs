@@ -12,7 +12,7 @@ use super::cli::{ran, reads, sends, sessionctl, told};
 use super::fake::{Fake, Stage, Step, soon};
 use super::wire;
 
-fn id(ordinal: u32) -> String {
+pub(crate) fn id(ordinal: u32) -> String {
     format!("{}-q{ordinal}", wire::RUN)
 }
 
@@ -31,7 +31,7 @@ fn asked(ordinal: u32, title: &str, shape: v1::question::Shape) -> v1::Interacti
     }
 }
 
-fn approval(ordinal: u32) -> v1::Interaction {
+pub(crate) fn approval(ordinal: u32) -> v1::Interaction {
     let choice = |id: &str, label: &str| v1::Choice {
         id: id.to_owned(),
         label: label.to_owned(),
@@ -301,7 +301,7 @@ async fn a_hint_holds_the_flags_that_say_which_server_is_meant() {
     );
 }
 
-fn requested(seq: u64, interaction: v1::Interaction) -> v1::EventsResponse {
+pub(crate) fn requested(seq: u64, interaction: v1::Interaction) -> v1::EventsResponse {
     let requested = v1::InteractionRequested {
         interaction: Some(interaction),
     };

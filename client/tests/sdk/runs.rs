@@ -3,8 +3,8 @@
 use sessionplane::v1;
 use tonic::Status;
 
-use super::cli::ran;
-use super::fake::{Fake, Stage};
+use super::cli::{ran, reads_from, sends, sessionctl};
+use super::fake::{Fake, Stage, Step, soon};
 use super::wire;
 
 fn run_of(number: u64, outcome: v1::RunOutcome, code: &str) -> v1::RunRecord {
@@ -173,4 +173,54 @@ async fn c16_wait_takes_an_id_for_a_session_if_no_run_has_it_and_gives_up_in_tim
     }
     let (code, out, _) = ran(&fake, &["wait", "docs"]).await;
     assert_eq!(code, 0, "its last run is told: {out}");
+}
+
+#[tokio::test]
+async fn c25_wait_tells_each_question_that_the_run_waits_with_once() {
+    use super::answering::{approval, id, requested, waiting};
+    let steps = sends([
+        wire::subscribed(false, false),
+        wire::snapshot_of(waiting(vec![approval(1)])),
+        requested(6, approval(1)),
+        requested(7, approval(2)),
+    ]);
+    for (target, quiet) in [("docs", "--plain"), (wire::RUN, "--json")] {
+        let fake = Fake::start(Stage {
+            states: [Ok(wire::state_answer(waiting(vec![approval(1)])))].into(),
+            events: [Ok([steps.clone(), vec![Step::Hang]].concat())].into(),
+            ..Stage::default()
+        })
+        .await;
+        let mut child = sessionctl(&fake, &[quiet, "wait", target]).spawn().unwrap();
+        let way = |n| format!("answer: sessionctl respond {} allow|deny\n", id(n));
+        let told = reads_from(child.stderr.as_mut().unwrap(), &way(2)).await;
+        child.kill().await.unwrap();
+        assert_eq!(told.matches(&way(1)).count(), 1, "{told}");
+        assert!(told.starts_with("? Deploy?\n"), "nothing else: {told}");
+        fake.look(|stage| {
+            assert_eq!((stage.waited.len(), stage.observed.len()), (1, 1));
+            let types = &stage.observed[0].filter.as_ref().unwrap().types;
+            assert_eq!(types, &["interaction_requested", "interaction_resolved"]);
+        });
+    }
+}
+
+#[tokio::test]
+async fn c16_a_wait_goes_on_where_questions_cannot_be_watched() {
+    let fake = Fake::start(Stage {
+        states: [Ok(wire::state_answer(wire::state(true)))].into(),
+        waits: [Err(Status::deadline_exceeded("not yet"))].into(),
+        events: [Err(Status::failed_precondition("no"))].into(),
+        ..Stage::default()
+    })
+    .await;
+    let mut child = sessionctl(&fake, &["wait", "docs"]).spawn().unwrap();
+    soon(async {
+        while fake.look(|stage| stage.observed.is_empty()) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert!(child.try_wait().unwrap().is_none(), "it waits");
+    child.kill().await.unwrap();
 }

@@ -151,23 +151,26 @@ impl Attached<'_> {
             let room = is_typed() || self.giving.has_room();
             let listens = self.introduced && !self.closing && room;
             tokio::select! {
-                item = watch.next() => match item {
-                    Some(Ok(item)) => self.show(&item)?,
-                    Some(Err(error)) => {
-                        return Err(self.context.stop(error, Some(&self.session), Effect::Reads));
-                    }
-                    None => return Ok(Exit::Done),
-                },
-                typed = typed(&mut lines), if listens => self.typed(typed)?,
-                (given, answer) = self.giving.answered() => self.answered(&given, answer)?,
-                (run, record) = arrived(&mut self.records) => self.recorded(run, record)?,
-                // A person is told for how long the server has been gone.
-                _ = ticks.tick() => {}
-                () = context.interrupts.pressed() => {
-                    self.screen.aside(&self.farewell())?;
-                    return Ok(Exit::Interrupted);
-                }
+                            item = watch.next() => match item {
+                                Some(Ok(item)) => {
+            self.context.stream_has_begun();
+            self.show(&item)?;
             }
+                                Some(Err(error)) => {
+                                    return Err(self.context.stop(error, Some(&self.session), Effect::Reads));
+                                }
+                                None => return Ok(Exit::Done),
+                            },
+                            typed = typed(&mut lines), if listens => self.typed(typed)?,
+                            (given, answer) = self.giving.answered() => self.answered(&given, answer)?,
+                            (run, record) = arrived(&mut self.records) => self.recorded(run, record)?,
+                            // A person is told for how long the server has been gone.
+                            _ = ticks.tick() => {}
+                            () = context.interrupts.pressed() => {
+                                self.screen.aside(&self.farewell())?;
+                                return Ok(Exit::Interrupted);
+                            }
+                        }
         }
     }
 

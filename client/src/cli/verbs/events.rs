@@ -49,7 +49,10 @@ pub(super) async fn run(
             () = context.interrupts.pressed() => return Err(hint::interrupted(Effect::Reads, context)),
         };
         match item {
-            Some(Ok(item)) => show(&item, &mut log, context, screen)?,
+            Some(Ok(item)) => {
+                context.stream_has_begun();
+                show(&item, &mut log, context, screen)?;
+            }
             Some(Err(error)) => return Err(stop(error)),
             None => return Ok(Exit::Done),
         }

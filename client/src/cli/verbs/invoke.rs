@@ -156,6 +156,7 @@ impl Following<'_> {
             RunItem::Event(event) => {
                 if let InvokeEvent::Accepted { run, .. } = &event {
                     self.run = Some(*run);
+                    self.context.run_goes_on(*run, self.cancels);
                 }
                 if !quiet && !terminal {
                     let pieces = self.flow.invoked(&event);
