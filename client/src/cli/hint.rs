@@ -1,9 +1,11 @@
 //! Refusals in words that teach: what happened, then what to do next. Words only.
 
+mod field;
+
 use std::time::Duration;
 
 use sessionplane_core::domain::command::{Command, CommandKind, Rejection, RejectionCode};
-use sessionplane_core::domain::error::{CallError, Outcome, Reason};
+use sessionplane_core::domain::error::{CallError, FieldViolation, Outcome, Reason};
 use sessionplane_core::domain::ids::{RequestId, RunId, SessionRef};
 
 use super::context::Context;
@@ -67,7 +69,8 @@ pub(crate) fn refusal(
 fn words(error: &CallError, about: About<'_>, effect: Effect, setting: &Setting<'_>) -> String {
     let mut lines = vec![first_line(error, about, setting)];
     lines.extend(fields(error));
-    lines.extend(next_steps(error, about, setting));
+    lines.extend(advised(error, about));
+    lines.extend(next_steps(error, about, effect, setting));
     if effect == Effect::Writes && error.outcome != Outcome::Refused {
         lines.push(unknown(setting.request_id));
     }
@@ -96,8 +99,21 @@ fn first_line(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Str
         (Reason::Unauthenticated, _) => {
             format!("{address} does not know this caller: {}", error.message)
         }
-        _ => error.message.clone(),
+        _ => field::said(&error.message).0,
     }
+}
+
+/// What the server advises, in words of the command line.
+fn advised(error: &CallError, about: About<'_>) -> Option<String> {
+    let verb = field::said(&error.message).1?;
+    let about_parent = |violation: &FieldViolation| violation.field.starts_with("branch_hints");
+    let session = match about {
+        // What is wrong with --from is so of the entries of another session.
+        _ if error.violations.iter().any(about_parent) => "PARENT".to_owned(),
+        About::Session(session) => word(session),
+        About::Nothing | About::Run(_) => "SESSION".to_owned(),
+    };
+    Some(format!("what there is: {PROGRAM} {verb} {session}"))
 }
 
 /// Whether it is the parent session that is unknown, and not the session that was called.
@@ -108,31 +124,41 @@ fn is_of_parent(error: &CallError) -> bool {
 
 /// The fields concerned, unless the message names them already.
 fn fields(error: &CallError) -> impl Iterator<Item = String> {
-    let named = |violation: &&sessionplane_core::domain::error::FieldViolation| {
-        !error.message.contains(&violation.description)
-    };
-    error
-        .violations
-        .iter()
-        .filter(named)
-        .map(|violation| format!("{}: {}", violation.field, violation.description))
+    let named = |violation: &&FieldViolation| !error.message.contains(&violation.description);
+    error.violations.iter().filter(named).map(|violation| {
+        let (description, _) = field::said(&violation.description);
+        format!("{}: {description}", field::typed(&violation.field))
+    })
 }
 
-fn next_steps(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Vec<String> {
+fn next_steps(
+    error: &CallError,
+    about: About<'_>,
+    effect: Effect,
+    setting: &Setting<'_>,
+) -> Vec<String> {
     let elsewhere = "another address: --address or SESSIONPLANE_ADDRESS".to_owned();
     match (error.reason, about) {
         (Reason::NoSuchSession, _) if is_of_parent(error) => {
             vec!["leave --parent out to begin with nothing".to_owned()]
         }
-        (Reason::NoSuchSession, About::Session(session))
-            if !matches!(session, SessionRef::Id(_)) =>
-        {
-            let word = word(session);
-            vec![format!("create it: {PROGRAM} invoke --new {word} \"...\"")]
+        (Reason::NoSuchSession, About::Session(SessionRef::Id(id))) => {
+            vec![format!("if it is the id of a run: {PROGRAM} run {id}")]
+        }
+        (Reason::NoSuchSession, About::Session(session)) => {
+            let create = format!("{PROGRAM} invoke --new {} \"...\"", word(session));
+            match effect {
+                // Who reads expects it to be there.
+                Effect::Reads => vec![
+                    "check the name: it was given to the session when it was created".to_owned(),
+                    format!("or create it: {create}"),
+                ],
+                Effect::Writes => vec![format!("create it: {create}")],
+            }
         }
         (Reason::NoSuchRun, About::Run(_)) => vec![
+            format!("the runs of a session:      {PROGRAM} runs SESSION"),
             format!("the last run of a session:  {PROGRAM} state SESSION"),
-            format!("the run of each entry:      {PROGRAM} --json entries SESSION"),
         ],
         (Reason::Unimplemented, _) => vec![elsewhere],
         (Reason::Transport, _) => vec![
@@ -179,7 +205,9 @@ pub(crate) fn busy(session: &SessionRef, details: &str) -> String {
 
 /// A command that was rejected. Each way on is told once, also where the server's words hold it.
 pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Rejection) -> String {
-    let Rejection { code, message, .. } = rejection;
+    let code = &rejection.code;
+    // Each way on that a server advises has its line below.
+    let (message, advised) = field::said(&rejection.message);
     let word = word(session);
     let over = matches!(
         code,
@@ -187,7 +215,7 @@ pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Reje
     );
     let message = match message.split_once(';') {
         Some((what, _)) if over => what,
-        _ => message,
+        _ => &message,
     };
     if over && kind == CommandKind::Abort {
         return format!("nothing to abort, {}: {message}", code.as_str());
@@ -212,7 +240,10 @@ pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Reje
             format!("the entries there are: {PROGRAM} entries {word}")
         }
         _ if rejection.retryable => "the same command may succeed later".to_owned(),
-        _ => return first,
+        _ => match advised {
+            Some(verb) => format!("what there is: {PROGRAM} {verb} {word}"),
+            None => return first,
+        },
     };
     format!("{first}\n  {next}")
 }

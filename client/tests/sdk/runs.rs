@@ -1,7 +1,7 @@
 //! The verbs of `sessionctl` that read runs and wait for them.
 
 use sessionplane::v1;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::cli::{ran, reads_from, sends, sessionctl};
 use super::fake::{Fake, Stage, Step, soon};
@@ -223,4 +223,30 @@ async fn c16_a_wait_goes_on_where_questions_cannot_be_watched() {
     .await;
     assert!(child.try_wait().unwrap().is_none(), "it waits");
     child.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn c04_an_id_or_a_name_that_is_not_there_leads_to_the_verb_that_takes_it() {
+    let unknown = || Err(wire::ours(Code::NotFound, "NO_SUCH_SESSION", "refused"));
+    let fake = Fake::start(Stage {
+        no_run: true,
+        states: [unknown(), unknown(), unknown()].into(),
+        ..Stage::default()
+    })
+    .await;
+    for (words, exit, hint) in [
+        (["run", "docs"], 2, "sessionctl runs docs"),
+        (["run", wire::RUN], 4, "sessionctl runs SESSION"),
+        (["wait", wire::RUN], 4, "neither a run nor a session"),
+        (
+            ["respond", wire::RUN],
+            4,
+            &format!("sessionctl run {}", wire::RUN),
+        ),
+        (["state", "docs"], 4, "check the name"),
+    ] {
+        let (code, _, err) = ran(&fake, &words).await;
+        assert_eq!(code, exit, "{words:?}: {err}");
+        assert!(err.contains(hint), "{words:?}: {err}");
+    }
 }

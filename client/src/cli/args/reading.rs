@@ -80,8 +80,9 @@ pub(crate) struct RunsArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
     /// The run
-    #[arg(value_name = "RUN_ID")]
-    pub(crate) run: RunId,
+    // Whoever gives a session's name here is told of its runs, which is no matter of parsing.
+    #[arg(value_name = "RUN_ID", value_parser = session::parse)]
+    pub(crate) run: SessionRef,
 }
 
 /// `wait`.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use sessionplane_core::contract::{Agent as _, CallOptions, EventFilter};
+use sessionplane_core::contract::{Agent as _, CallOptions, EventFilter, SessionState};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::ids::{InteractionId, RunId, SessionId, SessionRef};
@@ -32,7 +32,7 @@ pub(super) async fn run(
     let (run, session, state) = if let Some(record) = named {
         (record.id, record.session, None)
     } else {
-        let state = context.state(&args.target, screen).await?;
+        let state = state(&args.target, context, screen).await?;
         if state.view.compacting {
             return compaction::until_over(&args.target, &state, context, screen).await;
         }
@@ -192,6 +192,33 @@ impl Asking {
         }
         Ok(())
     }
+}
+
+/// The state of a session that is no run.
+async fn state(
+    session: &SessionRef,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<SessionState, Stop> {
+    let state = context.state(session, screen).await;
+    state.map_err(|stop| match (stop, session) {
+        (
+            Stop::Failed {
+                exit,
+                error: Some(error),
+                ..
+            },
+            SessionRef::Id(id),
+        ) if error.reason == Reason::NoSuchSession => Stop::Failed {
+            exit,
+            words: format!(
+                "there is neither a run nor a session {id}\n  \
+                 the runs of a session: {PROGRAM} runs SESSION"
+            ),
+            error: Some(error),
+        },
+        (stop, _) => stop,
+    })
 }
 
 /// The run that is active in a session, or was last.
