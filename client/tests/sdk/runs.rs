@@ -24,7 +24,7 @@ fn runs(runs: Vec<v1::RunRecord>, next_page_token: &str) -> v1::ListRunsResponse
 }
 
 #[tokio::test]
-async fn c16_runs_are_a_table_that_fits_its_lines_and_says_where_the_older_ones_are() {
+async fn c16_runs_are_a_table_of_whole_cells_and_says_where_the_older_ones_are() {
     let pages = || {
         [
             runs(
@@ -50,12 +50,14 @@ async fn c16_runs_are_a_table_that_fits_its_lines_and_says_where_the_older_ones_
     assert_eq!(code, 0, "{err}");
     let rows: Vec<_> = out.lines().collect();
     assert_eq!(rows.len(), 4, "{out}");
-    assert!(rows.iter().all(|row| row.chars().count() <= 80), "{out}");
     assert!(
         rows[0].starts_with("RUN") && rows[0].contains("OUTCOME"),
         "{out}"
     );
-    assert!(rows[2].contains("failed: a_code_that_i…"), "{out}");
+    assert!(
+        rows[2].contains("failed: a_code_that_is_far_too_long_for_it"),
+        "{out}"
+    );
     assert!(
         rows[3].contains("aborted") && rows[3].contains("12s"),
         "{out}"
@@ -85,13 +87,14 @@ async fn c16_runs_are_a_table_that_fits_its_lines_and_says_where_the_older_ones_
 
 #[tokio::test]
 async fn c16_runs_show_the_first_words_of_their_prompts_if_asked() {
+    let page_of_runs = || Ok(runs(vec![run_of(3, v1::RunOutcome::Completed, "")], ""));
     let page = v1::ListEntriesResponse {
         entries: vec![wire::user_entry(3, "\n fix the tests\nplease")],
         ..v1::ListEntriesResponse::default()
     };
     let fake = Fake::start(Stage {
-        run_pages: [Ok(runs(vec![run_of(3, v1::RunOutcome::Completed, "")], ""))].into(),
-        pages: [Ok(page)].into(),
+        run_pages: [page_of_runs(), page_of_runs()].into(),
+        pages: [Ok(page.clone()), Ok(page)].into(),
         ..Stage::default()
     })
     .await;
@@ -99,6 +102,9 @@ async fn c16_runs_show_the_first_words_of_their_prompts_if_asked() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.ends_with("\n  > fix the tests\n"), "{out}");
     fake.look(|stage| assert_eq!(stage.listed[0].since, wire::entry_id(2)));
+    let (_, out, _) = ran(&fake, &["--json", "runs", "docs", "--prompts"]).await;
+    let run: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(run["prompt"], "\n fix the tests\nplease");
 }
 
 #[tokio::test]

@@ -67,6 +67,8 @@ pub(crate) struct Log {
     pairs_messages: bool,
     /// The same of a tool call.
     pairs_tools: bool,
+    /// How wide a line may be.
+    width: usize,
 }
 
 impl Log {
@@ -74,14 +76,15 @@ impl Log {
     ///
     /// Something is told once, live or by its entry, only where its beginning, its pieces and its
     /// entry are all let through. Otherwise each of them says what it has to say.
-    pub(crate) fn of(filter: &EventFilter, entries_since: Option<EntryId>) -> Self {
+    pub(crate) fn of(filter: &EventFilter, since: Option<EntryId>, width: usize) -> Self {
         let comes = |name: &str| filter.types.is_empty() || filter.types.contains(name);
         let entries = comes("entry_appended");
         Self {
             live: Live::default(),
-            thread: Thread::after(entries_since),
+            thread: Thread::after(since),
             pairs_messages: entries && comes("message_started") && comes("message_delta"),
             pairs_tools: entries && comes("tool_started") && comes("tool_finished"),
+            width,
         }
     }
 
@@ -137,7 +140,7 @@ impl Log {
             }
             WatchItem::Heartbeat(_) => return Vec::new(),
         };
-        before.push(visible::clipped(line.trim_end(), WIDTH));
+        before.push(visible::clipped(line.trim_end(), self.width));
         before.append(&mut contents);
         before
     }

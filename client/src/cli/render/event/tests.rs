@@ -15,7 +15,7 @@ fn log(types: &[&str]) -> Log {
         types: types.iter().map(|&name| name.to_owned()).collect(),
         no_thinking: false,
     };
-    Log::of(&filter, None)
+    Log::of(&filter, None, WIDTH)
 }
 
 /// Those of a message's and a tool call's events that a filter lets through, from their middle on
@@ -197,4 +197,14 @@ fn c24_an_entry_on_another_branch_says_what_it_follows() {
     assert!(!lines.concat().contains("after entry"), "{lines:?}");
     let lines = log.lines(&item(appended(7, 2, notice())));
     assert_eq!(lines[1], "-- after entry 2 --");
+}
+
+#[test]
+fn an_event_is_cut_for_a_terminal_only() {
+    let long = || EventBody::ServingError {
+        reason: "x".repeat(200),
+    };
+    assert_eq!(log(&[]).lines(&item(long()))[0].chars().count(), WIDTH);
+    let mut whole = Log::of(&EventFilter::default(), None, usize::MAX);
+    assert!(whole.lines(&item(long()))[0].ends_with(&"x".repeat(200)));
 }
