@@ -206,7 +206,6 @@ pub(crate) enum Verb {
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
     /// Write the manual pages into a folder
-    #[command(hide = true)]
     Man(ManArgs),
     /// Show the version of this program and of the API it speaks
     Version,
@@ -310,7 +309,7 @@ Examples:
 /// `man`.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// The folder, which must be there
+    /// The folder; it is made if it is not there
     #[arg(value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
 }
@@ -399,6 +398,7 @@ mod tests {
             "capabilities",
             "commands",
             "completions",
+            "man",
         ] {
             let verb = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), verb.render_long_help().to_string());

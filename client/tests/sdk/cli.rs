@@ -73,6 +73,12 @@ async fn the_answer_is_on_standard_output_and_all_else_beside_it() {
 #[tokio::test]
 async fn c14_a_session_is_created_only_when_asked_for() {
     let fake = invoking(sends(full_run())).await;
+    fake.stage.lock().unwrap().states = [Err(wire::ours(
+        Code::NotFound,
+        "NO_SUCH_SESSION",
+        "refused",
+    ))]
+    .into();
     let arguments = [
         "invoke",
         "--new",

@@ -1,7 +1,12 @@
 //! Counts and times as a command line writes them, with words for what is none.
 
+use std::ffi::OsStr;
 use std::num::IntErrorKind;
 use std::time::Duration;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Command};
+use sessionplane_core::domain::event::EVENT_TYPES;
 
 use crate::clock::LONGEST;
 
@@ -50,6 +55,28 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
             "is too long; the longest is {}h",
             LONGEST.as_secs() / 3600
         )),
+    }
+}
+
+/// Reads a type of events. Those that are known are offered, and no other one is refused: a newer
+/// server may have more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EventType;
+
+impl TypedValueParser for EventType {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(EVENT_TYPES.into_iter().map(PossibleValue::new)))
     }
 }
 

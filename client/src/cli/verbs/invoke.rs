@@ -1,5 +1,6 @@
 //! `sessionctl invoke`: the answer streams to standard output, all else beside it.
 
+mod beforehand;
 mod leaving;
 
 use std::future::Future;
@@ -37,6 +38,8 @@ pub(super) async fn run(
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
     let session = args.session.session;
+    let (agent, branches) = (args.agent.as_ref(), args.parent.is_some());
+    beforehand::warn(&session, agent, branches, context, screen).await?;
     let parent = match args.parent {
         Some(session) => Some(parent(session, args.from, context, screen).await?),
         None => None,
