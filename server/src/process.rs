@@ -3,6 +3,7 @@
 //! What must never enter: a decision about a session or a call.
 
 mod banner;
+pub mod config_tool;
 mod data_dir;
 mod descriptors;
 mod wiring;
@@ -22,11 +23,10 @@ use crate::adapters::authz::OwnerAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::secret::{self, SecretError};
 use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
-use crate::app::config::AppConfig;
 use crate::app::digest::DigestKey;
 use crate::app::recovery::{self, RecoveryError};
 use crate::app::{App, Ports};
-use crate::config::{ConfigError, ConfigFile, DEFAULT_LISTEN, default_data_dir};
+use crate::config::{self, ConfigError, Settings, Sources, default_data_dir};
 use crate::failpoint;
 use crate::grpc::events::Metrics;
 use crate::grpc::listener::{Address, AddressError, BindError, Listener};
@@ -41,12 +41,8 @@ const STORE_CLOSES_WITHIN: Duration = Duration::from_secs(10);
 /// What the command line asks for.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// The configuration file.
-    pub config: Option<PathBuf>,
-    /// Overrides `data_dir`.
-    pub data_dir: Option<PathBuf>,
-    /// Overrides `listen`.
-    pub listen: Option<String>,
+    /// Where the settings come from.
+    pub sources: Sources,
     /// Overrides the root of the built-in agents' workspace.
     pub workspace: Option<PathBuf>,
     /// A file to write once the server takes calls: one line of JSON. One that is there is removed
@@ -114,21 +110,13 @@ pub enum ProcessError {
     StoreFailed(String),
 }
 
-/// Reads the configuration, with the file's values under the command line's.
+/// Reads the configuration.
 ///
 /// # Errors
-/// When the file cannot be read or has something unknown in it.
-pub fn configuration(options: &Options) -> Result<ConfigFile, ConfigError> {
+/// When the file cannot be read, or anything in file, environment or flags is wrong.
+pub fn configuration(options: &Options) -> Result<Settings, ConfigError> {
     failpoint::reach("process::beginning");
-    let mut config = options
-        .config
-        .as_deref()
-        .map(ConfigFile::read)
-        .transpose()?
-        .unwrap_or_default();
-    config.data_dir = options.data_dir.clone().or(config.data_dir);
-    config.listen = options.listen.clone().or(config.listen);
-    Ok(config)
+    config::load(&options.sources)
 }
 
 /// Starts, serves until `shutdown` completes, and stops: face first, then sessions, then the store.
@@ -139,23 +127,22 @@ pub fn configuration(options: &Options) -> Result<ConfigFile, ConfigError> {
 /// # Errors
 /// See [`ProcessError`]. After a start the store's failure is the only one.
 pub async fn run(
-    config: ConfigFile,
+    config: Settings,
     options: &Options,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ProcessError> {
     // First of all: a file that is there says that a server takes calls.
     let ready = options.ready_file.as_deref().map(Ready::at).transpose()?;
-    let (bounds, cache_bytes) = (config.app_config()?, config.store.cache_bytes()?);
     let data_dir = match &config.data_dir {
         Some(path) => path.clone(),
         None => default_data_dir()?,
     };
     let data_dir = absolute(&data_dir)?;
     data_dir::prepare(&data_dir)?;
-    let address: Address = config.listen.as_deref().unwrap_or(DEFAULT_LISTEN).parse()?;
+    let address: Address = config.listen.parse()?;
     let mut shutdown = std::pin::pin!(shutdown);
     let store = tokio::select! {
-        store = open_store(&data_dir, cache_bytes) => store?,
+        store = open_store(&data_dir, config.cache_bytes) => store?,
         () = &mut shutdown => return given_up(),
     };
     let start = Start {
@@ -164,7 +151,6 @@ pub async fn run(
         data_dir: &data_dir,
         address,
         ready,
-        bounds,
     };
     let served = serve(start, store.clone(), shutdown).await;
     close(store).await;
@@ -180,12 +166,11 @@ fn artifacts(data_dir: &Path) -> Result<Arc<FolderArtifacts>, ProcessError> {
 
 /// What a start goes by.
 struct Start<'a> {
-    config: &'a ConfigFile,
+    config: &'a Settings,
     options: &'a Options,
     data_dir: &'a Path,
     address: Address,
     ready: Option<Ready>,
-    bounds: AppConfig,
 }
 
 async fn serve(
@@ -201,7 +186,7 @@ async fn serve(
         cut = recovery::recover(&ports) => cut?,
         () = &mut shutdown => return given_up(),
     };
-    let app = App::new(ports, agents, start.bounds);
+    let app = App::new(ports, agents, config.app);
     failpoint::reach("process::before-listen");
     // The listener is bound last: whoever can connect is served, and finds every run settled.
     let listener = Listener::bind(&start.address).await?;
@@ -215,7 +200,7 @@ async fn serve(
         faces: Arc::new(app.clone()),
         authenticator: token,
         metrics: Arc::new(Metrics::default()),
-        config: face_config(),
+        config: face_config(&config.face),
     };
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
@@ -288,8 +273,8 @@ fn absolute(path: &Path) -> Result<PathBuf, ProcessError> {
     })
 }
 
-fn face_config() -> FaceConfig {
-    let config = FaceConfig::default();
+fn face_config(config: &FaceConfig) -> FaceConfig {
+    let config = config.clone();
     match descriptors::raise() {
         Some(limit) => config.within_descriptors(limit),
         None => config,

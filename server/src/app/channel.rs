@@ -27,6 +27,8 @@ pub struct Channel {
     budget: Arc<Budget>,
     inner: Mutex<Inner>,
     wake: watch::Sender<u64>,
+    /// Who observes: each holds one of it.
+    observers: Arc<()>,
 }
 
 struct Inner {
@@ -106,7 +108,16 @@ impl Channel {
             budget,
             inner: Mutex::new(inner),
             wake: watch::Sender::new(0),
+            observers: Arc::default(),
         }
+    }
+
+    /// A place among the observers, given up when it is dropped; none if `most` have one.
+    pub(crate) fn place(&self, most: usize) -> Option<Arc<()>> {
+        // Under the lock, so that of two that come for the last place one is refused.
+        let _inner = self.lock();
+        let taken = Arc::strong_count(&self.observers) - 1;
+        (taken < most).then(|| self.observers.clone())
     }
 
     /// Numbers events, folds them into the view and shows them: one step, one wake.

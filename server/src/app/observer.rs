@@ -61,6 +61,7 @@ pub(crate) struct Observer {
     /// Events that were told so far.
     told: u64,
     heartbeat: Heartbeat,
+    _place: Arc<()>,
 }
 
 impl Observer {
@@ -68,7 +69,9 @@ impl Observer {
         context: Arc<Context>,
         channel: Arc<Channel>,
         request: &EventsRequest,
-    ) -> Self {
+    ) -> Result<Self, CallError> {
+        let most = context.config.max_observers;
+        let place = channel.place(most).ok_or_else(|| too_many(most))?;
         let heartbeat = Heartbeat::new(context.ports.clock.clone(), context.config.heartbeat);
         let resumed = request
             .resume
@@ -98,7 +101,7 @@ impl Observer {
                 full,
             )))
         };
-        Self {
+        Ok(Self {
             context,
             channel,
             ready,
@@ -107,7 +110,8 @@ impl Observer {
             filter: request.filter.clone(),
             told: 0,
             heartbeat,
-        }
+            _place: place,
+        })
     }
 
     fn over(&mut self, error: CallError) -> Polled {
@@ -210,6 +214,14 @@ impl Stream for Observer {
             }
         }
     }
+}
+
+fn too_many(most: usize) -> CallError {
+    let message = format!(
+        "the session has {most} event streams, and limits.max_observers_per_session is {most}; end \
+         one that is not needed, or read with GetState and ListEntries"
+    );
+    CallError::refused(Reason::LimitReached, message)
 }
 
 fn too_slow() -> CallError {

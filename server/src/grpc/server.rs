@@ -48,6 +48,10 @@ pub struct Config {
     pub unread_within: Duration,
     /// Most calls at a time on one connection.
     pub max_streams_per_connection: u32,
+    /// Largest request message, in bytes, after decompression.
+    pub max_request_bytes: usize,
+    /// All headers of a request together, in bytes as HTTP/2 counts them.
+    pub max_header_bytes: u32,
     /// How often a silent peer is asked whether it is there.
     pub keepalive_interval: Duration,
     /// How long it may take to answer before it counts as gone.
@@ -61,8 +65,8 @@ pub struct Config {
     /// On a stop: how long calls are still taken while health says no already, so that load
     /// balancers notice.
     pub lame_duck: Duration,
-    /// On a stop, after that: how long streams may go on before they are ended.
-    pub stream_grace: Duration,
+    /// On a stop, after that: how long runs may go on, and with them the streams of who watches.
+    pub drain_within: Duration,
     /// On a stop, after that: how long connections may take to close before they are dropped. A
     /// call that has no answer after half of it is told so.
     pub stop_within: Duration,
@@ -77,13 +81,15 @@ impl Default for Config {
             message_within: Duration::from_secs(30),
             unread_within: Duration::from_secs(300),
             max_streams_per_connection: 1024,
+            max_request_bytes: 4 * 1024 * 1024,
+            max_header_bytes: 16 * 1024,
             keepalive_interval: KEEPALIVE.0,
             keepalive_timeout: KEEPALIVE.1,
             max_connection_age: None,
             max_connection_age_grace: Duration::from_secs(30),
             open_reflection: false,
             lame_duck: Duration::ZERO,
-            stream_grace: Duration::ZERO,
+            drain_within: Duration::from_secs(20),
             stop_within: Duration::from_secs(5),
         }
     }
@@ -223,7 +229,7 @@ async fn stop<F: Faces>(shared: &Shared<F>, mut connections: JoinSet<()>) -> Sto
         ..
     } = shared;
     closing.draining.cancel();
-    all_ended(&mut connections, config.stream_grace).await;
+    all_ended(&mut connections, config.drain_within).await;
     closing.closing.cancel();
     all_ended(&mut connections, config.stop_within).await;
 
