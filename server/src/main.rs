@@ -63,7 +63,7 @@ impl Arguments {
 }
 
 /// How long the runtime's threads may take to end after everything was stopped.
-const THREADS_END_WITHIN: Duration = Duration::from_secs(2);
+const THREADS_END_WITHIN: Duration = Duration::from_millis(100);
 /// The status of a process that a second signal ended.
 const ENDED_AT_ONCE: i32 = 130;
 

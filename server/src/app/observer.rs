@@ -1,6 +1,7 @@
 //! An observer's stream in the order of C31: subscribed, durable entries, snapshot, live events.
 
 use std::collections::VecDeque;
+use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
@@ -8,11 +9,13 @@ use std::task::{Context as TaskContext, Poll};
 use futures_core::Stream;
 use sessionplane_core::contract::{EventFilter, EventItem, EventsRequest, SessionState};
 use sessionplane_core::domain::entry::Entry;
-use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::ids::EntrySeq;
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::{EntryRange, ReadError};
+
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::caller::store;
 use super::channel::Channel;
@@ -62,7 +65,11 @@ pub(crate) struct Observer {
     told: u64,
     heartbeat: Heartbeat,
     _place: Arc<()>,
+    /// Completes when the server begins to stop; none once it has.
+    drained: Option<Drained>,
 }
+
+type Drained = Pin<Box<WaitForCancellationFutureOwned>>;
 
 impl Observer {
     pub(crate) fn open(
@@ -72,6 +79,10 @@ impl Observer {
     ) -> Result<Self, CallError> {
         let most = context.config.max_observers;
         let place = channel.place(most).ok_or_else(|| too_many(most))?;
+        if context.draining.is_cancelled() && is_free(&channel) {
+            return Err(draining());
+        }
+        let drained = Box::pin(context.draining.clone().cancelled_owned());
         let heartbeat = Heartbeat::new(context.ports.clock.clone(), context.config.heartbeat);
         let resumed = request
             .resume
@@ -111,6 +122,7 @@ impl Observer {
             told: 0,
             heartbeat,
             _place: place,
+            drained: Some(drained),
         })
     }
 
@@ -140,6 +152,22 @@ impl Observer {
                 Phase::Backfill(Box::pin(backfill(context, channel, after, false)))
             }
         };
+    }
+
+    /// C63: ends where the server stops and nothing is to be watched any more. Who watches a run
+    /// stays until its end was told.
+    fn send_away(&mut self, cx: &mut TaskContext<'_>) -> Polled {
+        if let Some(drained) = &mut self.drained {
+            std::task::ready!(drained.as_mut().poll(cx));
+            self.drained = None;
+        }
+        if !is_free(&self.channel) {
+            return Poll::Pending;
+        }
+        self.over(CallError {
+            outcome: Outcome::StreamEnded,
+            ..draining()
+        })
     }
 
     /// Says that everything up to the reader's place was considered. Not up to the channel's: an
@@ -180,14 +208,15 @@ impl Stream for Observer {
                     let error = (**error).clone();
                     return this.over(error);
                 }
-                Phase::Backfill(step) => match std::task::ready!(step.as_mut().poll(cx)) {
-                    Err(error) => {
+                Phase::Backfill(step) => match step.as_mut().poll(cx) {
+                    Poll::Pending => return this.send_away(cx),
+                    Poll::Ready(Err(error)) => {
                         let CallError {
                             reason, message, ..
                         } = store(error);
                         return this.over(CallError::stream_ended(reason, message));
                     }
-                    Ok((items, next)) => this.proceed(items, next),
+                    Poll::Ready(Ok((items, next))) => this.proceed(items, next),
                 },
                 Phase::Live(cursor) => match Pin::new(&mut *cursor).poll_next(cx) {
                     Poll::Ready(Some(Ok(event))) => {
@@ -209,11 +238,25 @@ impl Stream for Observer {
                     Poll::Ready(Some(Err(Cut::Closed))) => return this.over(lost()),
                     Poll::Ready(Some(Err(Cut::Lapped))) => return this.over(too_slow()),
                     Poll::Ready(None) => return Poll::Ready(None),
-                    Poll::Pending => return this.beat(cx),
+                    Poll::Pending => match this.send_away(cx) {
+                        Poll::Pending => return this.beat(cx),
+                        ended => return ended,
+                    },
                 },
             }
         }
     }
+}
+
+/// Whether nothing is at work in the session.
+fn is_free(channel: &Channel) -> bool {
+    channel.with_view(|view| view.active_run.is_none() && !view.compacting)
+}
+
+fn draining() -> CallError {
+    let message = "this server is stopping, and the session has no run to be watched; subscribe \
+                   again, over a new connection, when another has taken its place";
+    CallError::refused(Reason::ServerDraining, message)
 }
 
 fn too_many(most: usize) -> CallError {

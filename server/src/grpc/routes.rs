@@ -162,12 +162,20 @@ impl<F: Faces> Routes<F> {
             return Ok(response);
         }
         let ends = Ends {
-            closing: connection.closing.clone(),
+            closing: Self::ends_with(&route, connection).clone(),
             until,
             unread_within: self.unread_within,
             by_server: server_ends,
         };
         Ok(response.map(|body| Body::new(EndingBody::new(body, ends, tasks))))
+    }
+
+    /// What ends a stream: those that watch no session have nothing to wait for.
+    fn ends_with<'c>(route: &Route, connection: &'c Closing) -> &'c CancellationToken {
+        match route {
+            Route::Invoke | Route::Control => &connection.closing,
+            _ => &connection.draining,
+        }
     }
 
     /// Who calls; nobody where anybody may.
