@@ -4,6 +4,7 @@
 //! that is older than an event it has seen. A publisher never waits for an observer.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope};
@@ -29,6 +30,8 @@ pub struct Channel {
     wake: watch::Sender<u64>,
     /// Who observes: each holds one of it.
     observers: Arc<()>,
+    /// The session's task has something to do.
+    at_work: AtomicBool,
 }
 
 struct Inner {
@@ -109,7 +112,24 @@ impl Channel {
             inner: Mutex::new(inner),
             wake: watch::Sender::new(0),
             observers: Arc::default(),
+            at_work: AtomicBool::new(false),
         }
+    }
+
+    /// Says whether the session's task has something to do.
+    pub(crate) fn works(&self, does: bool) {
+        self.at_work.store(does, Ordering::SeqCst);
+    }
+
+    /// Whether it has: also before the first event of a run, and until after its last.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.at_work.load(Ordering::SeqCst)
+    }
+
+    /// Wakes who reads, although nothing was published.
+    pub(crate) fn wake(&self) {
+        let newest = self.lock().seq;
+        self.wake.send_replace(newest);
     }
 
     /// A place among the observers, given up when it is dropped; none if `most` have one.

@@ -79,7 +79,7 @@ impl Observer {
     ) -> Result<Self, CallError> {
         let most = context.config.max_observers;
         let place = channel.place(most).ok_or_else(|| too_many(most))?;
-        if context.draining.is_cancelled() && is_free(&channel) {
+        if context.draining.is_cancelled() && !channel.is_at_work() {
             return Err(draining());
         }
         let drained = Box::pin(context.draining.clone().cancelled_owned());
@@ -161,7 +161,7 @@ impl Observer {
             std::task::ready!(drained.as_mut().poll(cx));
             self.drained = None;
         }
-        if !is_free(&self.channel) {
+        if self.channel.is_at_work() {
             return Poll::Pending;
         }
         self.over(CallError {
@@ -246,11 +246,6 @@ impl Stream for Observer {
             }
         }
     }
-}
-
-/// Whether nothing is at work in the session.
-fn is_free(channel: &Channel) -> bool {
-    channel.with_view(|view| view.active_run.is_none() && !view.compacting)
 }
 
 fn draining() -> CallError {

@@ -232,9 +232,11 @@ impl SessionTask {
 
     async fn mail(&mut self, mail: Mail) {
         // Before the drain is looked at: either it sees this session at work, or this sees the drain.
-        let work = &self.context.work;
-        self.at_work.get_or_insert_with(|| work.begin());
-        if self.context.draining.is_cancelled() && mail.begins_work() {
+        let (work, draining) = (&self.context.work, &self.context.draining);
+        let channel = &self.channel;
+        self.at_work
+            .get_or_insert_with(|| work.begin(channel, draining));
+        if draining.is_cancelled() && mail.begins_work() {
             return mail.refuse(session_mail::draining());
         }
         let input = match mail {

@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::ids::SessionId;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::channel::Channel;
 
 /// The sessions that are at work, and those that a stop has cut.
 pub(crate) struct Work {
@@ -13,8 +16,13 @@ pub(crate) struct Work {
     cut: Mutex<Vec<SessionId>>,
 }
 
-/// A session that is at work until this is dropped.
-pub(crate) struct AtWork(Arc<watch::Sender<usize>>);
+/// A session that is at work until this is dropped. Its channel knows: an admission is at work before
+/// its first event is told.
+pub(crate) struct AtWork {
+    count: Arc<watch::Sender<usize>>,
+    channel: Arc<Channel>,
+    draining: CancellationToken,
+}
 
 impl Default for Work {
     fn default() -> Self {
@@ -27,9 +35,14 @@ impl Default for Work {
 
 impl Work {
     /// A session begins to work.
-    pub(crate) fn begin(&self) -> AtWork {
+    pub(crate) fn begin(&self, channel: &Arc<Channel>, draining: &CancellationToken) -> AtWork {
         self.count.send_modify(|count| *count += 1);
-        AtWork(self.count.clone())
+        channel.works(true);
+        AtWork {
+            count: self.count.clone(),
+            channel: channel.clone(),
+            draining: draining.clone(),
+        }
     }
 
     /// How many sessions are at work.
@@ -61,6 +74,11 @@ impl Work {
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
+        self.channel.works(false);
+        if self.draining.is_cancelled() {
+            // Its observers have seen it at work, and have nothing else that would wake them.
+            self.channel.wake();
+        }
+        self.count.send_modify(|count| *count -= 1);
     }
 }
