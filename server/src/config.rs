@@ -54,6 +54,9 @@ pub enum ConfigError {
 pub struct ConfigFile {
     /// `127.0.0.1:50051` or `unix:/path`.
     pub listen: Option<String>,
+    /// A second address that answers `grpc.health.v1` in plain text and nothing else, for probes
+    /// that speak no TLS; `0.0.0.0:50052` or `unix:/path`. None unless it is set.
+    pub health_listen: Option<String>,
     /// Where the store, the owner token and nothing else lives.
     pub data_dir: Option<PathBuf>,
     /// The agent that a new session gets unless another is named.

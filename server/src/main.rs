@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use sessionplane_server::config::ConfigFile;
+use sessionplane_server::process::health::Question;
 use sessionplane_server::process::{self, Options};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -23,6 +24,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     about = "The Sessionplane server: agent sessions that can be found, watched, steered and stopped over gRPC"
 )]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Where the store and the owner token live. Default: $XDG_STATE_HOME/sessionplane, else
     /// ~/.local/state/sessionplane.
     #[arg(long, env = "SESSIONPLANE_DATA_DIR", value_name = "DIR")]
@@ -30,6 +33,10 @@ struct Arguments {
     /// 127.0.0.1:PORT, or unix:/PATH. Port 0 takes a free one. Default: 127.0.0.1:50051.
     #[arg(long, env = "SESSIONPLANE_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
+    /// IP:PORT or unix:/PATH of a second listener that answers health checks in plain text and
+    /// nothing else, for probes that speak no TLS. Default: none.
+    #[arg(long, env = "SESSIONPLANE_HEALTH_LISTEN", value_name = "ADDRESS")]
+    health_listen: Option<String>,
     /// The configuration file (TOML).
     #[arg(long, env = "SESSIONPLANE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -40,6 +47,13 @@ struct Arguments {
     /// is removed when the server stops, and one that an earlier server left is removed first.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
+}
+
+/// What else the program does than serve.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Ask a running server whether it takes calls; exits 0 if it does, else 1.
+    Health(Question),
 }
 
 /// How long the runtime's threads may take to end after everything was stopped.
@@ -56,6 +70,7 @@ fn main() -> ExitCode {
         config: arguments.config,
         data_dir: arguments.data_dir,
         listen: arguments.listen,
+        health_listen: arguments.health_listen,
         workspace: arguments.workspace,
         ready_file: arguments.ready_file,
     };
@@ -63,6 +78,11 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(error) => return failed(&error),
     };
+    if let Some(command) = arguments.command {
+        return match command {
+            Command::Health(question) => health(&question, &config),
+        };
+    }
     start_logging(&config);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -82,6 +102,25 @@ fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(error.as_ref()),
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "the answer")]
+fn health(question: &Question, config: &ConfigFile) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error),
+    };
+    let (health_listen, listen) = (config.health_listen.as_deref(), config.listen.as_deref());
+    match runtime.block_on(question.ask(health_listen, listen)) {
+        Ok(address) => {
+            println!("{address} is SERVING");
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(&error),
     }
 }
 

@@ -5,6 +5,7 @@
 mod banner;
 mod data_dir;
 mod descriptors;
+pub mod health;
 mod wiring;
 
 use std::path::{Path, PathBuf};
@@ -47,6 +48,8 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// Overrides `listen`.
     pub listen: Option<String>,
+    /// Overrides `health_listen`.
+    pub health_listen: Option<String>,
     /// Overrides the root of the built-in agents' workspace.
     pub workspace: Option<PathBuf>,
     /// A file to write once the server takes calls: one line of JSON. One that is there is removed
@@ -63,6 +66,9 @@ pub enum ProcessError {
     /// The address is not one.
     #[error("listen: {0}")]
     Address(#[from] AddressError),
+    /// The address for probes is not one.
+    #[error("health_listen: {0}")]
+    HealthAddress(AddressError),
     /// A directory cannot be made or read.
     #[error("cannot use {path}: {error}")]
     Directory {
@@ -128,6 +134,7 @@ pub fn configuration(options: &Options) -> Result<ConfigFile, ConfigError> {
         .unwrap_or_default();
     config.data_dir = options.data_dir.clone().or(config.data_dir);
     config.listen = options.listen.clone().or(config.listen);
+    config.health_listen = options.health_listen.clone().or(config.health_listen);
     Ok(config)
 }
 
@@ -153,6 +160,7 @@ pub async fn run(
     let data_dir = absolute(&data_dir)?;
     data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.as_deref().unwrap_or(DEFAULT_LISTEN).parse()?;
+    let probes = probes_address(&config)?;
     let mut shutdown = std::pin::pin!(shutdown);
     let store = tokio::select! {
         store = open_store(&data_dir, cache_bytes) => store?,
@@ -163,6 +171,7 @@ pub async fn run(
         options,
         data_dir: &data_dir,
         address,
+        probes,
         ready,
         bounds,
     };
@@ -184,6 +193,7 @@ struct Start<'a> {
     options: &'a Options,
     data_dir: &'a Path,
     address: Address,
+    probes: Option<Address>,
     ready: Option<Ready>,
     bounds: AppConfig,
 }
@@ -203,12 +213,17 @@ async fn serve(
     };
     let app = App::new(ports, agents, start.bounds);
     failpoint::reach("process::before-listen");
-    // The listener is bound last: whoever can connect is served, and finds every run settled.
+    // Listeners are bound last: whoever can connect is served, and finds every run settled.
     let listener = Listener::bind(&start.address).await?;
     let bound = listener.address().clone();
+    let probes = match &start.probes {
+        Some(address) => Some(Listener::for_probes(address).await?),
+        None => None,
+    };
+    let probed = probes.as_ref().map(Listener::address);
     let ready = start
         .ready
-        .map(|ready| ready.write(&bound, data_dir))
+        .map(|ready| ready.write(&bound, probed, data_dir))
         .transpose()?;
     banner::print(&bound, data_dir, token.path(), &lines, cut);
     let server = Server {
@@ -225,7 +240,7 @@ async fn serve(
             shutdown.await;
             app.drain();
         };
-        let face = server.serve(listener, drained);
+        let face = server.serve_with_probes(listener, probes, drained);
         tokio::pin!(face);
         tokio::select! {
             stopped = &mut face => stopped.map(|stopped| {
@@ -244,6 +259,11 @@ async fn serve(
         tracing::error!("sessions did not stop in time; what they acknowledged is kept");
     }
     ended
+}
+
+fn probes_address(config: &ConfigFile) -> Result<Option<Address>, ProcessError> {
+    let address = config.health_listen.as_deref().map(str::parse);
+    address.transpose().map_err(ProcessError::HealthAddress)
 }
 
 fn ports(store: &Arc<SledStore>, data_dir: &Path) -> Result<Ports, ProcessError> {
