@@ -6,6 +6,7 @@ mod banner;
 mod data_dir;
 mod descriptors;
 pub mod health;
+mod notify;
 mod wiring;
 
 use std::path::{Path, PathBuf};
@@ -226,6 +227,7 @@ async fn serve(
         .map(|ready| ready.write(&bound, probed, data_dir))
         .transpose()?;
     banner::print(&bound, data_dir, token.path(), &lines, cut);
+    notify::ready();
     let server = Server {
         faces: Arc::new(app.clone()),
         authenticator: token,
@@ -238,6 +240,7 @@ async fn serve(
     let ended = {
         let drained = async {
             shutdown.await;
+            notify::stopping();
             app.drain();
         };
         let face = server.serve_with_probes(listener, probes, drained);
