@@ -34,7 +34,7 @@ python-tools() {
 }
 
 go-tools() {
-    # grpcurl, ghz, the generators of Go stubs, and a parser of compose files; go.sum pins all that is in them.
+    # grpcurl, ghz and a parser of compose files; go.sum pins all that is in them.
     local sums=tests/tools/go.sum bin=tests/tools/bin
     cmp --silent "$sums" "$bin/installed.sum" && return
     say "Go tools, from tests/tools/go.mod"
