@@ -8,7 +8,7 @@ tests/setup.sh buf python-tools go-tools strace musl
 if [ $# -gt 0 ]; then
     modules=("$@")
 else
-    modules=(test_health test_deploy test_examples test_tools)
+    modules=(test_health test_readme test_examples test_tools test_deploy)
 fi
 cd tests/outside
 exec ../tools/venv/bin/python -m unittest -v "${modules[@]}"

@@ -21,6 +21,7 @@ UNIT = (DEPLOY / "systemd" / "sessiond.service").read_text()
 COMPOSE = DEPLOY / "compose" / "compose.yaml"
 MANIFEST = DEPLOY / "kubernetes" / "sessionplane.yaml"
 CONFIG = tomllib.loads((DEPLOY / "sessiond.toml").read_text())
+README = (DEPLOY / "README.md").read_text()
 USER = "65532"
 
 
@@ -307,6 +308,14 @@ class Image:
         words = [TOOLS / "grpcurl", "-cacert", authority, "-H", f"authorization: Bearer {token}"]
         test.assertIn("sessionplane.v1.Invoke", run(*words, where, "list").stdout)
         self.refused(test, "-cacert", authority, where, "list")
+        # A principal's token is made as deploy/README.md says, beside the server that runs.
+        (command,) = set(re.findall(r"(?:-- |exec sessiond )(/usr/bin/sessiond token .*)$", README, re.MULTILINE))
+        made = self.run(*command.split())
+        test.assertEqual(made.returncode, 0, made.stderr)
+        (token,) = set(re.findall(r"\bsp_\w+", made.stdout))
+        known = ["-cacert", authority, "-H", f"authorization: Bearer {token}", where, "list"]
+        listed = lambda: run(TOOLS / "grpcurl", *known, check=False).returncode == 0  # noqa: E731
+        wait_until(listed, "the running server knows the new token")
         self.refused(test, "-plaintext", "-H", f"authorization: Bearer {token}", where, "list")
 
     @staticmethod
@@ -326,7 +335,7 @@ class Image:
 
 def certificate(folder: Path) -> None:
     """A certificate for this host, made as deploy/README.md says."""
-    (line,) = re.findall(r"^(openssl req .*?)$", (DEPLOY / "README.md").read_text().replace("\\\n", ""), re.MULTILINE)
+    (line,) = re.findall(r"^(openssl req .*?)$", README.replace("\\\n", ""), re.MULTILINE)
     run("sh", "-c", line, cwd=folder)
     (folder / "tls.key").chmod(0o640)
 

@@ -98,9 +98,8 @@ where
         .max_header_list_size(HEADER_LIST_BYTES)
         .auto_date_header(false);
     let served = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
-    match timeout(MAX_AGE, served).await {
-        Ok(Err(error)) => tracing::debug!(%error, "a probe's connection failed"),
-        Ok(Ok(())) | Err(_) => {}
+    if let Ok(Err(error)) = timeout(MAX_AGE, served).await {
+        tracing::debug!(%error, "a probe's connection failed");
     }
 }
 
