@@ -66,7 +66,12 @@ class Server:
         self.ready_file = self.folder / "ready.json"
         self.program, self.listen, self.options = program, listen, options
         self.more = []
-        self.start()
+        self.process = None
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def start(self, *more: str) -> None:
         self.more = list(more) or self.more
@@ -110,7 +115,7 @@ class Server:
         return run(SESSIONCTL, *where, *words, **options)
 
     def close(self) -> None:
-        if self.process.poll() is None:
+        if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait(DEADLINE)
         shutil.rmtree(self.folder, ignore_errors=True)
