@@ -68,6 +68,9 @@ fn lines(problems: &[Problem]) -> String {
 pub struct Settings {
     /// `127.0.0.1:50051` or `unix:/path`.
     pub listen: String,
+    /// A second address that answers `grpc.health.v1` in plain text and nothing else, for probes
+    /// that speak no TLS.
+    pub health_listen: Option<String>,
     /// Where the store, the owner token and nothing else lives.
     pub data_dir: Option<PathBuf>,
     /// The agent that a new session gets unless another is named.
@@ -98,6 +101,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             listen: DEFAULT_LISTEN.to_owned(),
+            health_listen: None,
             data_dir: None,
             default_agent: None,
             workspaces: BTreeMap::new(),

@@ -24,6 +24,7 @@ mod hearing;
 mod invoke;
 pub mod listener;
 mod methods;
+mod probes;
 mod reading;
 mod reflection;
 mod routes;

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use sessionplane_server::config::{Settings, Sources, given_flags, offered_flags};
+use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_flags};
 use sessionplane_server::process::config_tool::{self, ConfigCommand};
+use sessionplane_server::process::health::Question;
 use sessionplane_server::process::{self, Options};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -46,6 +47,8 @@ enum Verb {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Ask a running server whether it takes calls; exits 0 if it does, else 1.
+    Health(Question),
 }
 
 impl Arguments {
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
     let (arguments, sources) = Arguments::read();
     match &arguments.command {
         Some(Verb::Config { command }) => return config_tool::run(command, &sources),
+        Some(Verb::Health(question)) => return health(question, &sources),
         None => {}
     }
     let options = Options {
@@ -104,6 +108,31 @@ fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(error.as_ref()),
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "the answer")]
+fn health(question: &Question, sources: &Sources) -> ExitCode {
+    // Where the address is named, nothing of the configuration is needed.
+    let settings = match config::load(sources) {
+        Ok(settings) => settings,
+        Err(_) if question.names_address() => Settings::default(),
+        Err(error) => return failed(&error),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error),
+    };
+    let address = settings.health_listen.as_ref().unwrap_or(&settings.listen);
+    match runtime.block_on(question.ask(address)) {
+        Ok(address) => {
+            println!("{address} is SERVING");
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(&error),
     }
 }
 

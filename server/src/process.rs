@@ -7,6 +7,8 @@ pub mod config_tool;
 mod data_dir;
 mod descriptors;
 mod ending;
+pub mod health;
+mod notify;
 mod wiring;
 
 use std::path::{Path, PathBuf};
@@ -54,6 +56,9 @@ pub enum ProcessError {
     /// The address is not one.
     #[error("listen: {0}")]
     Address(#[from] AddressError),
+    /// The address for probes is not one.
+    #[error("health_listen: {0}")]
+    HealthAddress(AddressError),
     /// A directory cannot be made or read.
     #[error("cannot use {path}: {error}")]
     Directory {
@@ -135,6 +140,7 @@ pub async fn run(
     let data_dir = absolute(&data_dir)?;
     data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.parse()?;
+    let probes = probes_address(&config)?;
     let mut shutdown = std::pin::pin!(shutdown);
     let store = tokio::select! {
         store = open_store(&data_dir, config.cache_bytes) => store?,
@@ -145,6 +151,7 @@ pub async fn run(
         options,
         data_dir: &data_dir,
         address,
+        probes,
         ready,
     };
     let ending = Ending::new(&config);
@@ -166,6 +173,7 @@ struct Start<'a> {
     options: &'a Options,
     data_dir: &'a Path,
     address: Address,
+    probes: Option<Address>,
     ready: Option<Ready>,
 }
 
@@ -185,14 +193,20 @@ async fn serve(
     };
     let app = App::new(ports, agents, config.app);
     failpoint::reach("process::before-listen");
-    // The listener is bound last: whoever can connect is served, and finds every run settled.
+    // Listeners are bound last: whoever can connect is served, and finds every run settled.
     let listener = Listener::bind(&start.address).await?;
     let bound = listener.address().clone();
+    let probes = match &start.probes {
+        Some(address) => Some(Listener::for_probes(address).await?),
+        None => None,
+    };
+    let probed = probes.as_ref().map(Listener::address);
     let ready = start
         .ready
-        .map(|ready| ready.write(&bound, data_dir))
+        .map(|ready| ready.write(&bound, probed, data_dir))
         .transpose()?;
     banner::print(&bound, data_dir, token.path(), &lines, cut);
+    notify::ready();
     let server = Server {
         faces: Arc::new(app.clone()),
         authenticator: token,
@@ -205,12 +219,13 @@ async fn serve(
     let ended = {
         let asked = async {
             shutdown.await;
+            notify::stopping();
             ending.begin();
             // Whoever looks for a server finds none from here on.
             drop(ready);
             tell_what_is_waited_for(&app, config);
         };
-        let face = server.serve(listener, asked);
+        let face = server.serve_with_probes(listener, probes, asked);
         tokio::pin!(face);
         tokio::select! {
             stopped = &mut face => stopped.map(|stopped| {
@@ -252,6 +267,11 @@ async fn end_sessions(app: &App, rest: Rest) {
         }
         None => tracing::error!("runs that were cut are settled at the next start"),
     }
+}
+
+fn probes_address(config: &Settings) -> Result<Option<Address>, ProcessError> {
+    let address = config.health_listen.as_deref().map(str::parse);
+    address.transpose().map_err(ProcessError::HealthAddress)
 }
 
 fn ports(store: &Arc<SledStore>, data_dir: &Path) -> Result<Ports, ProcessError> {

@@ -108,6 +108,16 @@ pub(crate) static DECLARED: &[Setting] = &[
         )
     },
     Setting {
+        flag: Some("health-listen"),
+        ..text!(
+            "health_listen",
+            Kind::Text("IP:PORT or unix:/PATH"),
+            health_listen,
+            "A second address that answers health checks in plain text and nothing else, for probes \
+             that speak no TLS; without it there is none."
+        )
+    },
+    Setting {
         flag: Some("data-dir"),
         ..text!(
             "data_dir",

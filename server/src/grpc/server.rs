@@ -19,6 +19,7 @@ use super::events::Metrics;
 use super::health::Health;
 use super::listener::{Accepted, Listener};
 use super::methods::Streaming;
+use super::probes;
 use super::reflection::Reflection;
 use super::routes::Routes;
 use crate::app::face::Faces;
@@ -150,7 +151,31 @@ impl<F: Faces> Server<F> {
         listener: Listener,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Stopped, ServeError> {
+        self.serve_with_probes(listener, None, shutdown).await
+    }
+
+    /// Serves, and answers probes on a listener of their own until the server has stopped.
+    pub async fn serve_with_probes(
+        self,
+        listener: Listener,
+        probes: Option<Listener>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Stopped, ServeError> {
         let health = Health::serving().await;
+        let probed = probes::serve(probes, health.service());
+        let served = self.serve_calls(health, listener, shutdown);
+        tokio::select! {
+            served = served => served,
+            never = probed => match never {},
+        }
+    }
+
+    async fn serve_calls(
+        self,
+        health: Health,
+        listener: Listener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Stopped, ServeError> {
         let (config, closing) = (self.config, Closing::new());
         let faces = self.faces.clone();
         let routes = Routes::new(
