@@ -3,6 +3,9 @@
 //! Unknown keys are errors. Every value is parsed into the type it is used as; what is wrong is
 //! told with the key, the limit and the way out.
 
+mod identity;
+mod tls;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -11,6 +14,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use sessionplane_core::domain::ids::AgentName;
 
+pub use self::identity::{IdentityConfig, KindConfig, PrincipalConfig};
+pub use self::tls::{ClientAuth, TlsConfig};
 use crate::app::config::AppConfig;
 
 /// Where the server listens unless told otherwise.
@@ -68,6 +73,10 @@ pub struct ConfigFile {
     pub store: StoreConfig,
     /// Logging.
     pub log: LogConfig,
+    /// Who may call beside the owner.
+    pub identity: IdentityConfig,
+    /// TLS of the listener; without it the listener takes plaintext on loopback only.
+    pub tls: Option<TlsConfig>,
 }
 
 /// A directory tree that agents may see.

@@ -3,12 +3,15 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use sessionplane_server::config::ConfigFile;
+use sessionplane_server::process::token::{self, TokenCommand};
 use sessionplane_server::process::{self, Options};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Notify;
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
@@ -23,15 +26,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     about = "The Sessionplane server: agent sessions that can be found, watched, steered and stopped over gRPC"
 )]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Where the store and the owner token live. Default: $XDG_STATE_HOME/sessionplane, else
     /// ~/.local/state/sessionplane.
-    #[arg(long, env = "SESSIONPLANE_DATA_DIR", value_name = "DIR")]
+    #[arg(long, global = true, env = "SESSIONPLANE_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// 127.0.0.1:PORT, or unix:/PATH. Port 0 takes a free one. Default: 127.0.0.1:50051.
     #[arg(long, env = "SESSIONPLANE_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
     /// The configuration file (TOML).
-    #[arg(long, env = "SESSIONPLANE_CONFIG", value_name = "FILE")]
+    #[arg(long, global = true, env = "SESSIONPLANE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// The directory that the built-in demo agent reads. Default: the current one.
     #[arg(long, value_name = "DIR")]
@@ -40,6 +45,14 @@ struct Arguments {
     /// is removed when the server stops, and one that an earlier server left is removed first.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
+}
+
+/// What to do instead of serving.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make, list and revoke the tokens of configured principals
+    #[command(subcommand)]
+    Token(TokenCommand),
 }
 
 /// How long the runtime's threads may take to end after everything was stopped.
@@ -58,12 +71,17 @@ fn main() -> ExitCode {
         listen: arguments.listen,
         workspace: arguments.workspace,
         ready_file: arguments.ready_file,
+        reload: Arc::default(),
     };
     let config = match process::configuration(&options) {
         Ok(config) => config,
         Err(error) => return failed(&error),
     };
     start_logging(&config);
+    if let Some(Command::Token(command)) = &arguments.command {
+        let done = token::run(command, &config, options.config.as_deref());
+        return done.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -72,7 +90,7 @@ fn main() -> ExitCode {
         Err(error) => return failed(&error),
     };
     let ended = runtime.block_on(async {
-        let shutdown = shutdown_signal()?;
+        let shutdown = shutdown_signal(options.reload.clone())?;
         process::run(config, &options, shutdown)
             .await
             .map_err(Box::<dyn std::error::Error>::from)
@@ -109,9 +127,10 @@ fn start_logging(config: &ConfigFile) {
     }
 }
 
-/// Completes at SIGTERM, SIGINT or SIGHUP. A second one ends the process at once.
-fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
-    let mut signals = Signals::listen()?;
+/// Completes at SIGTERM, SIGINT, and where it means that the terminal is gone, at SIGHUP. A second
+/// one ends the process at once. Otherwise SIGHUP asks for the files to be read again.
+fn shutdown_signal(reload: Arc<Notify>) -> std::io::Result<impl Future<Output = ()> + Send> {
+    let mut signals = Signals::listen(reload)?;
     Ok(async move {
         signals.next().await;
         tracing::info!("stopping; a second signal ends the process at once");
@@ -128,10 +147,12 @@ struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Option<Signal>,
+    /// Whom a hang-up tells to read files again; nobody where it means that the terminal is gone.
+    reload: Option<Arc<Notify>>,
 }
 
 impl Signals {
-    fn listen() -> std::io::Result<Self> {
+    fn listen(reload: Arc<Notify>) -> std::io::Result<Self> {
         // Listening to it would undo what `nohup` asked for.
         let hangup = if hangup_is_ignored() {
             None
@@ -142,14 +163,20 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup,
+            reload: (!has_terminal()).then_some(reload),
         })
     }
 
     async fn next(&mut self) {
         let hangup = async {
-            match &mut self.hangup {
-                Some(hangup) => hangup.recv().await,
-                None => std::future::pending().await,
+            let Some(hangup) = &mut self.hangup else {
+                return std::future::pending().await;
+            };
+            while hangup.recv().await.is_some()
+                && let Some(reload) = &self.reload
+            {
+                tracing::info!("SIGHUP: the files are looked at");
+                reload.notify_one();
             }
         };
         tokio::select! {
@@ -158,6 +185,12 @@ impl Signals {
             _ = hangup => {}
         }
     }
+}
+
+/// Whether this process has a terminal that can go away. A service has none: there SIGHUP is a word
+/// of its supervisor.
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
 }
 
 /// Whether whoever started this process had SIGHUP ignored. Where the system does not tell, no.

@@ -4,7 +4,10 @@
 
 mod banner;
 mod data_dir;
+pub mod date;
 mod descriptors;
+mod identity;
+pub mod token;
 mod wiring;
 
 use std::path::{Path, PathBuf};
@@ -12,16 +15,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use self::banner::Ready;
 
 use crate::adapters::artifacts::FolderArtifacts;
-use crate::adapters::authn::{OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError};
-use crate::adapters::authz::OwnerAuthorizer;
+use crate::adapters::authn::{
+    BookError, Identities, OWNER_FILE, OWNER_ID, OWNER_TENANT, OwnerTokenError,
+};
+use crate::adapters::authz::GroupAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::secret::{self, SecretError};
 use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
+use crate::adapters::tls_files::{TlsError, TlsFiles};
 use crate::app::config::AppConfig;
 use crate::app::digest::DigestKey;
 use crate::app::recovery::{self, RecoveryError};
@@ -52,6 +59,8 @@ pub struct Options {
     /// A file to write once the server takes calls: one line of JSON. One that is there is removed
     /// first, and the server's own when it stops.
     pub ready_file: Option<PathBuf>,
+    /// Asks a running server to look at its files at once.
+    pub reload: Arc<Notify>,
 }
 
 /// Why the server does not start, or did not stop well.
@@ -86,6 +95,12 @@ pub enum ProcessError {
     /// The owner token cannot be used.
     #[error(transparent)]
     Token(#[from] OwnerTokenError),
+    /// The tokens of other principals cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] BookError),
+    /// The certificate or its key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The key of digests cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -146,11 +161,7 @@ pub async fn run(
     // First of all: a file that is there says that a server takes calls.
     let ready = options.ready_file.as_deref().map(Ready::at).transpose()?;
     let (bounds, cache_bytes) = (config.app_config()?, config.store.cache_bytes()?);
-    let data_dir = match &config.data_dir {
-        Some(path) => path.clone(),
-        None => default_data_dir()?,
-    };
-    let data_dir = absolute(&data_dir)?;
+    let data_dir = place_of_data(&config)?;
     data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.as_deref().unwrap_or(DEFAULT_LISTEN).parse()?;
     let mut shutdown = std::pin::pin!(shutdown);
@@ -194,8 +205,10 @@ async fn serve(
     mut shutdown: impl Future<Output = ()> + Send + Unpin,
 ) -> Result<(), ProcessError> {
     let (config, data_dir) = (start.config, start.data_dir);
-    let token = Arc::new(OwnerToken::open(data_dir)?);
     let ports = ports(&store, data_dir)?;
+    let (identities, registered) = identity::identities(config, data_dir, ports.clock.clone())?;
+    let identities = Arc::new(identities);
+    let tls = identity::tls_files(config, ports.clock.clone())?;
     let (agents, lines) = wiring::agents(config, start.options, data_dir, &ports)?;
     let cut = tokio::select! {
         cut = recovery::recover(&ports) => cut?,
@@ -204,22 +217,24 @@ async fn serve(
     let app = App::new(ports, agents, start.bounds);
     failpoint::reach("process::before-listen");
     // The listener is bound last: whoever can connect is served, and finds every run settled.
-    let listener = Listener::bind(&start.address).await?;
-    let bound = listener.address().clone();
+    let guard = identity::guard(tls.as_ref(), &registered);
+    let listener = Listener::guarded(&start.address, guard).await?;
+    let bound = banner::Place::of(&listener);
     let ready = start
         .ready
         .map(|ready| ready.write(&bound, data_dir))
         .transpose()?;
-    banner::print(&bound, data_dir, token.path(), &lines, cut);
+    banner::print(&bound, data_dir, &data_dir.join(OWNER_FILE), &lines, cut);
     let server = Server {
         faces: Arc::new(app.clone()),
-        authenticator: token,
+        authenticator: identities.clone(),
         metrics: Arc::new(Metrics::default()),
-        config: face_config(),
+        config: face_config(config),
     };
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
-    tokio::pin!(sweeper);
+    let followed = follow(&identities, tls, start.options.reload.clone());
+    tokio::pin!(sweeper, followed);
     let ended = {
         let drained = async {
             shutdown.await;
@@ -236,6 +251,7 @@ async fn serve(
             }).map_err(ProcessError::from),
             reason = fatal.wait_for(Option::is_some) => Err(store_failed(reason.ok().and_then(|reason| reason.clone()))),
             () = &mut sweeper => Ok(()),
+            () = &mut followed => Ok(()),
         }
     };
     // Its file goes before anything else that may take its time.
@@ -246,11 +262,22 @@ async fn serve(
     ended
 }
 
+/// Follows the files that may change while the server runs, for as long as it is polled.
+async fn follow(identities: &Identities, tls: Option<TlsFiles>, reload: Arc<Notify>) {
+    let tls = async {
+        match tls {
+            Some(files) => files.follow(reload).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::join!(identities.follow(), tls);
+}
+
 fn ports(store: &Arc<SledStore>, data_dir: &Path) -> Result<Ports, ProcessError> {
     Ok(Ports {
         repository: store.clone(),
         leases: store.clone(),
-        authorizer: Arc::new(OwnerAuthorizer::new(
+        authorizer: Arc::new(GroupAuthorizer::new(
             TenantId::parse(OWNER_TENANT)?,
             PrincipalId::parse(OWNER_ID)?,
         )),
@@ -280,6 +307,14 @@ async fn close(store: Arc<SledStore>) {
     }
 }
 
+/// Where the data is, or is to be.
+fn place_of_data(config: &ConfigFile) -> Result<PathBuf, ProcessError> {
+    match &config.data_dir {
+        Some(path) => absolute(path),
+        None => absolute(&default_data_dir()?),
+    }
+}
+
 /// A path that means the same to whoever reads it elsewhere.
 fn absolute(path: &Path) -> Result<PathBuf, ProcessError> {
     std::path::absolute(path).map_err(|error| ProcessError::Directory {
@@ -288,8 +323,11 @@ fn absolute(path: &Path) -> Result<PathBuf, ProcessError> {
     })
 }
 
-fn face_config() -> FaceConfig {
-    let config = FaceConfig::default();
+fn face_config(file: &ConfigFile) -> FaceConfig {
+    let config = FaceConfig {
+        open_reflection: file.identity.open_reflection,
+        ..FaceConfig::default()
+    };
     match descriptors::raise() {
         Some(limit) => config.within_descriptors(limit),
         None => config,
