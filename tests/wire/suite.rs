@@ -9,11 +9,15 @@
 )]
 
 mod contract;
+mod credentials;
 mod doors;
 mod draining;
 mod fake;
+#[path = "../tools/pki.rs"]
+mod pki;
 mod requests;
 mod server;
 mod silence;
 mod stopping;
 mod streams;
+mod tls;
