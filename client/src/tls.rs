@@ -201,7 +201,7 @@ fn in_words(error: &rustls::Error) -> String {
         }
         error if asks_for_certificate(error) => format!(
             "the server lets in only clients that show a certificate: {CERT_VARIABLE} and \
-             {KEY_VARIABLE}"
+             {KEY_VARIABLE} (sessionctl: --tls-cert and --tls-key)"
         ),
         rustls::Error::AlertReceived(alert) => {
             format!("the server refused the TLS connection: {alert:?}")
@@ -215,7 +215,7 @@ fn certificate(wrong: &CertificateError) -> String {
         // The latter: one of the same name, but not the same.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => format!(
             "the server's certificate is of an authority that is not trusted here; name the file \
-             of its authority: {CA_VARIABLE}"
+             of its authority: {CA_VARIABLE} (sessionctl: --tls-ca FILE)"
         ),
         CertificateError::NotValidForName => {
             "the server's certificate is for another name; use one that it has as the address"

@@ -12,7 +12,11 @@ use sessionplane_server::process::token::{self, TokenCommand};
 use sessionplane_server::process::{self, Options};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
-use tracing_subscriber::EnvFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -116,15 +120,38 @@ fn start_logging(config: &ConfigFile) {
     let filter = config.log.filter.as_deref().unwrap_or("info");
     let filter =
         EnvFilter::try_from_env("SESSIONPLANE_LOG").unwrap_or_else(|_| EnvFilter::new(filter));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(colour)
         .with_writer(std::io::stderr);
-    if config.log.json {
-        builder.json().init();
+    let lines = if config.log.json {
+        lines
+            .json()
+            .with_filter(filter_fn(tells_no_headers))
+            .boxed()
     } else {
-        builder.init();
-    }
+        lines.with_filter(filter_fn(tells_no_headers)).boxed()
+    };
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .init();
+}
+
+/// Whether what is logged can hold no header of a call, and so no token: at their finest level the
+/// transport's libraries tell each of them.
+fn tells_no_headers(about: &Metadata<'_>) -> bool {
+    const TRANSPORT: [&str; 7] = [
+        "h2",
+        "hyper",
+        "hyper_util",
+        "rustls",
+        "tokio_rustls",
+        "tonic",
+        "tower",
+    ];
+    let library = about.target().split("::").next().unwrap_or_default();
+    *about.level() <= Level::DEBUG || !TRANSPORT.contains(&library)
 }
 
 /// Completes at SIGTERM, SIGINT, and where it means that the terminal is gone, at SIGHUP. A second
