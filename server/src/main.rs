@@ -209,7 +209,7 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
-            _ = hangup => {}
+            () = hangup => {}
         }
     }
 }

@@ -135,7 +135,7 @@ async fn tell_plaintext(stream: &mut TcpStream, first: u8) -> io::Result<()> {
     Ok(())
 }
 
-/// An empty SETTINGS frame and a GOAWAY of INADEQUATE_SECURITY that says why.
+/// An empty SETTINGS frame and a GOAWAY of `INADEQUATE_SECURITY` that says why.
 fn goaway() -> Vec<u8> {
     let mut frames = vec![0, 0, 0, 4, 0, 0, 0, 0, 0];
     let length = u8::try_from(8 + WORDS.len()).unwrap_or(u8::MAX);

@@ -389,18 +389,15 @@ fn list(
 /// A line of the table: 80 columns at most, whatever names there are.
 fn line(out: &mut impl Write, columns: [&str; 7]) -> io::Result<()> {
     const WIDTHS: [usize; 7] = [8, 18, 12, 7, 9, 10, 10];
-    let mut line = String::with_capacity(80);
-    for (text, width) in columns.into_iter().zip(WIDTHS) {
+    let columns = columns.into_iter().zip(WIDTHS).map(|(text, width)| {
         let shown = if text.chars().count() > width {
             text.chars().take(width - 1).chain(['…']).collect()
         } else {
             text.to_owned()
         };
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(&format!("{shown:<width$}"));
-    }
+        format!("{shown:<width$}")
+    });
+    let line = columns.collect::<Vec<_>>().join(" ");
     writeln!(out, "{}", line.trim_end())
 }
 
