@@ -2,11 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::world::{DEADLINE, asked, client, daemon, home, id, minted, until};
+use crate::world::{asked, client, daemon, home, id, minted, until};
 
 #[tokio::test]
 async fn c54_a_token_is_shown_once_works_at_once_and_ends_when_it_is_revoked() {
@@ -38,11 +38,9 @@ async fn c54_a_token_is_shown_once_works_at_once_and_ends_when_it_is_revoked() {
     assert_eq!(events.code, 0, "{events:?}");
     let revoked = daemon(&home, &["token", "revoke", id(&token)]).await;
     assert_eq!(revoked.code, 0, "{revoked:?}");
-    let began = Instant::now();
-    let ended = timeout(DEADLINE, attached.wait_with_output()).await;
-    let ended = ended.expect("it ends").unwrap();
+    let ended = timeout(Duration::from_secs(5), attached.wait_with_output()).await;
+    let ended = ended.expect("it ends in time").unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(began.elapsed() < Duration::from_secs(5), "{said}");
     assert!(said.contains("was revoked"), "{said}");
     // A stream that was lost, whatever the reason.
     assert_eq!(ended.status.code(), Some(3), "{said}");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sessionplane_core::domain::access::PrincipalKind;
 use sessionplane_core::domain::ids::{PrincipalId, TenantId};
@@ -134,11 +134,17 @@ async fn c55_what_a_revoked_token_has_open_ends_within_five_seconds_and_calls_at
     .await;
 
     let now = TokioClock::start().now();
-    let began = Instant::now();
     let book = TokenBook::of(server.directory.path());
     assert!(book.revoke(&id, now).unwrap());
-    for stream in streams {
-        let status = stream.status().await;
+    let ended = tokio::time::timeout(ENDS_WITHIN, async {
+        let mut ended = Vec::new();
+        for stream in streams {
+            ended.push(stream.status().await);
+        }
+        (ended, waiting.await.unwrap())
+    });
+    let (ended, waited) = ended.await.expect("in time");
+    for status in ended {
         assert_eq!(
             (status.code(), told(&status)),
             (
@@ -149,8 +155,7 @@ async fn c55_what_a_revoked_token_has_open_ends_within_five_seconds_and_calls_at
         assert!(status.message().contains("was revoked"), "{status:?}");
         assert!(!status.message().contains(&token), "{status:?}");
     }
-    assert_eq!(waiting.await.unwrap().code(), Code::Unauthenticated);
-    assert!(began.elapsed() < ENDS_WITHIN, "{:?}", began.elapsed());
+    assert_eq!(waited.code(), Code::Unauthenticated);
     // The server ended it, not the caller: a CANCEL run is not cancelled for it.
     let (caller, _options) = server.fake.asked();
     assert!(caller.server_ends.is_set());
@@ -178,11 +183,10 @@ async fn c55_what_an_expired_token_has_open_ends_with_it() {
     let (_, token) = mint(directory.path(), Some(lifetime));
     let server = start(directory).await;
     let holder = server.holder(&token).await;
-    let began = Instant::now();
     let stream = observe(&holder).await;
-    let status = stream.status().await;
+    let status = tokio::time::timeout(lifetime + ENDS_WITHIN, stream.status()).await;
+    let status = status.expect("in time");
     assert_eq!(status.code(), Code::Unauthenticated);
     assert!(status.message().contains("has expired"), "{status:?}");
-    assert!(began.elapsed() < lifetime + ENDS_WITHIN);
     assert_eq!(get_state(&holder).await.code(), Code::Unauthenticated);
 }

@@ -24,6 +24,10 @@ pub const ALPN: [&[u8]; 1] = [b"h2"];
 const HANDSHAKE: u8 = 0x16;
 /// Failed handshakes are logged at most this often: anybody can make them fail.
 const TELL_EVERY: Duration = Duration::from_secs(10);
+/// What every HTTP/2 connection begins with.
+const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// What is read at most of a peer that spoke plaintext, in bytes.
+const UNREAD_BYTES: usize = 64 * 1024;
 /// How long who spoke plaintext may take to hear that.
 const HEARS_WITHIN: Duration = Duration::from_secs(1);
 /// What who spoke plaintext HTTP/2 hears.
@@ -118,14 +122,17 @@ impl fmt::Debug for Tls {
 /// Says in the peer's own protocol that it must speak TLS, and reads what it sent: a connection that
 /// is closed over unread bytes loses the answer.
 async fn tell_plaintext(stream: &mut TcpStream, first: u8) -> io::Result<()> {
-    if first == b'P' {
+    if first == PREFACE[0] {
+        // Who has asked nothing yet takes the answer for the end of an idle connection, without a
+        // word of it.
+        let _asks_nothing = timeout(HEARS_WITHIN / 2, until_asked(stream)).await;
         stream.write_all(&goaway()).await?;
     } else {
         stream.write_all(BAD_REQUEST).await?;
     }
     stream.shutdown().await?;
     let mut unread = [0; 1024];
-    let mut left = 64 * 1024_usize;
+    let mut left = UNREAD_BYTES;
     while left > 0 {
         match stream.read(&mut unread).await? {
             0 => break,
@@ -133,6 +140,26 @@ async fn tell_plaintext(stream: &mut TcpStream, first: u8) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Reads a plaintext HTTP/2 connection up to the first request on it.
+async fn until_asked(stream: &mut TcpStream) -> io::Result<()> {
+    const HEADERS: u8 = 1;
+    let mut preface = [0; PREFACE.len()];
+    stream.read_exact(&mut preface).await?;
+    let mut left = UNREAD_BYTES;
+    loop {
+        let mut header = [0; 9];
+        stream.read_exact(&mut header).await?;
+        let [high, middle, low, kind, ..] = header;
+        let length = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
+        if preface != PREFACE || kind == HEADERS || length > left {
+            return Ok(());
+        }
+        left -= length;
+        let mut frame = stream.take(length as u64);
+        tokio::io::copy(&mut frame, &mut tokio::io::sink()).await?;
+    }
 }
 
 /// An empty SETTINGS frame and a GOAWAY of `INADEQUATE_SECURITY` that says why.
