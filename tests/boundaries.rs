@@ -43,12 +43,15 @@ const RULES: &[(&str, &[&str])] = &[
     ("client/src", &["sessionplane_server"]),
 ];
 
+/// The files of code of their own: `tests.rs` is a test module in a file of its own.
 fn sources(room: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(room).unwrap_or_else(|error| panic!("{}: {error}", room.display())) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !path.ends_with("tests.rs")
+        {
             found.push(path);
         }
     }

@@ -33,7 +33,8 @@ LATER = [
     ("C15", "capacity", "F"),
     ("C42", "processes of a former run", "D"),
     ("C43", "adoption of an engine transcript ahead of ours", "G"),
-    ("C54", "identities beyond the owner", "C"),
+    ("C54", "identities by certificate and JWT", "E"),
+    ("C55", "streams that a change of policy ends", "E"),
     ("C56", "sequence, chain hash and checkpoints", "E"),
 ]
 

@@ -141,7 +141,7 @@ fn endpoint(options: &ClientOptions) -> Result<Endpoint, ConnectError> {
         target: options.target.clone(),
         problem: error.to_string(),
     };
-    Ok(Endpoint::from_shared(options.target.to_string())
+    let endpoint = Endpoint::from_shared(options.target.to_string())
         .map_err(refused)?
         .user_agent(USER_AGENT)
         .map_err(refused)?
@@ -152,5 +152,12 @@ fn endpoint(options: &ClientOptions) -> Result<Endpoint, ConnectError> {
         .initial_connection_window_size(CONNECTION_WINDOW)
         // Servers with default settings answer probes of an idle connection with
         // ENHANCE_YOUR_CALM.
-        .keep_alive_while_idle(false))
+        .keep_alive_while_idle(false);
+    if !options.target.is_tls() {
+        return Ok(endpoint);
+    }
+    // A machine may have no authorities of its own.
+    let secured = endpoint.clone().tls_config(options.tls.config(false));
+    let secured = secured.or_else(|_none| endpoint.tls_config(options.tls.config(true)));
+    secured.map_err(refused)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::backoff::Backoff;
 use crate::clock::bounded;
 use crate::target::{DEFAULT_ADDRESS, Target, TargetError};
+use crate::tls::{TlsFileError, TlsOptions};
 use crate::token::{Token, TokenError};
 
 /// The environment variable with the server's address.
@@ -23,9 +24,11 @@ pub struct ClientOptions {
     pub target: Target,
     /// The caller's secret; none for a server that asks for none.
     pub token: Option<Token>,
-    /// Send the token unencrypted over a network. Without it a token goes only to a loopback
-    /// address or a unix socket.
+    /// Send the token unencrypted over a network. Without it a token goes only to an `https://`
+    /// address, a loopback address or a unix socket.
     pub insecure_send_token_in_plaintext: bool,
+    /// Whom to trust and what to show, where the target begins with `https://`.
+    pub tls: TlsOptions,
     /// Longest time to establish a connection.
     pub connect_timeout: Duration,
     /// Longest time for the answer of a call that names no deadline, all its attempts included.
@@ -55,10 +58,13 @@ pub enum ConnectError {
     /// The token would leave the machine unencrypted.
     #[error(
         "the token is not sent to {0}: the connection is not encrypted and leaves this machine; \
-         connect to a loopback address or a unix socket, or set \
+         use an https:// address, a loopback address or a unix socket, or set \
          insecure_send_token_in_plaintext"
     )]
     TokenInPlaintext(Target),
+    /// A file of TLS is of no use.
+    #[error(transparent)]
+    Tls(#[from] TlsFileError),
     /// The transport does not take the address.
     #[error("cannot use the address {target}: {problem}")]
     Transport {
@@ -77,6 +83,7 @@ impl ClientOptions {
             target,
             token: None,
             insecure_send_token_in_plaintext: false,
+            tls: TlsOptions::default(),
             connect_timeout: Duration::from_secs(5),
             deadline: Duration::from_secs(30),
             keepalive_interval: Duration::from_secs(30),
@@ -86,7 +93,8 @@ impl ClientOptions {
     }
 
     /// Options from `SESSIONPLANE_ADDRESS` (default `http://127.0.0.1:50051`) and
-    /// `SESSIONPLANE_TOKEN`, or else the file that `SESSIONPLANE_TOKEN_FILE` names.
+    /// `SESSIONPLANE_TOKEN`, or else the file that `SESSIONPLANE_TOKEN_FILE` names; for `https://`
+    /// also `SESSIONPLANE_TLS_CA`, and `SESSIONPLANE_TLS_CERT` with `SESSIONPLANE_TLS_KEY`.
     ///
     /// # Errors
     /// When one of them is set to what it cannot be.
@@ -97,6 +105,7 @@ impl ClientOptions {
         };
         let mut options = Self::new(target);
         options.token = token_from_env()?;
+        options.tls = TlsOptions::from_env()?;
         Ok(options)
     }
 
@@ -122,7 +131,8 @@ impl ClientOptions {
 
     /// The token, if it may travel to the target.
     pub(crate) fn sendable_token(&self) -> Result<Option<&Token>, ConnectError> {
-        let safe = self.target.is_local() || self.insecure_send_token_in_plaintext;
+        let kept = self.target.is_local() || self.target.is_tls();
+        let safe = kept || self.insecure_send_token_in_plaintext;
         if self.token.is_some() && !safe {
             return Err(ConnectError::TokenInPlaintext(self.target.clone()));
         }
@@ -171,7 +181,9 @@ mod tests {
                 .unwrap()
                 .is_some()
         );
-        assert!(options("unix:/s").sendable_token().unwrap().is_some());
+        for kept in ["unix:/s", "https://10.0.0.5:50051", "https://example.com"] {
+            assert!(options(kept).sendable_token().unwrap().is_some(), "{kept}");
+        }
     }
 
     #[test]

@@ -6,8 +6,12 @@ use sessionplane_core::domain::error::{CallError, FieldViolation, Outcome, Reaso
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
+use crate::tls;
+
 /// The domain of the error details that are believed.
 const DOMAIN: &str = "sessionplane";
+/// What a text in the place of a frame reads as.
+const IMPOSSIBLE_FRAME: &str = "frame with invalid size";
 
 /// When a status came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,16 +118,26 @@ fn foreign(status: &Status, moment: Moment) -> CallError {
         _ => Reason::Transport,
     };
     let message = foreign_message(status);
+    let connected = !never_connected(status);
+    if let Some(problem) = causes(status).find_map(|cause| tls::problem(cause, connected)) {
+        // Nobody has read what was sent, and no repeat fares better.
+        return CallError::refused(Reason::Unimplemented, problem);
+    }
     let mut error = if speaks_otherwise(status, &message) {
-        let words = "something else than a Sessionplane server answers there";
+        let words = if message.contains(IMPOSSIBLE_FRAME) {
+            "something else than a Sessionplane server answers there, or one that speaks TLS (use an \
+             https:// address)"
+        } else {
+            "something else than a Sessionplane server answers there"
+        };
         CallError::unknown(Reason::Unimplemented, format!("{words}: {message}"))
     } else {
         CallError::unknown(reason, message)
     };
-    error.outcome = if never_connected(status) {
-        Outcome::Refused
-    } else {
+    error.outcome = if connected {
         moment.outcome()
+    } else {
+        Outcome::Refused
     };
     error
 }
@@ -139,7 +153,7 @@ fn never_connected(status: &Status) -> bool {
 fn speaks_otherwise(status: &Status, message: &str) -> bool {
     status.code() == Code::Unimplemented
         || (message.starts_with("grpc-status header missing") && status.code() != Code::Unavailable)
-        || message.contains("frame with invalid size")
+        || message.contains(IMPOSSIBLE_FRAME)
         || message.contains("invalid content-type")
 }
 

@@ -8,7 +8,8 @@ use std::str::FromStr;
 /// The address that is used when none is given.
 pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:50051";
 
-/// A server's address: `http://HOST:PORT`, or `HOST:PORT` for short, or `unix:/PATH`.
+/// A server's address: `https://HOST:PORT`, `http://HOST:PORT`, or `HOST:PORT` for short, or
+/// `unix:/PATH`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     place: Place,
@@ -39,6 +40,13 @@ impl Target {
             Place::Tcp { host, .. } => is_loopback(host),
         }
     }
+
+    /// Whether what is sent there is encrypted.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        matches!(&self.place, Place::Tcp { uri, .. } if uri.starts_with("https://"))
+    }
+
     /// The unix socket's path, if it is one.
     #[must_use]
     pub fn unix_path(&self) -> Option<&Path> {
@@ -75,23 +83,21 @@ impl FromStr for Target {
             let place = Place::Unix(PathBuf::from(path));
             return Ok(Self { place });
         }
-        if text.starts_with("https://") {
-            return Err(wrong(
-                "asks for TLS, which this client does not speak; use http:// to a local \
-                 TLS proxy",
-            ));
-        }
         let uri = match text {
-            text if text.starts_with("http://") => text.to_owned(),
+            text if text.starts_with("http://") || text.starts_with("https://") => text.to_owned(),
             text if text.contains(':') && !text.contains("://") => format!("http://{text}"),
-            _ => return Err(wrong("must be http://HOST:PORT, HOST:PORT or unix:/PATH")),
+            _ => {
+                return Err(wrong(
+                    "must be https://HOST:PORT, http://HOST:PORT, HOST:PORT or unix:/PATH",
+                ));
+            }
         };
         Self::over_tcp(&uri).map_err(wrong)
     }
 }
 
 impl Target {
-    /// Reads an address that begins with `http://`; what is wrong with it otherwise.
+    /// Reads an address that begins with `http://` or `https://`; what is wrong with it otherwise.
     fn over_tcp(text: &str) -> Result<Self, &'static str> {
         let uri: http::Uri = text.parse().map_err(|_| "is not a URI")?;
         let authority = uri.authority().map_or("", http::uri::Authority::as_str);
@@ -161,7 +167,8 @@ mod tests {
             "http://127.0.0.1:65536",
             "http://[::1]:65536",
             "ftp://127.0.0.1:1",
-            "https://example.com",
+            "https://",
+            "https://example.com:0",
             "http://",
             "http://user:secret@127.0.0.1:1",
             "http://127.0.0.1:1/path",
@@ -181,6 +188,24 @@ mod tests {
             let target = bare.parse::<Target>().unwrap();
             assert_eq!(target.to_string(), whole);
             assert!(target.is_local(), "{bare}");
+        }
+    }
+
+    #[test]
+    fn an_https_address_is_encrypted_and_local_only_on_this_machine() {
+        for (text, local) in [
+            ("https://127.0.0.1:50051", true),
+            ("https://localhost:50051", true),
+            ("https://example.com:50051", false),
+            ("https://example.com", false),
+        ] {
+            let target = text.parse::<Target>().unwrap();
+            assert!(target.is_tls(), "{text}");
+            assert_eq!(target.is_local(), local, "{text}");
+            assert_eq!(target.to_string(), text);
+        }
+        for text in ["http://127.0.0.1:1", "127.0.0.1:1", "unix:/s"] {
+            assert!(!text.parse::<Target>().unwrap().is_tls(), "{text}");
         }
     }
 

@@ -9,11 +9,13 @@ mod explain;
 mod file;
 mod fixed;
 mod flags;
+mod identity;
 mod load;
 mod page;
 mod problem;
 mod schema;
 mod setting;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,10 +25,12 @@ use sessionplane_core::domain::ids::AgentName;
 
 pub use self::explain::{explain, explain_one};
 pub use self::flags::{given as given_flags, offered as offered_flags};
+pub use self::identity::{IdentityConfig, PrincipalConfig};
 pub use self::load::{FlagValue, Sources, load, look};
 pub use self::page::page;
 pub use self::problem::{Problem, Source};
 pub use self::schema::schema;
+pub use self::tls::{TlsConfig, TlsSettings};
 use crate::app::config::AppConfig;
 use crate::grpc::listener::Address;
 use crate::grpc::server::Config as FaceConfig;
@@ -93,6 +97,10 @@ pub struct Settings {
     pub log_json: bool,
     /// A `tracing` filter.
     pub log_filter: String,
+    /// Who may call beside the owner.
+    pub identity: IdentityConfig,
+    /// TLS of the listener; without it the listener takes plaintext on loopback only.
+    pub tls: TlsConfig,
     /// Where the values come from that are not defaults, by key.
     pub(crate) sources: BTreeMap<String, Source>,
 }
@@ -113,6 +121,8 @@ impl Default for Settings {
             cache_bytes: 256 * 1024 * 1024,
             log_json: false,
             log_filter: "info".to_owned(),
+            identity: IdentityConfig::default(),
+            tls: TlsConfig::default(),
             sources: BTreeMap::new(),
         }
     }
@@ -276,6 +286,12 @@ impl Settings {
         };
         if let Err(error) = self.listen.parse::<Address>() {
             tell(value("listen", error.to_string()));
+        }
+        if let Err(error) = self.tls.settings() {
+            tell(error);
+        }
+        for error in self.identity.registered().1 {
+            tell(error);
         }
         let mut names = Vec::new();
         for (name, agent) in &self.agents {

@@ -3,15 +3,22 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_flags};
 use sessionplane_server::process::config_tool::{self, ConfigCommand};
 use sessionplane_server::process::health::Question;
+use sessionplane_server::process::token::{self, TokenCommand};
 use sessionplane_server::process::{self, Options};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tokio::sync::Notify;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -49,6 +56,9 @@ enum Verb {
     },
     /// Ask a running server whether it takes calls; exits 0 if it does, else 1.
     Health(Question),
+    /// Make, list and revoke the tokens of configured principals.
+    #[command(subcommand)]
+    Token(TokenCommand),
 }
 
 impl Arguments {
@@ -78,12 +88,14 @@ fn main() -> ExitCode {
     match &arguments.command {
         Some(Verb::Config { command }) => return config_tool::run(command, &sources),
         Some(Verb::Health(question)) => return health(question, &sources),
+        Some(Verb::Token(command)) => return tokens(command, &sources),
         None => {}
     }
     let options = Options {
         sources,
         workspace: arguments.workspace,
         ready_file: arguments.ready_file,
+        reload: Arc::default(),
     };
     let config = match process::configuration(&options) {
         Ok(config) => config,
@@ -98,7 +110,7 @@ fn main() -> ExitCode {
         Err(error) => return failed(&error),
     };
     let ended = runtime.block_on(async {
-        let shutdown = shutdown_signal()?;
+        let shutdown = shutdown_signal(options.reload.clone())?;
         process::run(config, &options, shutdown)
             .await
             .map_err(Box::<dyn std::error::Error>::from)
@@ -109,6 +121,16 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(error.as_ref()),
     }
+}
+
+fn tokens(command: &TokenCommand, sources: &Sources) -> ExitCode {
+    let settings = match config::load(sources) {
+        Ok(settings) => settings,
+        Err(error) => return failed(&error),
+    };
+    start_logging(&settings);
+    let done = token::run(command, &settings, sources.file.as_deref());
+    done.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
 }
 
 #[allow(clippy::print_stdout, reason = "the answer")]
@@ -148,20 +170,44 @@ fn failed(error: &dyn std::error::Error) -> ExitCode {
 fn start_logging(settings: &Settings) {
     let filter = EnvFilter::try_new(&settings.log_filter);
     let filter = filter.unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(colour)
         .with_writer(std::io::stderr);
-    if settings.log_json {
-        builder.json().init();
+    let lines = if settings.log_json {
+        lines
+            .json()
+            .with_filter(filter_fn(tells_no_headers))
+            .boxed()
     } else {
-        builder.init();
-    }
+        lines.with_filter(filter_fn(tells_no_headers)).boxed()
+    };
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .init();
 }
 
-/// Completes at SIGTERM, SIGINT or SIGHUP. A second one ends the process at once.
-fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
-    let mut signals = Signals::listen()?;
+/// Whether what is logged can hold no header of a call, and so no token: at their finest level the
+/// transport's libraries tell each of them.
+fn tells_no_headers(about: &Metadata<'_>) -> bool {
+    const TRANSPORT: [&str; 7] = [
+        "h2",
+        "hyper",
+        "hyper_util",
+        "rustls",
+        "tokio_rustls",
+        "tonic",
+        "tower",
+    ];
+    let library = about.target().split("::").next().unwrap_or_default();
+    *about.level() <= Level::DEBUG || !TRANSPORT.contains(&library)
+}
+
+/// Completes at SIGTERM, SIGINT, and where it means that the terminal is gone, at SIGHUP. A second
+/// one ends the process at once. Otherwise SIGHUP asks for the files to be read again.
+fn shutdown_signal(reload: Arc<Notify>) -> std::io::Result<impl Future<Output = ()> + Send> {
+    let mut signals = Signals::listen(reload)?;
     Ok(async move {
         signals.next().await;
         tracing::info!("stopping; a second signal ends the process at once");
@@ -178,10 +224,12 @@ struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Option<Signal>,
+    /// Whom a hang-up tells to read files again; nobody where it means that the terminal is gone.
+    reload: Option<Arc<Notify>>,
 }
 
 impl Signals {
-    fn listen() -> std::io::Result<Self> {
+    fn listen(reload: Arc<Notify>) -> std::io::Result<Self> {
         // Listening to it would undo what `nohup` asked for.
         let hangup = if hangup_is_ignored() {
             None
@@ -192,22 +240,34 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup,
+            reload: (!has_terminal()).then_some(reload),
         })
     }
 
     async fn next(&mut self) {
         let hangup = async {
-            match &mut self.hangup {
-                Some(hangup) => hangup.recv().await,
-                None => std::future::pending().await,
+            let Some(hangup) = &mut self.hangup else {
+                return std::future::pending().await;
+            };
+            while hangup.recv().await.is_some()
+                && let Some(reload) = &self.reload
+            {
+                tracing::info!("SIGHUP: the files are looked at");
+                reload.notify_one();
             }
         };
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
-            _ = hangup => {}
+            () = hangup => {}
         }
     }
+}
+
+/// Whether this process has a terminal that can go away. A service has none: there SIGHUP is a word
+/// of its supervisor.
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
 }
 
 /// Whether whoever started this process had SIGHUP ignored. Where the system does not tell, no.

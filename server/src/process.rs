@@ -5,26 +5,33 @@
 mod banner;
 pub mod config_tool;
 mod data_dir;
+pub mod date;
 mod descriptors;
 mod ending;
 pub mod health;
+mod identity;
 mod notify;
+pub mod token;
 mod wiring;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
+use tokio::sync::Notify;
 
 use self::banner::Ready;
 use self::ending::{Ending, Rest};
 
 use crate::adapters::artifacts::FolderArtifacts;
-use crate::adapters::authn::{OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError};
-use crate::adapters::authz::OwnerAuthorizer;
+use crate::adapters::authn::{
+    BookError, Identities, OWNER_FILE, OWNER_ID, OWNER_TENANT, OwnerTokenError,
+};
+use crate::adapters::authz::GroupAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::secret::{self, SecretError};
 use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
+use crate::adapters::tls_files::{TlsError, TlsFiles};
 use crate::app::digest::DigestKey;
 use crate::app::recovery::{self, RecoveryError};
 use crate::app::{App, Ports};
@@ -45,6 +52,8 @@ pub struct Options {
     /// A file to write once the server takes calls: one line of JSON. One that is there is removed
     /// first, and the server's own when it stops.
     pub ready_file: Option<PathBuf>,
+    /// Asks a running server to look at its files at once.
+    pub reload: Arc<Notify>,
 }
 
 /// Why the server does not start, or did not stop well.
@@ -82,6 +91,12 @@ pub enum ProcessError {
     /// The owner token cannot be used.
     #[error(transparent)]
     Token(#[from] OwnerTokenError),
+    /// The tokens of other principals cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] BookError),
+    /// The certificate or its key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The key of digests cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -133,11 +148,7 @@ pub async fn run(
 ) -> Result<(), ProcessError> {
     // First of all: a file that is there says that a server takes calls.
     let ready = options.ready_file.as_deref().map(Ready::at).transpose()?;
-    let data_dir = match &config.data_dir {
-        Some(path) => path.clone(),
-        None => default_data_dir()?,
-    };
-    let data_dir = absolute(&data_dir)?;
+    let data_dir = place_of_data(&config)?;
     data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.parse()?;
     let probes = probes_address(&config)?;
@@ -184,8 +195,10 @@ async fn serve(
     mut shutdown: impl Future<Output = ()> + Send + Unpin,
 ) -> Result<(), ProcessError> {
     let (config, data_dir) = (start.config, start.data_dir);
-    let token = Arc::new(OwnerToken::open(data_dir)?);
     let ports = ports(&store, data_dir)?;
+    let (identities, registered) = identity::identities(config, data_dir, ports.clock.clone())?;
+    let identities = Arc::new(identities);
+    let tls = identity::tls_files(config, ports.clock.clone())?;
     let (agents, lines) = wiring::agents(config, start.options, data_dir, &ports)?;
     let cut = tokio::select! {
         cut = recovery::recover(&ports) => cut?,
@@ -194,28 +207,30 @@ async fn serve(
     let app = App::new(ports, agents, config.app);
     failpoint::reach("process::before-listen");
     // Listeners are bound last: whoever can connect is served, and finds every run settled.
-    let listener = Listener::bind(&start.address).await?;
-    let bound = listener.address().clone();
+    let guard = identity::guard(tls.as_ref(), &registered);
+    let listener = Listener::guarded(&start.address, guard).await?;
+    let bound = banner::Place::of(&listener);
     let probes = match &start.probes {
         Some(address) => Some(Listener::for_probes(address).await?),
         None => None,
     };
-    let probed = probes.as_ref().map(Listener::address);
+    let probed = probes.as_ref().map(banner::Place::of);
     let ready = start
         .ready
-        .map(|ready| ready.write(&bound, probed, data_dir))
+        .map(|ready| ready.write(&bound, probed.as_ref(), data_dir))
         .transpose()?;
-    banner::print(&bound, data_dir, token.path(), &lines, cut);
+    banner::print(&bound, data_dir, &data_dir.join(OWNER_FILE), &lines, cut);
     notify::ready();
     let server = Server {
         faces: Arc::new(app.clone()),
-        authenticator: token,
+        authenticator: identities.clone(),
         metrics: Arc::new(Metrics::default()),
         config: face_config(config),
     };
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
-    tokio::pin!(sweeper);
+    let followed = follow(&identities, tls, start.options.reload.clone());
+    tokio::pin!(sweeper, followed);
     let ended = {
         let asked = async {
             shutdown.await;
@@ -233,6 +248,7 @@ async fn serve(
             }).map_err(ProcessError::from),
             reason = fatal.wait_for(Option::is_some) => Err(store_failed(reason.ok().and_then(|reason| reason.clone()))),
             () = &mut sweeper => Ok(()),
+            () = &mut followed => Ok(()),
         }
     };
     end_sessions(&app, ending.rest()).await;
@@ -274,11 +290,22 @@ fn probes_address(config: &Settings) -> Result<Option<Address>, ProcessError> {
     address.transpose().map_err(ProcessError::HealthAddress)
 }
 
+/// Follows the files that may change while the server runs, for as long as it is polled.
+async fn follow(identities: &Identities, tls: Option<TlsFiles>, reload: Arc<Notify>) {
+    let tls = async {
+        match tls {
+            Some(files) => files.follow(reload).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::join!(identities.follow(), tls);
+}
+
 fn ports(store: &Arc<SledStore>, data_dir: &Path) -> Result<Ports, ProcessError> {
     Ok(Ports {
         repository: store.clone(),
         leases: store.clone(),
-        authorizer: Arc::new(OwnerAuthorizer::new(
+        authorizer: Arc::new(GroupAuthorizer::new(
             TenantId::parse(OWNER_TENANT)?,
             PrincipalId::parse(OWNER_ID)?,
         )),
@@ -305,6 +332,14 @@ async fn close(store: Arc<SledStore>, rest: Rest) {
     if rest.step(10, store.close()).await.is_none() {
         tracing::error!("the store did not close in time; what it acknowledged is kept");
         std::mem::forget(store);
+    }
+}
+
+/// Where the data is, or is to be.
+fn place_of_data(config: &Settings) -> Result<PathBuf, ProcessError> {
+    match &config.data_dir {
+        Some(path) => absolute(path),
+        None => absolute(&default_data_dir()?),
     }
 }
 

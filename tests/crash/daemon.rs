@@ -267,11 +267,14 @@ impl Daemon {
 
     /// Where it listens.
     pub(crate) fn socket(&self) -> SocketAddr {
-        self.address
-            .strip_prefix("http://")
-            .unwrap()
-            .parse()
-            .unwrap()
+        let (_scheme, place) = self.address.split_once("://").unwrap();
+        place.parse().unwrap()
+    }
+
+    /// Its address, as clients take it.
+    #[allow(dead_code, reason = "most suites speak to sockets")]
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// The bytes of it that are in memory.
@@ -294,8 +297,13 @@ impl Daemon {
 
     /// Asks for an orderly end.
     pub(crate) fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Sends it any signal.
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id().expect("it is not waited for yet")).unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
     /// Waits until it has ended.

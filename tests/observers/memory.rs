@@ -197,8 +197,9 @@ async fn is_told_that_it_was_too_slow(mut stream: ResultStream<EventItem>) {
 async fn small(home: &Home) -> Daemon {
     let config = home.path().join("config.toml");
     let text = fs::read_to_string(&config).unwrap();
-    let limits = format!("ring_events = {RING_EVENTS}\n");
-    fs::write(&config, text + &limits).unwrap();
+    let limits = format!("[limits]\nring_events = {RING_EVENTS}\n");
+    assert!(text.contains("[limits]\n"), "{text}");
+    fs::write(&config, text.replace("[limits]\n", &limits)).unwrap();
     home.start().await
 }
 

@@ -10,7 +10,7 @@ use sessionplane_core::domain::access::{Principal, PrincipalKind};
 use sessionplane_core::domain::ids::{PrincipalId, TenantId};
 use sessionplane_core::domain::provenance::Trust;
 use sessionplane_server::adapters::artifacts::MemoryArtifacts;
-use sessionplane_server::adapters::authz::OwnerAuthorizer;
+use sessionplane_server::adapters::authz::GroupAuthorizer;
 use sessionplane_server::adapters::clock::SeededEntropy;
 use sessionplane_server::adapters::memory::MemoryStore;
 use sessionplane_server::app::config::AppConfig;
@@ -152,7 +152,7 @@ impl Host {
             let ports = Ports {
                 repository: slow.clone(),
                 leases: slow,
-                authorizer: Arc::new(OwnerAuthorizer::new(owner().tenant, owner().id)),
+                authorizer: Arc::new(GroupAuthorizer::new(owner().tenant, owner().id)),
                 artifacts: Arc::new(SlowArtifacts {
                     inner: self.artifacts.clone(),
                     disk: self.disk.clone(),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{FlockOperation, flock};
 use sessionplane::v1 as wire;
-use sessionplane_server::grpc::listener::{Address, BindError, Listener};
+use sessionplane_server::grpc::listener::{Address, BindError, Guard, Listener};
 use sessionplane_server::grpc::server::Config;
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
@@ -16,6 +16,7 @@ use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
 use crate::contract::methods;
+use crate::pki::Pki;
 use crate::server::{Caller, Running, soon, told};
 
 const GET_STATE: &str = "/sessionplane.v1.SessionControl/GetState";
@@ -183,16 +184,80 @@ async fn c54_reflection_may_be_opened_by_configuration_and_nothing_else_with_it(
     assert!(!server.fake.was_asked());
 }
 
+/// Addresses that others reach, and why the server does not listen there.
+async fn refused(address: &str, guard: Guard) -> String {
+    let address = address.parse().unwrap();
+    let error = Listener::guarded(&address, guard).await.unwrap_err();
+    assert!(matches!(error, BindError::NotLoopback { .. }), "{error}");
+    let told = error.to_string();
+    assert!(
+        told.contains("127.0.0.1:") && told.contains("unix:"),
+        "{told}"
+    );
+    told
+}
+
 #[tokio::test]
 async fn c54_an_address_that_others_could_reach_is_refused_with_a_way_out() {
-    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:50051"] {
-        let error = Listener::bind(&address.parse().unwrap()).await.unwrap_err();
-        assert!(matches!(error, BindError::NotLoopback(_)), "{error}");
-        let told = error.to_string();
+    let files = Pki::new().files();
+    for address in [
+        "0.0.0.0:0",
+        "[::]:0",
+        "192.0.2.1:50051",
+        "[::ffff:0.0.0.0]:0",
+        "[::ffff:192.0.2.1]:0",
+        "[::2]:0",
+        "[fe80::1]:0",
+    ] {
+        let told = refused(address, Guard::default()).await;
         assert!(
-            told.contains("127.0.0.1:") && told.contains("unix:"),
+            told.contains("[tls]") && told.contains("[identity"),
             "{told}"
         );
+        let identities = Guard {
+            tls: None,
+            identities: true,
+        };
+        let told = refused(address, identities).await;
+        assert!(
+            told.contains("[tls]") && !told.contains("[identity"),
+            "{told}"
+        );
+        let tls = Guard {
+            tls: Some(files.tls()),
+            identities: false,
+        };
+        let told = refused(address, tls).await;
+        assert!(
+            !told.contains("[tls]") && told.contains("[identity"),
+            "{told}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn c54_with_tls_and_identities_any_address_may_be_listened_on_and_loopback_always() {
+    let guard = Guard {
+        tls: Some(Pki::new().files().tls()),
+        identities: true,
+    };
+    let open = Listener::guarded(&"0.0.0.0:0".parse().unwrap(), guard).await;
+    assert!(open.unwrap().speaks_tls());
+    for local in ["127.0.0.1:0", "127.8.8.8:0", "localhost:0", "LOCALHOST:0"] {
+        let listener = Listener::bind(&local.parse().unwrap()).await.unwrap();
+        assert!(!listener.speaks_tls(), "{local}");
+    }
+    // A machine may have no IPv6: then the system says so, and not this rule.
+    for local in ["[::1]:0", "[::ffff:127.0.0.1]:0"] {
+        let bound = Listener::bind(&local.parse().unwrap()).await;
+        assert!(
+            !matches!(bound, Err(BindError::NotLoopback { .. })),
+            "{local}"
+        );
+    }
+    for name in ["example.org:1", "localhost.example.org:1", "0:1", "127.1:1"] {
+        let error = name.parse::<Address>().unwrap_err().to_string();
+        assert!(error.contains("IP:PORT"), "{error}");
     }
 }
 

@@ -13,7 +13,8 @@ use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
-use sessionplane_server::adapters::authn::OwnerToken;
+use sessionplane_core::ports::authenticator::Authenticator;
+use sessionplane_server::adapters::authn::{OWNER_FILE, OwnerToken};
 use sessionplane_server::grpc::events::Metrics;
 use sessionplane_server::grpc::listener::{Address, Listener};
 use sessionplane_server::grpc::server::{Config, Server, Stopped};
@@ -28,7 +29,7 @@ use tonic_types::{ErrorInfo, StatusExt};
 use crate::fake::Fake;
 
 /// The body of a request.
-type Outgoing = UnsyncBoxBody<Bytes, Infallible>;
+pub(crate) type Outgoing = UnsyncBoxBody<Bytes, Infallible>;
 
 /// No step of a test waits longer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -67,31 +68,42 @@ impl Running {
     pub(crate) async fn probed(config: Config) -> Self {
         let (directory, address) = (tempfile::tempdir().unwrap(), "127.0.0.1:0".parse().unwrap());
         let probes = Listener::for_probes(&"0.0.0.0:0".parse().unwrap()).await;
-        Self::on(&address, Some(probes.unwrap()), directory, config).await
+        let owner = Arc::new(OwnerToken::open(directory.path()).unwrap());
+        let listener = Listener::bind(&address).await.unwrap();
+        Self::beside(listener, Some(probes.unwrap()), directory, config, owner)
     }
 
     pub(crate) async fn at(address: &Address, directory: TempDir, config: Config) -> Self {
-        Self::on(address, None, directory, config).await
+        let owner = Arc::new(OwnerToken::open(directory.path()).unwrap());
+        let listener = Listener::bind(address).await.unwrap();
+        Self::on(listener, directory, config, owner)
     }
 
-    async fn on(
-        address: &Address,
+    /// Over a listener, for whom an authenticator knows. The owner's token is in the directory.
+    pub(crate) fn on(
+        listener: Listener,
+        directory: TempDir,
+        config: Config,
+        authenticator: Arc<dyn Authenticator>,
+    ) -> Self {
+        Self::beside(listener, None, directory, config, authenticator)
+    }
+
+    fn beside(
+        listener: Listener,
         probes: Option<Listener>,
         directory: TempDir,
         config: Config,
+        authenticator: Arc<dyn Authenticator>,
     ) -> Self {
-        let owner = OwnerToken::open(directory.path()).unwrap();
-        let token = std::fs::read_to_string(owner.path())
-            .unwrap()
-            .trim_end()
-            .to_owned();
-        let listener = Listener::bind(address).await.unwrap();
+        let token = std::fs::read_to_string(directory.path().join(OWNER_FILE)).unwrap();
+        let token = token.trim_end().to_owned();
         let address = listener.address().clone();
         let probed = probes.as_ref().map(|probes| probes.address().clone());
         let (fake, metrics) = (Fake::new(), Arc::new(Metrics::default()));
         let server = Server {
             faces: Arc::new(fake.clone()),
-            authenticator: Arc::new(owner),
+            authenticator,
             metrics: metrics.clone(),
             config,
         };
@@ -131,6 +143,14 @@ impl Running {
         }
     }
 
+    /// A caller with this token.
+    pub(crate) async fn holder(&self, token: &str) -> Caller {
+        Caller {
+            token: Some(token.to_owned()),
+            ..self.stranger().await
+        }
+    }
+
     /// A connection on which nothing was said.
     pub(crate) async fn silent(&self) -> TcpStream {
         let Address::Tcp(address) = &self.address else {
@@ -164,7 +184,7 @@ impl Caller {
     }
 }
 
-async fn connect<S>(stream: S) -> SendRequest<Outgoing>
+pub(crate) async fn connect<S>(stream: S) -> SendRequest<Outgoing>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -175,6 +195,17 @@ where
     let (send, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     send
+}
+
+impl Caller {
+    /// A caller over a connection that a test made.
+    pub(crate) fn over(send: SendRequest<Outgoing>, token: &str) -> Self {
+        Self {
+            send,
+            token: Some(token.to_owned()),
+            headers: HeaderMap::new(),
+        }
+    }
 }
 
 /// A connection to the server.

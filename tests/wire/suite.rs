@@ -9,12 +9,16 @@
 )]
 
 mod contract;
+mod credentials;
 mod doors;
 mod draining;
 mod fake;
+#[path = "../tools/pki.rs"]
+mod pki;
 mod probes;
 mod requests;
 mod server;
 mod silence;
 mod stopping;
 mod streams;
+mod tls;

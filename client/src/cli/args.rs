@@ -69,8 +69,8 @@ pub(crate) struct Arguments {
 )]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Globals {
-    /// The server: HOST:PORT, http://HOST:PORT or unix:/PATH [env:
-    /// SESSIONPLANE_ADDRESS] [default: http://127.0.0.1:50051]
+    /// The server: https://HOST:PORT, http://HOST:PORT, HOST:PORT or unix:/PATH
+    /// [env: SESSIONPLANE_ADDRESS] [default: http://127.0.0.1:50051]
     // The variable is read by those verbs that connect: the others must not fail for it.
     #[arg(long, global = true)]
     pub(crate) address: Option<Target>,
@@ -87,6 +87,17 @@ pub(crate) struct Globals {
         hide_env_values = true
     )]
     pub(crate) data_dir: Option<PathBuf>,
+    /// The authorities to trust for https:// (PEM), and no others [env:
+    /// SESSIONPLANE_TLS_CA] [default: those of the system]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// The client certificate, for a server that asks for one (PEM) [env:
+    /// SESSIONPLANE_TLS_CERT]
+    #[arg(long, global = true, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its private key (PEM) [env: SESSIONPLANE_TLS_KEY]
+    #[arg(long, global = true, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Send the token unencrypted to another machine
     #[arg(long, global = true)]
     pub(crate) insecure_send_token: bool,

@@ -12,6 +12,7 @@ use crate::options::{
     token_from_env,
 };
 use crate::target::{DEFAULT_ADDRESS, Target};
+use crate::tls::{CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE, TlsOptions, variable};
 use crate::token::{Token, TokenError};
 
 /// The owner's token in a server's data directory.
@@ -36,6 +37,9 @@ pub(crate) fn find(globals: &Globals) -> Result<Found, Stop> {
     let mut options = ClientOptions::new(target);
     options.insecure_send_token_in_plaintext = globals.insecure_send_token;
     options.deadline = globals.timeout.unwrap_or(PATIENCE);
+    if options.target.is_tls() {
+        options.tls = tls(globals)?;
+    }
     options.token = token;
     Ok(Found {
         options,
@@ -54,6 +58,19 @@ fn target(globals: &Globals) -> Result<Target, Stop> {
         Err(error) => Err(error),
     };
     target.map_err(|error| refusal(&error))
+}
+
+/// What the command line says of TLS, else the environment.
+fn tls(globals: &Globals) -> Result<TlsOptions, Stop> {
+    let named = |flag: &Option<PathBuf>, name: &str| flag.clone().or_else(|| variable(name));
+    let ca = named(&globals.tls_ca, CA_VARIABLE);
+    // A pair is of one source: half of the one and half of the other is none.
+    let (cert, key) = match (&globals.tls_cert, &globals.tls_key) {
+        (None, None) => (variable(CERT_VARIABLE), variable(KEY_VARIABLE)),
+        (cert, key) => (cert.clone(), key.clone()),
+    };
+    let options = TlsOptions::from_files(ca.as_deref(), cert.as_deref(), key.as_deref());
+    options.map_err(|error| Stop::usage(error.to_string()))
 }
 
 /// The token, if there is one, and where it came from.
@@ -135,7 +152,7 @@ pub(crate) fn refusal(error: &ConnectError) -> Stop {
         ConnectError::TokenInPlaintext(target) => format!(
             "the token is not sent to {target}: the connection is not encrypted and leaves this \
              machine\n  \
-             connect through a tunnel or a TLS proxy on this machine, or\n  \
+             use an https:// address, or a tunnel that begins on this machine, or\n  \
              insist: --insecure-send-token"
         ),
         other => other.to_string(),

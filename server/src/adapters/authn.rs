@@ -1,379 +1,73 @@
-//! Who calls a server without configured identities: the one who can read its data directory.
+//! Who calls: the owner, by the token in the data directory, and whoever holds a token that
+//! `sessiond token create` made for a configured principal.
 //!
-//! At its first start the server mints an owner token into a file that only its own user can read.
-//! Whoever sends that token is the owner. Only the token's SHA-256 is kept in memory. What must
-//! never enter: a token in a log line, an error or a debug text.
+//! What is inside: `bearer` knows a token's text, `owner` the one of the owner, `book` the file with
+//! the digests of all others, `live` follows that file while the server runs. What must never enter:
+//! what a caller may do; a token in a log line, an error or a debug text.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+mod bearer;
+mod book;
+mod live;
+mod owner;
 
 use async_trait::async_trait;
-use rand::TryRng;
-use rand::rngs::SysRng;
-use sessionplane_core::domain::access::{Principal, PrincipalKind};
-use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
-use sessionplane_core::domain::provenance::Trust;
+use sessionplane_core::domain::access::Principal;
 use sessionplane_core::ports::authenticator::{Authenticator, Presented, Unauthenticated};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 
-use super::private_file::{self, Problem};
+pub use bearer::{Minted, TokenId};
+pub use book::{
+    BookError, Grant, LIFETIME_AT_MOST, LIVE_TOKENS, State, TOKENS_FILE, TokenBook, TokenRecord,
+};
+pub use live::{Registered, Tokens};
+pub use owner::{OWNER_FILE, OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError};
 
-/// The tenant of a server without configured identities.
-pub const OWNER_TENANT: &str = "default";
-/// The owner's id within it.
-pub const OWNER_ID: &str = "owner";
-/// The name of the owner's credential in audit records.
-const OWNER_CREDENTIAL: &str = "owner-token";
-/// The token's file in the data directory.
-pub const OWNER_FILE: &str = "owner.token";
+/// How a caller becomes known.
+const WAY_IN: &str = "send `authorization: Bearer TOKEN`; the token of this server's owner is in the \
+                      file owner.token of its data directory, and `sessiond token create` makes one \
+                      for another principal";
 
-/// Tokens are `sp_<id>_<secret>`: secret scanners find them by their beginning.
-const PREFIX: &str = "sp_";
-const ID_CHARACTERS: usize = 8;
-/// 43 characters of 62 are 256 bits.
-const SECRET_CHARACTERS: usize = 43;
-const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// Longest token file that is read, in bytes.
-const MAX_FILE_BYTES: u64 = 1024;
-
-/// Why there is no owner token.
-#[derive(Debug, thiserror::Error)]
-pub enum OwnerTokenError {
-    /// The file cannot be read or written.
-    #[error("the owner token {} cannot be {what}: {error}", .path.display())]
-    Io {
-        /// The token's file.
-        path: PathBuf,
-        /// What was tried.
-        what: &'static str,
-        /// What the system said.
-        #[source]
-        error: io::Error,
-    },
-    /// Others may have read it.
-    #[error(
-        "the owner token {} is readable by others (mode {mode:o}); delete it, so that the next \
-         start mints a new one", .path.display()
-    )]
-    Exposed {
-        /// The token's file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// It was made by somebody else, who knows it.
-    #[error(
-        "the owner token {} belongs to user {user}, not to this server's user; start the server \
-         as that user, or delete the file, so that the next start mints a new one",
-        .path.display()
-    )]
-    Foreign {
-        /// The token's file.
-        path: PathBuf,
-        /// Its owner.
-        user: u32,
-    },
-    /// Something that is no file is in its place.
-    #[error(
-        "the owner token {} is not a regular file; remove it, so that the next start mints one",
-        .path.display()
-    )]
-    NotAFile {
-        /// What is in the way.
-        path: PathBuf,
-    },
-    /// The file holds something else.
-    #[error(
-        "the owner token {} is malformed; delete it, so that the next start mints a new one",
-        .path.display()
-    )]
-    Malformed {
-        /// The token's file.
-        path: PathBuf,
-    },
-    /// A bug: our own names are not valid.
-    #[error(transparent)]
-    Names(#[from] IdError),
+/// The refusal of a token that is none of ours: the same words whatever is wrong with it.
+fn unknown() -> Unauthenticated {
+    Unauthenticated(format!("the bearer token is not known: {WAY_IN}"))
 }
 
-/// Knows the owner by the token in the data directory.
+/// Everybody who can be known: the owner, and the holders of tokens.
 #[derive(Debug)]
-pub struct OwnerToken {
-    path: PathBuf,
-    digest: [u8; 32],
-    owner: Principal,
+pub struct Identities {
+    owner: OwnerToken,
+    tokens: Tokens,
 }
 
-impl OwnerToken {
-    /// Reads the owner token of a data directory, which must exist, or mints it.
-    pub fn open(data_dir: &Path) -> Result<Self, OwnerTokenError> {
-        let path = data_dir.join(OWNER_FILE);
-        let token = match read(&path)? {
-            Some(token) => token,
-            None => mint(&path)?,
-        };
-        Ok(Self {
-            digest: Sha256::digest(token.as_bytes()).into(),
-            owner: owner()?,
-            path,
-        })
+impl Identities {
+    /// The owner and the holders of `tokens`.
+    #[must_use]
+    pub fn new(owner: OwnerToken, tokens: Tokens) -> Self {
+        Self { owner, tokens }
     }
 
-    /// Where the token is, for the line that a start prints.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Follows the tokens' file for as long as it is polled.
+    pub async fn follow(&self) {
+        self.tokens.follow().await;
     }
 }
 
 #[async_trait]
-impl Authenticator for OwnerToken {
+impl Authenticator for Identities {
     async fn authenticate(&self, presented: Presented<'_>) -> Result<Principal, Unauthenticated> {
-        let way_in = "send `authorization: Bearer TOKEN`; the token of this server's owner is in \
-                      the file owner.token of its data directory";
         let Some(token) = presented.bearer else {
-            return Err(Unauthenticated(format!("no bearer token: {way_in}")));
+            return Err(Unauthenticated(format!("no bearer token: {WAY_IN}")));
         };
-        let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        if !bool::from(digest.ct_eq(&self.digest)) {
-            return Err(Unauthenticated(format!(
-                "the bearer token is not known: {way_in}"
-            )));
+        // Both are looked at whatever the first one says.
+        let digest = bearer::digest(token);
+        let owner = self.owner.holder(&digest);
+        let holder = self.tokens.holder(token, &digest);
+        owner.map_or(holder, Ok)
+    }
+
+    async fn ended(&self, principal: &Principal) -> Unauthenticated {
+        if self.owner.is(principal) {
+            return std::future::pending().await;
         }
-        Ok(self.owner.clone())
-    }
-}
-
-/// No sandbox keeps an engine from reading the token, so that no text sent with it can count as
-/// typed by a person.
-fn owner() -> Result<Principal, IdError> {
-    Ok(Principal {
-        tenant: TenantId::parse(OWNER_TENANT)?,
-        id: PrincipalId::parse(OWNER_ID)?,
-        kind: PrincipalKind::Human,
-        groups: Arc::new([]),
-        ceiling: Trust::Relayed,
-        credential: OWNER_CREDENTIAL.into(),
-    })
-}
-
-fn read(path: &Path) -> Result<Option<String>, OwnerTokenError> {
-    let bytes = private_file::read(path, MAX_FILE_BYTES).map_err(|no| refusal(path, no))?;
-    let Some(bytes) = bytes else { return Ok(None) };
-    let text = String::from_utf8(bytes).unwrap_or_default();
-    let token = text.trim_end();
-    if !is_token(token) {
-        let path = path.to_owned();
-        return Err(OwnerTokenError::Malformed { path });
-    }
-    Ok(Some(token.to_owned()))
-}
-
-fn refusal(path: &Path, problem: Problem) -> OwnerTokenError {
-    let path = path.to_owned();
-    match problem {
-        Problem::Io(error) => OwnerTokenError::Io {
-            path,
-            what: "read",
-            error,
-        },
-        Problem::Exposed { mode } => OwnerTokenError::Exposed { path, mode },
-        Problem::Foreign { user } => OwnerTokenError::Foreign { path, user },
-        Problem::NotAFile => OwnerTokenError::NotAFile { path },
-    }
-}
-
-fn is_token(text: &str) -> bool {
-    let parts = text
-        .strip_prefix(PREFIX)
-        .and_then(|rest| rest.split_once('_'));
-    parts.is_some_and(|(id, secret)| {
-        let plain = |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric());
-        id.len() == ID_CHARACTERS && secret.len() == SECRET_CHARACTERS && plain(id) && plain(secret)
-    })
-}
-
-/// Writes a new token. A start that lost the race reads the winner's.
-fn mint(path: &Path) -> Result<String, OwnerTokenError> {
-    let failed = |error| OwnerTokenError::Io {
-        path: path.to_owned(),
-        what: "minted",
-        error,
-    };
-    let token = draw(ID_CHARACTERS).and_then(|id| {
-        let secret = draw(SECRET_CHARACTERS)?;
-        Ok(format!("{PREFIX}{id}_{secret}"))
-    });
-    let token = token.map_err(failed)?;
-    if private_file::create(path, &token).map_err(failed)? {
-        return Ok(token);
-    }
-    let theirs = read(path)?;
-    theirs.ok_or_else(|| failed(io::ErrorKind::AlreadyExists.into()))
-}
-
-/// Random characters, all equally likely.
-fn draw(characters: usize) -> io::Result<String> {
-    let mut drawn = String::with_capacity(characters);
-    while drawn.len() < characters {
-        let mut bytes = [0_u8; 64];
-        SysRng
-            .try_fill_bytes(&mut bytes)
-            .map_err(io::Error::other)?;
-        // 248 is the largest multiple of 62 that a byte holds: what lies above would favour some.
-        let fair = bytes.into_iter().filter(|byte| *byte < 248);
-        let letters = fair.map(|byte| char::from(ALPHABET[usize::from(byte % 62)]));
-        drawn.extend(letters.take(characters - drawn.len()));
-    }
-    Ok(drawn)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use super::*;
-
-    async fn present(owner: &OwnerToken, token: &str) -> Result<Principal, Unauthenticated> {
-        owner
-            .authenticate(Presented {
-                bearer: Some(token),
-            })
-            .await
-    }
-
-    fn token_in(directory: &Path) -> String {
-        fs::read_to_string(directory.join(OWNER_FILE))
-            .unwrap()
-            .trim_end()
-            .to_owned()
-    }
-
-    #[tokio::test]
-    async fn c54_the_first_start_mints_a_token_that_only_its_user_can_read() {
-        let directory = tempfile::tempdir().unwrap();
-        let owner = OwnerToken::open(directory.path()).unwrap();
-        let mode = fs::metadata(owner.path()).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-        let left: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
-        assert_eq!(left.len(), 1, "nothing but the token is left: {left:?}");
-
-        let token = token_in(directory.path());
-        assert!(is_token(&token));
-        let principal = present(&owner, &token).await.unwrap();
-        assert_eq!(
-            (principal.tenant.as_str(), principal.id.as_str()),
-            ("default", "owner")
-        );
-        assert_eq!(
-            (principal.kind, principal.ceiling),
-            (PrincipalKind::Human, Trust::Relayed)
-        );
-    }
-
-    #[tokio::test]
-    async fn a_restart_knows_the_same_token() {
-        let directory = tempfile::tempdir().unwrap();
-        OwnerToken::open(directory.path()).unwrap();
-        let token = token_in(directory.path());
-        let again = OwnerToken::open(directory.path()).unwrap();
-        assert_eq!(token_in(directory.path()), token);
-        assert!(present(&again, &token).await.is_ok());
-    }
-
-    #[tokio::test]
-    async fn another_token_and_none_are_refused_with_the_way_in_and_without_the_token() {
-        let directory = tempfile::tempdir().unwrap();
-        let owner = OwnerToken::open(directory.path()).unwrap();
-        let token = token_in(directory.path());
-        for wrong in [
-            "",
-            "x",
-            &token[1..],
-            &format!("{token}x"),
-            &token.to_uppercase(),
-        ] {
-            let refusal = present(&owner, wrong).await.unwrap_err().to_string();
-            assert!(refusal.contains("owner.token"), "{refusal}");
-            assert!(wrong.len() < 2 || !refusal.contains(wrong), "{refusal}");
-        }
-        assert!(owner.authenticate(Presented::default()).await.is_err());
-        assert!(!format!("{owner:?}").contains(&token));
-    }
-
-    #[test]
-    fn a_token_that_others_can_read_stops_the_start() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = OwnerToken::open(directory.path())
-            .unwrap()
-            .path()
-            .to_owned();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        let error = OwnerToken::open(directory.path()).unwrap_err();
-        assert!(
-            matches!(error, OwnerTokenError::Exposed { mode: 0o640, .. }),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn a_damaged_token_and_a_link_stop_the_start() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = OwnerToken::open(directory.path())
-            .unwrap()
-            .path()
-            .to_owned();
-        fs::write(&path, "sp_short_\n").unwrap();
-        let error = OwnerToken::open(directory.path()).unwrap_err();
-        assert!(
-            matches!(error, OwnerTokenError::Malformed { .. }),
-            "{error}"
-        );
-
-        let elsewhere = directory.path().join("elsewhere");
-        fs::rename(&path, &elsewhere).unwrap();
-        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
-        let error = OwnerToken::open(directory.path()).unwrap_err();
-        assert!(matches!(error, OwnerTokenError::Io { .. }), "{error}");
-    }
-
-    #[test]
-    fn a_pipe_and_a_directory_in_the_tokens_place_stop_the_start_at_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(OWNER_FILE);
-        for make in ["mkfifo", "mkdir"] {
-            let made = std::process::Command::new(make).arg(&path).status();
-            assert!(made.unwrap().success());
-            let error = OwnerToken::open(directory.path()).unwrap_err();
-            assert!(matches!(error, OwnerTokenError::NotAFile { .. }), "{error}");
-            let renamed = directory.path().join(make);
-            fs::rename(&path, renamed).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_token_that_is_no_text_is_malformed_and_the_error_names_the_way_out() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = OwnerToken::open(directory.path()).unwrap().path;
-        fs::write(&path, [0xff, 0xfe]).unwrap();
-        let error = OwnerToken::open(directory.path()).unwrap_err();
-        assert!(
-            matches!(error, OwnerTokenError::Malformed { .. }),
-            "{error}"
-        );
-        assert!(error.to_string().contains("delete it"), "{error}");
-    }
-
-    #[test]
-    fn two_first_starts_at_once_agree_on_one_token() {
-        let directory = tempfile::tempdir().unwrap();
-        let digests = std::thread::scope(|scope| {
-            let starts = [(); 8].map(|()| scope.spawn(|| OwnerToken::open(directory.path())));
-            starts.map(|start| start.join().unwrap().unwrap().digest)
-        });
-        assert!(digests.iter().all(|digest| *digest == digests[0]));
+        self.tokens.ended(principal).await
     }
 }

@@ -4,7 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rand::TryRng as _;
 use rand::rngs::SysRng;
@@ -58,14 +58,7 @@ pub(super) fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, Problem> {
 /// Writes one line beside the file's place and links it there, durably: it appears whole or not at
 /// all. False where somebody else was first.
 pub(super) fn create(path: &Path, line: &str) -> io::Result<bool> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut random = [0; 8];
-    SysRng
-        .try_fill_bytes(&mut random)
-        .map_err(io::Error::other)?;
-    let random = u64::from_be_bytes(random);
-    let beside = directory.join(format!(".{}.{random:016x}", name.display()));
+    let (beside, directory) = beside(path)?;
     write(&beside, line)?;
     let linked = fs::hard_link(&beside, path);
     fs::remove_file(&beside)?;
@@ -76,6 +69,32 @@ pub(super) fn create(path: &Path, line: &str) -> io::Result<bool> {
     }
     File::open(directory)?.sync_all()?;
     Ok(true)
+}
+
+/// Writes one line beside the file and moves it there, durably: a reader finds the old file or the
+/// new one, whole.
+pub(super) fn replace(path: &Path, line: &str) -> io::Result<()> {
+    let (beside, directory) = beside(path)?;
+    let moved = write(&beside, line).and_then(|()| fs::rename(&beside, path));
+    if moved.is_err() {
+        // What was written is of no use; what went wrong is told already.
+        let _gone = fs::remove_file(&beside);
+    }
+    moved?;
+    File::open(directory)?.sync_all()
+}
+
+/// A name that nobody else uses, in the directory of `path`.
+fn beside(path: &Path) -> io::Result<(PathBuf, &Path)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut random = [0; 8];
+    SysRng
+        .try_fill_bytes(&mut random)
+        .map_err(io::Error::other)?;
+    let random = u64::from_be_bytes(random);
+    let beside = directory.join(format!(".{}.{random:016x}", name.display()));
+    Ok((beside, directory))
 }
 
 fn write(path: &Path, line: &str) -> io::Result<()> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rand::TryRng as _;
 use rand::rngs::SysRng;
 
+use super::hex;
 use super::private_file::{self, Problem};
 
 /// The secret's file in the data directory.
@@ -43,7 +44,7 @@ pub fn open(data_dir: &Path) -> Result<[u8; 32], SecretError> {
     SysRng
         .try_fill_bytes(&mut secret)
         .map_err(|error| io(io::Error::other(error)))?;
-    if private_file::create(&path, &hex(&secret)).map_err(io)? {
+    if private_file::create(&path, &hex::encode(&secret)).map_err(io)? {
         return Ok(secret);
     }
     let theirs = read(&path).map_err(refused)?;
@@ -58,27 +59,8 @@ fn read(path: &Path) -> Result<Option<[u8; 32]>, String> {
         Problem::NotAFile => "is not a regular file".to_owned(),
     })?;
     let Some(bytes) = read else { return Ok(None) };
-    let secret = bytes.strip_suffix(b"\n").and_then(unhex);
+    let secret = bytes.strip_suffix(b"\n").and_then(hex::decode);
     secret.map(Some).ok_or_else(|| "is malformed".to_owned())
-}
-
-fn hex(secret: &[u8; 32]) -> String {
-    let digits = secret.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
-}
-
-fn unhex(text: &[u8]) -> Option<[u8; 32]> {
-    let mut secret = [0; 32];
-    if text.len() != 2 * secret.len() {
-        return None;
-    }
-    for (byte, pair) in secret.iter_mut().zip(text.chunks_exact(2)) {
-        let digit = |at: usize| char::from(pair[at]).to_digit(16);
-        *byte = u8::try_from(digit(0)? << 4 | digit(1)?).ok()?;
-    }
-    Some(secret)
 }
 
 #[cfg(test)]
@@ -104,7 +86,7 @@ mod tests {
     #[test]
     fn c61_a_secret_that_others_can_read_or_that_is_damaged_stops_the_start_unspoken() {
         let directory = tempfile::tempdir().unwrap();
-        let secret = hex(&open(directory.path()).unwrap());
+        let secret = hex::encode(&open(directory.path()).unwrap());
         let file = directory.path().join(SECRET_FILE);
         fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
         let exposed = open(directory.path()).unwrap_err().to_string();

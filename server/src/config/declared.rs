@@ -3,7 +3,9 @@
 //!
 //! What must never enter: what a value brings about.
 
+use super::identity::KINDS;
 use super::setting::{Kind, Number, Said, Setting, Value, of};
+use super::tls::CLIENT_AUTH;
 
 /// The seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
@@ -75,7 +77,7 @@ macro_rules! text {
 
 /// A text in a field of what a name stands for.
 macro_rules! named {
-    ($key:literal, $kind:expr, $map:ident, $field:ident, $about:literal) => {
+    ($key:literal, $kind:expr, $($map:ident).+, $field:ident, $about:literal) => {
         Setting {
             key: $key,
             kind: $kind,
@@ -85,11 +87,11 @@ macro_rules! named {
             needed: false,
             set: |settings, name, value| {
                 if let Value::Text(value) = value {
-                    of(&mut settings.$map, name).$field = Said::put(value);
+                    of(&mut settings.$($map).+, name).$field = Said::put(value);
                 }
             },
             get: |settings, name| {
-                let found = settings.$map.get(name)?;
+                let found = settings.$($map).+.get(name)?;
                 found.$field.said().map(Value::Text)
             },
         }
@@ -161,6 +163,70 @@ pub(crate) static DECLARED: &[Setting] = &[
         agents,
         workspace,
         "The workspace that the agent sees, for engines that see one."
+    ),
+    // Who may call, over what.
+    Setting {
+        needed: true,
+        ..named!(
+            "identity.principals.*.kind",
+            Kind::OneOf(KINDS),
+            identity.principals,
+            kind,
+            "What the principal is. Tokens are made for it with `sessiond token create`."
+        )
+    },
+    named!(
+        "identity.principals.*.tenant",
+        Kind::Text("a tenant's name"),
+        identity.principals,
+        tenant,
+        "The isolation unit that it belongs to: it sees nothing of another one. Without one it is \
+         `default`, the owner's."
+    ),
+    Setting {
+        key: "identity.principals.*.groups",
+        kind: Kind::List("a group"),
+        flag: None,
+        variable: None,
+        about: "What it may do: `admin` everything, `operator` everything but administer, `observer` \
+                look on. Others are names for policies and allow nothing. Without any it is \
+                `operator`, for an agent `observer`.",
+        needed: false,
+        set: |settings, name, value| {
+            if let Value::List(groups) = value {
+                of(&mut settings.identity.principals, name).groups = Some(groups);
+            }
+        },
+        get: |settings, name| {
+            let found = settings.identity.principals.get(name)?;
+            found.groups.clone().map(Value::List)
+        },
+    },
+    text!(
+        "tls.cert_file",
+        Kind::Text("a PEM file's path"),
+        tls.cert_file,
+        "The server's certificate and those between it and its authority. With it a TCP address \
+         takes TLS only. The files are read again when they change, and at SIGHUP."
+    ),
+    text!(
+        "tls.key_file",
+        Kind::Text("a PEM file's path"),
+        tls.key_file,
+        "Its private key. Only the server's user may be able to read it."
+    ),
+    text!(
+        "tls.client_auth",
+        Kind::OneOf(CLIENT_AUTH),
+        tls.client_auth,
+        "Whether clients show a certificate: who is requested to and shows one must show a good one. \
+         It does not replace a token. Without it nobody is asked."
+    ),
+    text!(
+        "tls.client_ca_file",
+        Kind::Text("a PEM file's path"),
+        tls.client_ca_file,
+        "The authorities whose client certificates are accepted."
     ),
     // Sessions and runs.
     whole!(
@@ -273,6 +339,12 @@ pub(crate) static DECLARED: &[Setting] = &[
         face.max_header_bytes,
         "Size of a request's headers, names and values and 32 for each. A request with more is \
          refused: TOO_LARGE."
+    ),
+    whole!(
+        "limits.handshake_seconds",
+        1..=600,
+        face.handshake_within,
+        "How long a TLS handshake may take."
     ),
     whole!(
         "limits.first_request_seconds",

@@ -151,9 +151,19 @@ fn variables(found: &[(String, String)], given: &mut Vec<Given>, problems: &mut 
     }
 }
 
+/// Variables of `sessionctl` in a section that the server has too.
+const CLIENTS: [&str; 3] = [
+    "SESSIONPLANE_TLS_CA",
+    "SESSIONPLANE_TLS_CERT",
+    "SESSIONPLANE_TLS_KEY",
+];
+
 /// Whether a variable looks like one of ours. The clients have variables of the same beginning, and
 /// so do orchestrators for a service of this name: only what stands in a section of the file is ours.
 fn misspelt(name: &str) -> Option<String> {
+    if CLIENTS.contains(&name) {
+        return None;
+    }
     let ours = DECLARED.iter().filter(|setting| setting.key.contains('.'));
     let ours = ours.filter_map(Setting::variable);
     let near = ours

@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,6 +25,7 @@ use super::admission::Traffic;
 use super::hearing::Hearing;
 use super::routes::Routes;
 use super::server::Config;
+use super::tls::Tls;
 use crate::app::face::Faces;
 
 /// What a caller may send on one stream before it is read: a whole prompt in one go.
@@ -74,6 +76,23 @@ pub(crate) struct Shared<F: Faces> {
     pub(crate) config: Config,
     pub(crate) closing: Closing,
     pub(crate) calls: TaskTracker,
+}
+
+/// Shakes hands on a connection and serves it until its end. Who does not get on with it is dropped
+/// at a stop, and where another connection needs the place: nothing was asked yet.
+pub(crate) async fn serve_tls<F: Faces>(
+    shared: Arc<Shared<F>>,
+    traffic: Arc<Traffic>,
+    (stream, tls): (TcpStream, Tls),
+) {
+    let shaken = tokio::select! {
+        shaken = tls.accept(stream, shared.config.handshake_within) => shaken,
+        () = shared.closing.draining.cancelled() => None,
+        () = traffic.asked_to_leave() => None,
+    };
+    if let Some(stream) = shaken {
+        serve(shared, traffic, stream).await;
+    }
 }
 
 /// Serves a connection until its end. Dropping the future drops the connection and ends its calls.

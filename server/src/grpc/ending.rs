@@ -1,5 +1,5 @@
-//! Responses that end: when their call's deadline passes, when their connection closes, or when
-//! nobody reads them.
+//! Responses that end: when their call's deadline passes, when their connection closes, when their
+//! caller's credential ends, or when nobody reads them.
 //!
 //! A stream that the server ends does so in words (a status with our details), not by being cut.
 //! The transport looks at a body only when it can send, so a task of its own watches each: what is
@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::ports::authenticator::Unauthenticated;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -31,9 +32,14 @@ pub(crate) struct Ends {
     pub(crate) until: Option<Instant>,
     /// Nothing was taken off it for so long, though there was something to send.
     pub(crate) unread_within: Duration,
+    /// Completes when the credential of its caller is good for nothing any more.
+    pub(crate) credential: Ended,
     /// Told before a stream is dropped that the server itself ends.
     pub(crate) by_server: ServerEnds,
 }
+
+/// Completes with the end of a credential, and says why.
+pub(crate) type Ended = Pin<Box<dyn Future<Output = Unauthenticated> + Send>>;
 
 /// A body that passes its content on, until its time has come.
 pub(crate) struct EndingBody {
@@ -163,6 +169,10 @@ async fn watch(slot: Arc<Slot>, ends: Ends) {
         () = reached(ends.until) => {
             let message = "the deadline of this call has passed; go on with a new one";
             slot.end(Reason::DeadlineExceeded, message);
+        }
+        ended = ends.credential => {
+            ends.by_server.set();
+            slot.end(Reason::Unauthenticated, &ended.to_string());
         }
         () = abandoned(&slot, ends.unread_within) => {
             let message = "nothing of this stream was read for too long; rejoin or resume";

@@ -1,5 +1,5 @@
 //! Where the server listens: a loopback address or a unix socket, and nothing else as long as it
-//! has neither TLS nor configured identities.
+//! does not have both TLS and configured identities.
 //!
 //! What must never enter: what is served.
 
@@ -17,6 +17,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
+
+use super::tls::Tls;
 
 /// Longest path of a socket, in bytes: an address takes 107, and a socket is made beside its path
 /// with the number of its process added.
@@ -36,7 +38,10 @@ pub enum Address {
 
 /// Why a text is not an address.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not an address: use IP:PORT, localhost:PORT or unix:/PATH")]
+#[error(
+    "`{0}` is not an address: use IP:PORT, localhost:PORT or unix:/PATH (another name is not looked \
+     up: what it stands for may change)"
+)]
 pub struct AddressError(String);
 
 /// Why the server does not listen.
@@ -44,10 +49,15 @@ pub struct AddressError(String);
 pub enum BindError {
     /// Others than this host would reach it.
     #[error(
-        "refusing to listen on {0}: without TLS and configured identities only loopback addresses \
-         and unix sockets are safe; use 127.0.0.1:{port} or unix:/PATH", port = .0.port()
+        "refusing to listen on {address}: others than this host reach it, and {}; or listen on \
+         127.0.0.1:{} or unix:/PATH", .guard.lacks(), .address.port()
     )]
-    NotLoopback(SocketAddr),
+    NotLoopback {
+        /// The address.
+        address: SocketAddr,
+        /// What there is, and what is missing.
+        guard: Guard,
+    },
     /// Another server listens there.
     #[error("another server listens on {0}; stop it, or choose another address with --listen")]
     InUse(Address),
@@ -78,9 +88,11 @@ impl FromStr for Address {
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             return Ok(Self::Unix(path.into()));
         }
-        let numeric = match text.strip_prefix("localhost:") {
-            Some(port) => format!("127.0.0.1:{port}"),
-            None => text.to_owned(),
+        let numeric = match text.rsplit_once(':') {
+            Some((host, port)) if host.eq_ignore_ascii_case("localhost") => {
+                format!("127.0.0.1:{port}")
+            }
+            _ => text.to_owned(),
         };
         let parsed = numeric.parse().map(Self::Tcp);
         parsed.map_err(|_| AddressError(text.to_owned()))
@@ -96,11 +108,40 @@ impl fmt::Display for Address {
     }
 }
 
+/// What keeps strangers from a listener that they can reach.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    /// TLS of its TCP connections.
+    pub tls: Option<Tls>,
+    /// Whether principals are configured.
+    pub identities: bool,
+}
+
+impl Guard {
+    /// What has to be configured before others than this host may reach the server.
+    fn lacks(&self) -> &'static str {
+        match (&self.tls, self.identities) {
+            (None, false) => {
+                "neither TLS nor identities are configured: set [tls] cert_file and key_file, and \
+                 [identity.principals.NAME]"
+            }
+            (None, true) => "TLS is not configured: set [tls] cert_file and key_file",
+            (Some(_), false) => "no identities are configured: set [identity.principals.NAME]",
+            (Some(_), true) => "nothing is missing",
+        }
+    }
+
+    fn keeps(&self) -> bool {
+        self.tls.is_some() && self.identities
+    }
+}
+
 /// A bound listener. A unix socket's path is removed when it is dropped.
 #[derive(Debug)]
 pub struct Listener {
     kind: Kind,
     address: Address,
+    tls: Option<Tls>,
 }
 
 #[derive(Debug)]
@@ -112,26 +153,35 @@ enum Kind {
 /// A connection that was accepted.
 pub(crate) enum Accepted {
     Tcp(TcpStream),
+    Tls(TcpStream, Tls),
     Unix(UnixStream),
 }
 
 impl Listener {
-    /// Starts to listen. A socket that a dead server left behind is replaced.
+    /// Starts to listen where only this host can reach it, without TLS. A socket that a dead server
+    /// left behind is replaced.
     pub async fn bind(address: &Address) -> Result<Self, BindError> {
+        Self::guarded(address, Guard::default()).await
+    }
+
+    /// Starts to listen where `guard` keeps strangers out. A TCP address speaks TLS if there is
+    /// any; a unix socket never does.
+    pub async fn guarded(address: &Address, guard: Guard) -> Result<Self, BindError> {
         match address {
-            Address::Tcp(wanted) if !wanted.ip().is_loopback() => {
-                Err(BindError::NotLoopback(*wanted))
+            Address::Tcp(wanted) if !is_loopback(wanted) && !guard.keeps() => {
+                let address = *wanted;
+                Err(BindError::NotLoopback { address, guard })
             }
-            address => Self::bind_anywhere(address).await,
+            address => Self::bind_anywhere(address, guard.tls).await,
         }
     }
 
     /// Binds for what whoever asks is answered: health, and nothing else.
     pub async fn for_probes(address: &Address) -> Result<Self, BindError> {
-        Self::bind_anywhere(address).await
+        Self::bind_anywhere(address, None).await
     }
 
-    async fn bind_anywhere(address: &Address) -> Result<Self, BindError> {
+    async fn bind_anywhere(address: &Address, tls: Option<Tls>) -> Result<Self, BindError> {
         let (kind, address) = match address {
             Address::Tcp(wanted) => {
                 let bound = TcpListener::bind(wanted).await;
@@ -152,7 +202,14 @@ impl Listener {
                 (Kind::Unix(bound.0, bound.1), address.clone())
             }
         };
-        Ok(Self { kind, address })
+        let tls = tls.filter(|_| matches!(kind, Kind::Tcp(_)));
+        Ok(Self { kind, address, tls })
+    }
+
+    /// Whether its connections speak TLS.
+    #[must_use]
+    pub fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// The address, with the port that was taken.
@@ -167,7 +224,10 @@ impl Listener {
             Kind::Tcp(listener) => {
                 let (stream, _peer) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok(Accepted::Tcp(stream))
+                Ok(match &self.tls {
+                    Some(tls) => Accepted::Tls(stream, tls.clone()),
+                    None => Accepted::Tcp(stream),
+                })
             }
             Kind::Unix(listener, _file) => {
                 let (stream, _peer) = listener.accept().await?;
@@ -175,6 +235,12 @@ impl Listener {
             }
         }
     }
+}
+
+/// Whether nobody but this host reaches an address. A loopback address of IPv4 that is written as
+/// one of IPv6 is one.
+fn is_loopback(address: &SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
 }
 
 impl Address {

@@ -78,6 +78,8 @@ async fn connection(accepted: Accepted, health: HealthServer<HealthService>) {
     match accepted {
         Accepted::Tcp(stream) => answer(stream, health).await,
         Accepted::Unix(stream) => answer(stream, health).await,
+        // A listener of probes has no TLS.
+        Accepted::Tls(..) => {}
     }
 }
 

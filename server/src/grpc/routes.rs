@@ -23,7 +23,7 @@ use tracing::Instrument as _;
 
 use super::call::{Call, deadline, trace_id};
 use super::connection::Closing;
-use super::ending::{EndingBody, Ends, reached};
+use super::ending::{Ended, EndingBody, Ends, reached};
 use super::events::Metrics;
 use super::health::Health;
 use super::invoke::InvokeService;
@@ -140,6 +140,9 @@ impl<F: Faces> Routes<F> {
         // One moment for everything that the call brings about.
         let until = deadline(request.headers())?.and_then(|length| arrived.checked_add(length));
         let server_ends = ServerEnds::with(&connection.closing);
+        // What answers at once was judged a moment ago.
+        let lasting = principal.as_ref().filter(|_| streams || waits);
+        let mut credential = self.credential(lasting.cloned());
         if let Some(principal) = principal {
             let caller = Caller {
                 principal,
@@ -157,7 +160,13 @@ impl<F: Faces> Routes<F> {
         };
         let served = self.serve(&route, request);
         let answered = self.answered(until, (&connection.closing, grace), served);
-        let response = answered.await?;
+        let response = tokio::select! {
+            response = answered => response?,
+            ended = &mut credential => {
+                server_ends.set();
+                return Err(CallError::unknown(Reason::Unauthenticated, ended.to_string()));
+            }
+        };
         if !streams || response.headers().contains_key("grpc-status") {
             return Ok(response);
         }
@@ -165,6 +174,7 @@ impl<F: Faces> Routes<F> {
             closing: Self::ends_with(&route, connection).clone(),
             until,
             unread_within: self.unread_within,
+            credential,
             by_server: server_ends,
         };
         Ok(response.map(|body| Body::new(EndingBody::new(body, ends, tasks))))
@@ -189,6 +199,17 @@ impl<F: Faces> Routes<F> {
         }
         let principal = authn::principal(&*self.authenticator, request.headers()).await?;
         Ok(Some(principal))
+    }
+
+    /// Completes when the credential of a caller ends; never without a caller.
+    fn credential(&self, principal: Option<Principal>) -> Ended {
+        let authenticator = self.authenticator.clone();
+        Box::pin(async move {
+            match principal {
+                Some(principal) => authenticator.ended(&principal).await,
+                None => std::future::pending().await,
+            }
+        })
     }
 
     fn asks_who(&self, route: &Route) -> bool {

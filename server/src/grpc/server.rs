@@ -43,6 +43,8 @@ pub struct Config {
     /// A connection without an open call for as long as this rests: it closes quickly when asked
     /// to, and at the limit it makes room.
     pub rest_after: Duration,
+    /// A TLS handshake that is not done by then is given up.
+    pub handshake_within: Duration,
     /// A connection on which no request has arrived by then is closed.
     pub first_request_within: Duration,
     /// A request message that has not arrived whole by then is given up.
@@ -81,6 +83,7 @@ impl Default for Config {
         Self {
             max_connections: 1024,
             rest_after: Duration::from_secs(5),
+            handshake_within: Duration::from_secs(5),
             first_request_within: Duration::from_secs(10),
             message_within: Duration::from_secs(30),
             unread_within: Duration::from_secs(300),
@@ -247,6 +250,10 @@ async fn admit<F: Faces>(
     match accepted {
         Accepted::Tcp(stream) => {
             connections.serve(known, connection::serve(shared, traffic, stream));
+        }
+        Accepted::Tls(stream, tls) => {
+            let served = connection::serve_tls(shared, traffic, (stream, tls));
+            connections.serve(known, Box::pin(served));
         }
         Accepted::Unix(stream) => {
             connections.serve(known, connection::serve(shared, traffic, stream));

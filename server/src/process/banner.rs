@@ -4,7 +4,24 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::ProcessError;
-use crate::grpc::listener::Address;
+use crate::grpc::listener::{Address, Listener};
+
+/// Where a server is reached, and how.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    address: Address,
+    tls: bool,
+}
+
+impl Place {
+    /// Where a listener is reached.
+    pub(super) fn of(listener: &Listener) -> Self {
+        Self {
+            address: listener.address().clone(),
+            tls: listener.speaks_tls(),
+        }
+    }
+}
 
 /// The ready file: there only while its server takes calls.
 #[derive(Debug)]
@@ -32,12 +49,12 @@ impl Ready {
     /// Writes it in one step: whoever sees it sees all of it. It is removed when this is dropped.
     pub(super) fn write(
         mut self,
-        address: &Address,
-        probes: Option<&Address>,
+        place: &Place,
+        probes: Option<&Place>,
         data_dir: &Path,
     ) -> Result<Self, ProcessError> {
         let ready = serde_json::json!({
-            "address": found_from_anywhere(address)?,
+            "address": found_from_anywhere(place)?,
             "health_address": probes.map(found_from_anywhere).transpose()?,
             "pid": std::process::id(),
             "data_dir": data_dir,
@@ -69,19 +86,13 @@ impl Drop for Ready {
 }
 
 /// Prints the lines of a start to standard output. A closed one is no reason not to serve.
-pub(super) fn print(
-    address: &Address,
-    data_dir: &Path,
-    token: &Path,
-    agents: &[String],
-    cut: usize,
-) {
-    let text = text(address, data_dir, token, agents, cut, &sessionctl());
+pub(super) fn print(place: &Place, data_dir: &Path, token: &Path, agents: &[String], cut: usize) {
+    let text = text(place, data_dir, token, agents, cut, &sessionctl());
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn text(
-    address: &Address,
+    place: &Place,
     data_dir: &Path,
     token: &Path,
     agents: &[String],
@@ -91,13 +102,23 @@ fn text(
     use std::fmt::Write as _;
     let mut out = format!("sessiond {} is ready\n", env!("CARGO_PKG_VERSION"));
     // Writing to a String does not fail.
-    let _ = writeln!(out, "  address  {}", endpoint(address));
+    let _ = writeln!(out, "  address  {}", endpoint(place));
     let _ = writeln!(out, "  data     {}", data_dir.display());
     let _ = writeln!(
         out,
         "  token    {} (lets its reader do everything; keep it private)",
         token.display()
     );
+    let security = if place.tls {
+        let _ = writeln!(
+            out,
+            "  TLS      its clients name one of its certificate's names, and its authority unless \
+             the system knows it: --tls-ca FILE"
+        );
+        "-cacert FILE"
+    } else {
+        "-plaintext"
+    };
     for (at, agent) in agents.iter().enumerate() {
         let label = if at == 0 { "agents" } else { "" };
         let _ = writeln!(out, "  {label:<8} {agent}");
@@ -108,17 +129,17 @@ fn text(
             "  settled  {cut} run(s) that a stop or a crash had cut, as interrupted"
         );
     }
-    let place = flags(address, data_dir);
+    let flags = flags(place, data_dir);
     let _ = writeln!(out, "talk to it from another terminal:");
     let _ = writeln!(
         out,
-        "  {ctl}{place} invoke --new first \"where is the lease token checked?\""
+        "  {ctl}{flags} invoke --new first \"where is the lease token checked?\""
     );
-    let _ = writeln!(out, "  {ctl}{place} attach first");
-    if let Address::Tcp(address) = address {
+    let _ = writeln!(out, "  {ctl}{flags} attach first");
+    if let Address::Tcp(address) = &place.address {
         let _ = writeln!(
             out,
-            "  grpcurl -plaintext -H \"authorization: Bearer $(cat {})\" {address} list",
+            "  grpcurl {security} -H \"authorization: Bearer $(cat {})\" {address} list",
             token.display()
         );
     }
@@ -127,28 +148,29 @@ fn text(
 }
 
 /// The address as clients take it, wherever they are started.
-fn found_from_anywhere(address: &Address) -> Result<String, ProcessError> {
-    let address = match address {
-        Address::Tcp(_) => address.clone(),
-        Address::Unix(path) => Address::Unix(super::absolute(path)?),
-    };
-    Ok(endpoint(&address))
+fn found_from_anywhere(place: &Place) -> Result<String, ProcessError> {
+    let mut place = place.clone();
+    if let Address::Unix(path) = &place.address {
+        place.address = Address::Unix(super::absolute(path)?);
+    }
+    Ok(endpoint(&place))
 }
 
 /// The address as clients take it.
-fn endpoint(address: &Address) -> String {
-    match address {
+fn endpoint(place: &Place) -> String {
+    match &place.address {
+        Address::Tcp(address) if place.tls => format!("https://{address}"),
         Address::Tcp(address) => format!("http://{address}"),
         Address::Unix(path) => format!("unix:{}", path.display()),
     }
 }
 
 /// The flags that a client needs beyond its defaults.
-fn flags(address: &Address, data_dir: &Path) -> String {
+fn flags(place: &Place, data_dir: &Path) -> String {
     let mut flags = String::new();
-    if endpoint(address) != format!("http://{}", crate::config::DEFAULT_LISTEN) {
+    if endpoint(place) != format!("http://{}", crate::config::DEFAULT_LISTEN) {
         flags.push_str(" --address ");
-        flags.push_str(&endpoint(address));
+        flags.push_str(&endpoint(place));
     }
     if crate::config::default_data_dir().ok().as_deref() != Some(data_dir) {
         flags.push_str(" --data-dir ");
@@ -175,6 +197,13 @@ fn sessionctl() -> String {
 mod tests {
     use super::*;
 
+    fn place(address: Address) -> Place {
+        Place {
+            address,
+            tls: false,
+        }
+    }
+
     #[test]
     fn a_ready_file_is_there_only_while_its_own_server_takes_calls() {
         let directory = tempfile::tempdir().unwrap();
@@ -182,7 +211,7 @@ mod tests {
         std::fs::write(&path, "an earlier server is ready").unwrap();
         let ready = Ready::at(&path).unwrap();
         assert!(!path.exists(), "nobody is ready yet");
-        let address = Address::Unix("s.sock".into());
+        let address = place(Address::Unix("s.sock".into()));
         let ready = ready.write(&address, None, Path::new("/d")).unwrap();
         let told: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
@@ -203,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_start_says_where_it_is_and_how_to_talk_to_it() {
-        let address = Address::Tcp("127.0.0.1:50051".parse().unwrap());
+        let address = place(Address::Tcp("127.0.0.1:50051".parse().unwrap()));
         let agents = ["demo (default)".to_owned(), "scripted".to_owned()];
         let text = text(
             &address,

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::ProcessError;
-use crate::adapters::authn::OWNER_FILE;
+use crate::adapters::authn::{OWNER_FILE, TOKENS_FILE};
 use crate::adapters::sled::create_private;
 
 /// Where the store lives in the data directory.
@@ -44,7 +44,7 @@ fn is_empty(path: &Path) -> io::Result<bool> {
 }
 
 fn is_ours(path: &Path) -> bool {
-    [STORE, OWNER_FILE]
+    [STORE, OWNER_FILE, TOKENS_FILE]
         .into_iter()
         .any(|name| path.join(name).exists())
 }
@@ -74,7 +74,7 @@ mod tests {
         prepare(empty.path()).unwrap();
         assert_eq!(mode(empty.path()), 0o700);
 
-        for name in [STORE, OWNER_FILE] {
+        for name in [STORE, OWNER_FILE, TOKENS_FILE] {
             let ours = directory(0o750);
             fs::write(ours.path().join(name), "").unwrap();
             fs::write(ours.path().join("a-note"), "").unwrap();

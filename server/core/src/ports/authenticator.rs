@@ -21,4 +21,12 @@ pub struct Unauthenticated(pub String);
 pub trait Authenticator: Send + Sync {
     /// The principal behind a credential. Runs on every call, so it must be cheap.
     async fn authenticate(&self, presented: Presented<'_>) -> Result<Principal, Unauthenticated>;
+
+    /// Completes once the credential with which a principal came is good for nothing any more, and
+    /// says why: what goes on for long ends then (C55). Must not take longer than a few seconds to
+    /// notice. Credentials that never end need not say so.
+    async fn ended(&self, principal: &Principal) -> Unauthenticated {
+        let _never_ends = principal;
+        std::future::pending().await
+    }
 }

@@ -1,0 +1,273 @@
+//! The tokens as a running server knows them: the file is looked at every second, so that one that
+//! is made or revoked beside the server counts at once, and what goes on under a token that is over
+//! ends.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use sessionplane_core::domain::access::{Principal, PrincipalKind};
+use sessionplane_core::domain::ids::{PrincipalId, TenantId};
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::authenticator::Unauthenticated;
+use sessionplane_core::ports::clock::Clock;
+use subtle::ConstantTimeEq as _;
+use tokio::sync::watch;
+
+use super::bearer::{self, Digest, TokenId};
+use super::book::{BookError, State, TokenBook, TokenRecord};
+use super::unknown;
+
+/// How often the file is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Longest time between two looks at the wall clock, which may be set: an end that it brings nearer
+/// is noticed by then.
+const CLOCK_LOOK: Duration = Duration::from_secs(2);
+/// What the name of a credential begins with; the token's id follows.
+const CREDENTIAL: &str = "token:";
+
+/// A principal that configuration knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Registered {
+    /// Its name.
+    pub id: PrincipalId,
+    /// Its tenant.
+    pub tenant: TenantId,
+    /// What kind of actor it is.
+    pub kind: PrincipalKind,
+    /// Its groups.
+    pub groups: Arc<[String]>,
+}
+
+/// Knows the holders of tokens.
+pub struct Tokens {
+    book: TokenBook,
+    registered: BTreeMap<PrincipalId, Registered>,
+    clock: Arc<dyn Clock>,
+    held: ArcSwap<HashMap<TokenId, Held>>,
+    /// Counts the tables, so that who waits for the end of a token looks again.
+    changed: watch::Sender<u64>,
+}
+
+/// A token of a registered principal.
+struct Held {
+    digest: Digest,
+    principal: Principal,
+    record: TokenRecord,
+}
+
+/// What tells one state of the file from another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl Tokens {
+    /// Reads the tokens of a data directory. Those whose principal is not in `registered`, or is
+    /// not what it was when they were made, let nobody in.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub fn open(
+        data_dir: &Path,
+        registered: impl IntoIterator<Item = Registered>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, BookError> {
+        let registered = registered.into_iter().map(|one| (one.id.clone(), one));
+        let tokens = Self {
+            book: TokenBook::of(data_dir),
+            registered: registered.collect(),
+            clock,
+            held: ArcSwap::default(),
+            changed: watch::Sender::new(0),
+        };
+        let (_held, orphans) = tokens.take(tokens.book.read()?);
+        if orphans > 0 {
+            tracing::warn!(
+                tokens = orphans,
+                "tokens let nobody in: their principals are not in [identity.principals], or have \
+                 another tenant or kind there than when the tokens were made"
+            );
+        }
+        Ok(tokens)
+    }
+
+    /// Follows the file for as long as it is polled. One that cannot be used keeps what was known,
+    /// and the log says so.
+    pub async fn follow(&self) {
+        // What was read at the start may have changed since.
+        let mut seen = None;
+        loop {
+            let stamp = Stamp::of(self.book.path());
+            if seen != Some(stamp) {
+                match self.book.read() {
+                    Ok(records) => {
+                        let (tokens, _orphans) = self.take(records);
+                        if seen.is_some() {
+                            tracing::info!(tokens, "the tokens were read again");
+                        }
+                    }
+                    Err(error) => tracing::error!(
+                        %error,
+                        "the tokens' file cannot be used: tokens that were made or revoked since \
+                         do not count until it is put right"
+                    ),
+                }
+                seen = Some(stamp);
+            }
+            self.clock.sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// The holder of a token.
+    pub(super) fn holder(
+        &self,
+        token: &str,
+        digest: &Digest,
+    ) -> Result<Principal, Unauthenticated> {
+        let held = self.held.load();
+        let named = bearer::id(token).and_then(TokenId::parse);
+        let found = named.and_then(|id| held.get(&id));
+        // A name that nobody has costs the same comparison.
+        let known = found.map_or(Digest::default(), |held| held.digest);
+        let matches = bool::from(known.ct_eq(digest));
+        let held = found.filter(|_| matches).ok_or_else(unknown)?;
+        over(&held.record, self.clock.now()).map_or_else(|| Ok(held.principal.clone()), Err)
+    }
+
+    /// Completes once the token of a principal is over.
+    pub(super) async fn ended(&self, principal: &Principal) -> Unauthenticated {
+        let id = principal.credential.strip_prefix(CREDENTIAL);
+        let Some(id) = id.and_then(TokenId::parse) else {
+            return std::future::pending().await;
+        };
+        let mut changed = self.changed.subscribe();
+        loop {
+            changed.borrow_and_update();
+            let now = self.clock.now();
+            let expires = match self.held.load().get(&id) {
+                // Its principal may have lost a group meanwhile.
+                Some(held) if held.principal != *principal => return no_more(),
+                Some(held) => match over(&held.record, now) {
+                    Some(ended) => return ended,
+                    None => held.record.expires,
+                },
+                None => return no_more(),
+            };
+            let left = async {
+                match expires {
+                    Some(expires) => self.clock.sleep(expires.since(now).min(CLOCK_LOOK)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                told = changed.changed() => if told.is_err() { return no_more() },
+                () = left => {}
+            }
+        }
+    }
+
+    /// How many tokens let somebody in from now on, and how many do not for their principal.
+    fn take(&self, records: Vec<TokenRecord>) -> (usize, usize) {
+        let mut table = HashMap::with_capacity(records.len());
+        let mut orphans = 0;
+        for record in records {
+            match self.principal(&record) {
+                Some(principal) => {
+                    let (digest, id) = (record.digest, record.id.clone());
+                    table.insert(
+                        id,
+                        Held {
+                            digest,
+                            principal,
+                            record,
+                        },
+                    );
+                }
+                None => orphans += 1,
+            }
+        }
+        let count = table.len();
+        self.held.store(Arc::new(table));
+        self.changed.send_modify(|tables| *tables += 1);
+        (count, orphans)
+    }
+
+    /// Who a token stands for now: its groups are those that it was made with and its principal
+    /// still has.
+    fn principal(&self, record: &TokenRecord) -> Option<Principal> {
+        let registered = self.registered.get(&record.principal)?;
+        if registered.tenant != record.tenant || registered.kind != record.kind {
+            return None;
+        }
+        let groups = match &record.groups {
+            None => registered.groups.clone(),
+            Some(groups) => {
+                let kept = groups
+                    .iter()
+                    .filter(|group| registered.groups.contains(group));
+                kept.cloned().collect()
+            }
+        };
+        Some(Principal {
+            tenant: registered.tenant.clone(),
+            id: registered.id.clone(),
+            kind: registered.kind,
+            groups,
+            ceiling: record.ceiling,
+            credential: format!("{CREDENTIAL}{}", record.id).into(),
+        })
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokens")
+            .field("book", &self.book)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stamp {
+    /// None where there is no file.
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::symlink_metadata(path).ok()?;
+        Some(Self {
+            inode: found.ino(),
+            bytes: found.len(),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    }
+}
+
+/// Why a token is good for nothing, if it is.
+fn over(record: &TokenRecord, now: Timestamp) -> Option<Unauthenticated> {
+    let (what, again) = match record.state(now) {
+        State::Live => return None,
+        State::Expired => ("has expired", "ask for a new one"),
+        State::Revoked => ("was revoked", "use its successor, or ask for a new one"),
+    };
+    Some(Unauthenticated(format!(
+        "the token {} {what}; {again} (sessiond token create)",
+        record.id
+    )))
+}
+
+fn no_more() -> Unauthenticated {
+    Unauthenticated(
+        "the token of this call does not count any more: it was taken away, or its principal has \
+         other rights now; call again to see"
+            .to_owned(),
+    )
+}
+
+#[cfg(test)]
+#[path = "live/tests.rs"]
+mod tests;

@@ -1,0 +1,325 @@
+//! The certificate of the listener and its key, as files: read at the start, and again whenever
+//! what is in them changes. A pair that is no good leaves the old one in use.
+//!
+//! What must never enter: a private key in a log line, an error or a debug text.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig, crypto};
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::clock::Clock;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Notify;
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Largest file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// A certificate that ends sooner is warned about every day.
+const WARN_BEFORE: Duration = Duration::from_secs(21 * 24 * 60 * 60);
+
+/// Where the files are, and what they are for.
+#[derive(Clone, Debug)]
+pub struct TlsPaths {
+    /// The certificate and those between it and its authority.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authorities of client certificates, and whether a client must show one.
+    pub clients: Option<(PathBuf, bool)>,
+    /// What is spoken inside of TLS.
+    pub alpn: Vec<Vec<u8>>,
+}
+
+/// Why the files are of no use.
+#[derive(Debug, thiserror::Error)]
+#[error("{key} {}: {problem}", .path.display())]
+pub struct TlsError {
+    /// The key of the configuration.
+    key: &'static str,
+    path: PathBuf,
+    /// What is wrong, and the way out.
+    problem: String,
+}
+
+/// The files, and what was made of them last.
+pub struct TlsFiles {
+    paths: TlsPaths,
+    clock: Arc<dyn Clock>,
+    current: Arc<ArcSwap<ServerConfig>>,
+    seen: Seen,
+}
+
+/// What the files held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    digest: [u8; 32],
+    expires: Timestamp,
+}
+
+/// The files' contents.
+struct Contents {
+    cert: Vec<u8>,
+    key: Vec<u8>,
+    clients: Option<Vec<u8>>,
+}
+
+impl TlsFiles {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// When one cannot be read, is not what it should be, or does not fit the others.
+    pub fn open(paths: TlsPaths, clock: Arc<dyn Clock>) -> Result<Self, TlsError> {
+        let contents = Contents::read(&paths)?;
+        let (config, expires) = build(&paths, &contents)?;
+        warn_of_readers(&paths.key);
+        let digest = contents.digest();
+        Ok(Self {
+            paths,
+            clock,
+            current: Arc::new(ArcSwap::from_pointee(config)),
+            seen: Seen { digest, expires },
+        })
+    }
+
+    /// The TLS configuration as it is at any time.
+    #[must_use]
+    pub fn current(&self) -> Arc<ArcSwap<ServerConfig>> {
+        self.current.clone()
+    }
+
+    /// When the certificate ends.
+    #[must_use]
+    pub fn expires(&self) -> Timestamp {
+        self.seen.expires
+    }
+
+    /// Follows the files for as long as it is polled; `hurry` makes it look at once.
+    pub async fn follow(mut self, hurry: Arc<Notify>) {
+        let mut refused = None;
+        let mut warn_at = Timestamp::default();
+        loop {
+            warn_at = self.warn_of_the_end(warn_at);
+            let asked = tokio::select! {
+                () = self.clock.sleep(LOOK_EVERY) => false,
+                () = hurry.notified() => true,
+            };
+            let paths = self.paths.clone();
+            // A file system that hangs must not hang the server.
+            let read = tokio::task::spawn_blocking(move || Contents::read(&paths)).await;
+            let Ok(read) = read else { continue };
+            let found = read.as_ref().ok().map(Contents::digest);
+            if found == Some(self.seen.digest) {
+                if asked {
+                    tracing::info!("the TLS files are as they were");
+                }
+                refused = None;
+                continue;
+            }
+            let told = refused == Some(found);
+            match read.and_then(|contents| self.take(&contents)) {
+                Ok(()) => (refused, warn_at) = (None, Timestamp::default()),
+                // Told once for each state of the files, and whenever somebody asks.
+                Err(_) if told && !asked => {}
+                Err(error) => {
+                    refused = Some(found);
+                    tracing::error!(
+                        %error,
+                        "the new TLS files are not used; the old certificate stays in use, and \
+                         ends {}", in_words(self.clock.now(), self.seen.expires)
+                    );
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, contents: &Contents) -> Result<(), TlsError> {
+        let (config, expires) = build(&self.paths, contents)?;
+        self.current.store(Arc::new(config));
+        let digest = contents.digest();
+        self.seen = Seen { digest, expires };
+        warn_of_readers(&self.paths.key);
+        let ends = in_words(self.clock.now(), expires);
+        tracing::info!(
+            ends,
+            "the TLS files were read again: new connections use them"
+        );
+        Ok(())
+    }
+
+    /// Warns of a certificate that ends soon; gives the time of the next warning.
+    fn warn_of_the_end(&self, at: Timestamp) -> Timestamp {
+        let now = self.clock.now();
+        if now < at || self.seen.expires.since(now) > WARN_BEFORE {
+            return at;
+        }
+        let (file, ends) = (self.paths.cert.display(), in_words(now, self.seen.expires));
+        tracing::warn!(
+            %file,
+            "the TLS certificate ends {ends}; put a new one in its place, it is read while the \
+             server runs"
+        );
+        now.after(DAY)
+    }
+}
+
+impl Contents {
+    fn read(paths: &TlsPaths) -> Result<Self, TlsError> {
+        let clients = paths.clients.as_ref();
+        Ok(Self {
+            cert: read("tls.cert_file", &paths.cert)?,
+            key: read("tls.key_file", &paths.key)?,
+            clients: clients
+                .map(|(path, _)| read("tls.client_ca_file", path))
+                .transpose()?,
+        })
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        let mut digest = Sha256::new();
+        for part in [&self.cert, &self.key].into_iter().chain(&self.clients) {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        digest.finalize().into()
+    }
+}
+
+fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    let mut bytes = Vec::new();
+    let opened =
+        File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
+    match opened {
+        Err(error) => Err(wrong(key, path, format!("cannot be read: {error}"))),
+        Ok(_) if bytes.len() as u64 > MAX_FILE_BYTES => {
+            let problem = format!("is larger than {MAX_FILE_BYTES} bytes");
+            Err(wrong(key, path, problem))
+        }
+        Ok(_) => Ok(bytes),
+    }
+}
+
+/// What the files make, and when the certificate ends.
+fn build(paths: &TlsPaths, contents: &Contents) -> Result<(ServerConfig, Timestamp), TlsError> {
+    let chain = certificates("tls.cert_file", &paths.cert, &contents.cert)?;
+    let expires = chain.first().and_then(end_of).ok_or_else(|| {
+        let problem = "its first certificate is none that can be read";
+        wrong("tls.cert_file", &paths.cert, problem)
+    })?;
+    let key = PrivateKeyDer::from_pem_slice(&contents.key).map_err(|_says_no_more| {
+        let problem = "holds no private key; it must be PEM: PKCS#8, PKCS#1 or SEC1, not encrypted";
+        wrong("tls.key_file", &paths.key, problem)
+    })?;
+    let provider = Arc::new(crypto::ring::default_provider());
+    let unfit = |error: rustls::Error| {
+        let problem = match error {
+            rustls::Error::InconsistentKeys(_) => {
+                "is not the key of the certificate in tls.cert_file; the two must be a pair"
+                    .to_owned()
+            }
+            other => format!("cannot be used with tls.cert_file: {other}"),
+        };
+        wrong("tls.key_file", &paths.key, problem)
+    };
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(unfit)?;
+    let builder = match (&paths.clients, &contents.clients) {
+        (Some((path, required)), Some(bytes)) => {
+            let verifier = verifier(path, bytes, *required, provider)?;
+            builder.with_client_cert_verifier(verifier)
+        }
+        _ => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_single_cert(chain, key).map_err(unfit)?;
+    config.alpn_protocols.clone_from(&paths.alpn);
+    Ok((config, expires))
+}
+
+fn verifier(
+    path: &Path,
+    bytes: &[u8],
+    required: bool,
+    provider: Arc<crypto::CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let unfit = |problem: String| wrong("tls.client_ca_file", path, problem);
+    let mut roots = RootCertStore::empty();
+    for authority in certificates("tls.client_ca_file", path, bytes)? {
+        let added = roots.add(authority);
+        added.map_err(|error| unfit(format!("holds no authority that can be used: {error}")))?;
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let builder = if required {
+        builder
+    } else {
+        builder.allow_unauthenticated()
+    };
+    builder.build().map_err(|error| unfit(error.to_string()))
+}
+
+fn certificates(
+    key: &'static str,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bytes).collect();
+    match read {
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => Err(wrong(
+            key,
+            path,
+            "holds no certificate; it must be PEM, whole",
+        )),
+    }
+}
+
+/// When a certificate ends. One before 1970 counts as 1970.
+fn end_of(certificate: &CertificateDer<'_>) -> Option<Timestamp> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    let seconds = parsed.validity().not_after.timestamp();
+    let seconds = u64::try_from(seconds).unwrap_or(0);
+    Some(Timestamp::from_millis(seconds.saturating_mul(1000)))
+}
+
+fn warn_of_readers(key: &Path) {
+    let mode = std::fs::metadata(key).map_or(0, |found| found.permissions().mode() & 0o777);
+    if mode & 0o007 != 0 {
+        tracing::warn!(
+            file = %key.display(),
+            "every user of this machine can read the TLS key (mode {mode:o}); chmod 600 it"
+        );
+    }
+}
+
+/// How far an end is away.
+fn in_words(now: Timestamp, end: Timestamp) -> String {
+    let left = end.since(now);
+    if left.is_zero() {
+        let past = now.since(end).as_secs() / DAY.as_secs();
+        return format!("{past} day(s) ago: clients refuse it");
+    }
+    format!("in {} day(s)", left.as_secs() / DAY.as_secs())
+}
+
+fn wrong(key: &'static str, path: &Path, problem: impl Into<String>) -> TlsError {
+    TlsError {
+        key,
+        path: path.to_owned(),
+        problem: problem.into(),
+    }
+}
+
+#[cfg(test)]
+#[path = "tls_files/tests.rs"]
+mod tests;

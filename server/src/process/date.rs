@@ -1,0 +1,99 @@
+//! Times as people read them: UTC, by the calendar.
+
+use std::time::Duration;
+
+use sessionplane_core::domain::time::Timestamp;
+
+const DAY_SECONDS: u64 = 24 * 60 * 60;
+
+/// `2026-11-30`.
+#[must_use]
+pub fn day(at: Timestamp) -> String {
+    let (year, month, day) = civil(at.as_millis() / 1000 / DAY_SECONDS);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// `2026-11-30T09:05:00Z`.
+#[must_use]
+pub fn moment(at: Timestamp) -> String {
+    let seconds = at.as_millis() / 1000 % DAY_SECONDS;
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{}T{hour:02}:{minute:02}:{second:02}Z", day(at))
+}
+
+/// A length like `90d`, `12h`, `15m` or `30s`.
+///
+/// # Errors
+/// What is wrong with it, and the way out.
+pub fn length(text: &str) -> Result<Duration, String> {
+    let wrong = || "must be a number and one of d, h, m, s, like 90d".to_owned();
+    let unit = match text.chars().last() {
+        Some('d') => DAY_SECONDS,
+        Some('h') => 3600,
+        Some('m') => 60,
+        Some('s') => 1,
+        _ => return Err(wrong()),
+    };
+    let count = &text[..text.len() - 1];
+    if count.is_empty() || !count.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let count: u64 = count.parse().map_err(|_| wrong())?;
+    let seconds = count.checked_mul(unit).ok_or_else(wrong)?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// The date of a day since 1970-01-01, in the Gregorian calendar: years begin in March, so that a
+/// leap day is the last of its year, and eras of 400 years are all alike.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    (era * 400 + year + later, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_by_the_calendar() {
+        for (seconds, told) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_796_029_500, "2026-11-30T09:05:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(moment(Timestamp::from_millis(seconds * 1000)), told);
+        }
+    }
+
+    #[test]
+    fn lengths_are_a_number_and_a_unit() {
+        assert_eq!(length("90d"), Ok(Duration::from_secs(90 * DAY_SECONDS)));
+        assert_eq!(length("12h"), Ok(Duration::from_secs(43_200)));
+        assert_eq!(length("15m"), Ok(Duration::from_secs(900)));
+        assert_eq!(length("30s"), Ok(Duration::from_secs(30)));
+        for wrong in [
+            "",
+            "d",
+            "90",
+            "9 d",
+            "-1d",
+            "1.5h",
+            "99999999999999999999d",
+            "1ü",
+        ] {
+            assert!(length(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a start makes of `[identity]` and `[tls]`: who may call, over what, and where.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sessionplane_core::ports::clock::Clock;
+
+use super::ProcessError;
+use crate::adapters::authn::{Identities, OwnerToken, Registered, Tokens};
+use crate::adapters::authz::Role;
+use crate::adapters::tls_files::{TlsFiles, TlsPaths};
+use crate::config::{Settings, TlsSettings};
+use crate::grpc::listener::Guard;
+use crate::grpc::tls::{ALPN, Tls};
+
+/// Everybody who can be known, and the principals that are configured.
+pub(super) fn identities(
+    config: &Settings,
+    data_dir: &Path,
+    clock: Arc<dyn Clock>,
+) -> Result<(Identities, Vec<Registered>), ProcessError> {
+    // Those that make no sense were told of when the configuration was read.
+    let (registered, _wrong) = config.identity.registered();
+    for one in &registered {
+        let helps = |group: &String| Role::ALL.iter().any(|role| role.group() == group);
+        if !one.groups.iter().any(helps) {
+            tracing::warn!(
+                principal = one.id.as_str(),
+                "this principal may do nothing: it is in none of the groups that allow something \
+                 (admin, operator, observer)"
+            );
+        }
+    }
+    let owner = OwnerToken::open(data_dir)?;
+    let tokens = Tokens::open(data_dir, registered.iter().cloned(), clock)?;
+    Ok((Identities::new(owner, tokens), registered))
+}
+
+/// The TLS files, if there are any.
+pub(super) fn tls_files(
+    config: &Settings,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<TlsFiles>, ProcessError> {
+    let Some(tls) = config.tls.settings()? else {
+        return Ok(None);
+    };
+    Ok(Some(TlsFiles::open(paths(tls), clock)?))
+}
+
+fn paths(tls: TlsSettings) -> TlsPaths {
+    TlsPaths {
+        cert: tls.cert_file,
+        key: tls.key_file,
+        clients: tls.clients,
+        alpn: ALPN.map(<[u8]>::to_vec).into(),
+    }
+}
+
+/// What keeps strangers from the listener.
+pub(super) fn guard(files: Option<&TlsFiles>, registered: &[Registered]) -> Guard {
+    Guard {
+        tls: files.map(|files| Tls::new(files.current())),
+        identities: !registered.is_empty(),
+    }
+}

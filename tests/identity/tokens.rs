@@ -1,0 +1,140 @@
+//! `sessiond token`, beside a server that runs.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::world::{asked, client, daemon, home, id, minted, until};
+
+#[tokio::test]
+async fn c54_a_token_is_shown_once_works_at_once_and_ends_when_it_is_revoked() {
+    let home = home("");
+    let server = home.start().await;
+    let address = server.address();
+    let token = minted(&home, "ci", &[]).await;
+    let start = ["invoke", "--new", "docs", "say \"hello\""];
+    let ran = until(address, &token, &start, 0).await;
+    assert!(ran.out.contains("hello"), "{ran:?}");
+
+    let file = home.data_dir().join("tokens.json");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let listed = daemon(&home, &["token", "list"]).await;
+    for part in [id(&token), "ci", "default", "service", "relayed"] {
+        assert!(listed.out.contains(part), "{}", listed.out);
+    }
+    assert!(!listed.out.contains(&token[12..]), "{}", listed.out);
+    assert!(listed.out.lines().all(|line| line.chars().count() <= 80));
+
+    let mut attached = client(address, &token, &["events", "docs"]);
+    let attached = attached
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let events = asked(address, &token, &["state", "docs"]).await;
+    assert_eq!(events.code, 0, "{events:?}");
+    let revoked = daemon(&home, &["token", "revoke", id(&token)]).await;
+    assert_eq!(revoked.code, 0, "{revoked:?}");
+    let ended = timeout(Duration::from_secs(5), attached.wait_with_output()).await;
+    let ended = ended.expect("it ends in time").unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.contains("was revoked"), "{said}");
+    // A stream that was lost, whatever the reason.
+    assert_eq!(ended.status.code(), Some(3), "{said}");
+    let refused = until(address, &token, &["state", "docs"], 1).await;
+    assert!(refused.err.contains("was revoked"), "{refused:?}");
+    let again = daemon(&home, &["token", "revoke", id(&token)]).await;
+    assert!(again.code == 0 && again.out.contains("before"), "{again:?}");
+    let listed = daemon(&home, &["token", "list", "--json"]).await;
+    assert!(
+        listed.out.contains("\"state\":\"revoked\""),
+        "{}",
+        listed.out
+    );
+}
+
+#[tokio::test]
+async fn c55_a_looker_on_looks_on_and_another_tenant_sees_nothing() {
+    let home = home("");
+    let [ci, looker, stranger] = [
+        minted(&home, "ci", &[]).await,
+        minted(&home, "looker", &["--json"]).await,
+        minted(&home, "stranger", &["--expires", "1h"]).await,
+    ];
+    let looker: serde_json::Value = serde_json::from_str(&looker).unwrap();
+    let looker = looker["token"].as_str().unwrap();
+    let server = home.start().await;
+    let address = server.address();
+    let made = asked(address, &ci, &["invoke", "--new", "docs", "say \"hello\""]).await;
+    assert_eq!(made.code, 0, "{made:?}");
+    let seen = asked(address, looker, &["entries", "docs"]).await;
+    assert!(seen.code == 0 && seen.out.contains("hello"), "{seen:?}");
+    for words in [
+        &["invoke", "docs", "say \"x\""][..],
+        &["invoke", "--new", "other", "say \"x\""],
+        &["steer", "docs", "x"],
+        &["abort", "docs"],
+    ] {
+        let refused = asked(address, looker, words).await;
+        assert_eq!(refused.code, 1, "{words:?}: {refused:?}");
+        assert!(refused.err.contains("you may not"), "{refused:?}");
+    }
+    // A session that is there and one that is not are the same to another tenant.
+    let [there, absent] = [
+        asked(address, &stranger, &["entries", "docs"]).await,
+        asked(address, &stranger, &["entries", "dogs"]).await,
+    ];
+    assert_eq!((there.code, absent.code), (4, 4), "{there:?}");
+    assert_eq!(there.err.replace("docs", "dogs"), absent.err);
+    // Its own of the same name is another one.
+    let own = asked(
+        address,
+        &stranger,
+        &["invoke", "--new", "docs", "say \"mine\""],
+    )
+    .await;
+    assert_eq!(own.code, 0, "{own:?}");
+    let seen = asked(address, &ci, &["entries", "docs"]).await;
+    assert!(!seen.out.contains("mine"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn c54_what_token_cannot_do_it_says_with_the_way_out() {
+    let home = home("");
+    for (words, says) in [
+        (
+            &["create", "--principal", "cd"][..],
+            "[identity.principals.cd]",
+        ),
+        (
+            &["create", "--principal", "ci", "--trust", "typed"],
+            "--trust relayed",
+        ),
+        (
+            &["create", "--principal", "ci", "--tenant", "x"],
+            "tenant of ci",
+        ),
+        (&["revoke", "00000000"], "no data directory"),
+        (&["revoke", "nonsense!"], "no token id"),
+    ] {
+        let ran = daemon(&home, &[&["token"], words].concat()).await;
+        assert_eq!(ran.code, 1, "{words:?}: {ran:?}");
+        assert!(ran.err.contains(says) && ran.out.is_empty(), "{ran:?}");
+    }
+    for _ in 0..2 {
+        minted(&home, "ci", &[]).await;
+    }
+    let third = daemon(&home, &["token", "create", "--principal", "ci"]).await;
+    assert!(
+        third.code == 1 && third.err.contains("token revoke"),
+        "{third:?}"
+    );
+    let unknown = daemon(&home, &["token", "revoke", "00000000"]).await;
+    assert!(
+        unknown.code == 1 && unknown.err.contains("token list"),
+        "{unknown:?}"
+    );
+}
