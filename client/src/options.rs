@@ -105,7 +105,9 @@ impl ClientOptions {
         };
         let mut options = Self::new(target);
         options.token = token_from_env()?;
-        options.tls = TlsOptions::from_env()?;
+        if options.target.is_tls() {
+            options.tls = TlsOptions::from_env()?;
+        }
         Ok(options)
     }
 

@@ -115,8 +115,13 @@ async fn c61_no_token_is_found_anywhere_but_in_the_owners_file() {
     for json in [false, true] {
         let home = home(if json { "[log]\njson = true\n" } else { "" });
         let good = minted(&home, "ci", &[]).await;
-        let server = supervised(&home, "trace").await;
+        // The first run's second commit panics.
+        let panics = "session::after-commit=1*off->1*panic(a bug)";
+        let server = supervised(&home, "trace", panics).await;
         let address = server.address().to_owned();
+        let words = ["invoke", "--new", "unlucky", "say \"hello\""];
+        let cut = asked(&address, &good, &words).await;
+        assert!(home.said().contains("a bug"), "{cut:?}");
         let owner = fs::read_to_string(home.data_dir().join("owner.token")).unwrap();
         let owner = owner.trim_end().to_owned();
         for token in [&good, &owner] {

@@ -70,7 +70,7 @@ async fn c54_tls_is_served_reloaded_at_sighup_and_a_bad_pair_keeps_the_old_one()
     let (pki, next) = (Pki::new(), Pki::new());
     let files = pki.files();
     let home = home(&tls(&files));
-    let server = supervised(&home, "info").await;
+    let server = supervised(&home, "info", "").await;
     assert!(server.address().starts_with("https://127.0.0.1:"));
     let trust = |authority: &Pki| {
         let ca = files.directory.path().join("trusted.pem");

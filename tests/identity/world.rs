@@ -123,11 +123,13 @@ pub(crate) async fn until(address: &str, token: &str, words: &[&str], code: i32)
 }
 
 /// Starts a server in a session of its own, without a terminal, as a supervisor does.
-pub(crate) async fn supervised(home: &Home, log: &str) -> Daemon {
+pub(crate) async fn supervised(home: &Home, log: &str, failpoints: &str) -> Daemon {
     let mut command = home.command(Path::new("setsid"));
     command
         .arg(sessiond())
         .args(home.flags())
+        .env("FAILPOINTS", failpoints)
+        .env("RUST_BACKTRACE", "full")
         .env("SESSIONPLANE_LOG", log);
     match home.launch(command).await {
         Started::Ready(daemon) => daemon,
