@@ -481,11 +481,11 @@ async fn the_tree_and_the_counts_are_told_in_one_glance() {
     assert!(answer.starts_with("There is no `nowhere`"), "{answer}");
     let answer = answer_in(folder(), "how many lines of code?").await;
     assert!(
-        answer.starts_with("This folder holds 4 files, 19 lines, "),
+        answer.starts_with("This folder holds 4 files, 20 lines, "),
         "{answer}"
     );
     assert!(
-        answer.contains("    Rust          2 files         13 lines\n"),
+        answer.contains("    Rust          2 files         14 lines\n"),
         "{answer}"
     );
     let answer = answer_in(folder(), "count lines in docs").await;

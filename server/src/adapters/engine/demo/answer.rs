@@ -79,6 +79,8 @@ pub(super) fn overview(listing: &Listing, introduction: &Introduction) -> String
     if let Some(page) = &introduction.readme {
         let _ = writeln!(text, "`{}:1` introduces it:\n", shown(&page.path));
         let lines = page.lines.iter().skip_while(|line| line.trim().is_empty());
+        // A picture or a listing that is cut in its middle says nothing.
+        let lines = lines.take_while(|line| !line.starts_with("```"));
         for line in lines.take(INTRODUCTION) {
             let _ = writeln!(text, "    {}", shown(line));
         }

@@ -35,7 +35,7 @@ impl Lines {
         let Some((path, first)) = place.split_once(':') else {
             return (place, None);
         };
-        let names_a_file = path.contains(['.', '/']);
+        let names_a_file = path.contains(['.', '/']) || first.contains('-');
         match Self::range(first.split(':').next().unwrap_or(first)) {
             Some(lines) if names_a_file => (path, Some(lines)),
             _ => (place, None),
@@ -81,6 +81,7 @@ mod tests {
         let lines = |from, to| Some(Lines { from, to });
         assert_eq!(Lines::split("src/a.rs:10-40"), ("src/a.rs", lines(10, 40)));
         assert_eq!(Lines::split("a.rs:12:5"), ("a.rs", lines(2, 22)));
+        assert_eq!(Lines::split("Makefile:1-6"), ("Makefile", lines(1, 6)));
         assert_eq!(Lines::split("a.rs:L3-L4"), ("a.rs", lines(3, 4)));
         for whole in ["a::b", "core::task", "a.rs", "x:12", "http://x", "a.rs:b"] {
             assert_eq!(Lines::split(whole), (whole, None));
