@@ -1,13 +1,16 @@
 //! Implementations of the core's ports: stores, engines, clocks, authorizers.
 //!
 //! An adapter knows the core and its own outside world. It never names the application layer, a
-//! face, or another adapter.
+//! face, or another adapter; but for the boundary, through which a workspace is read, and what
+//! reads git through it (`tests/boundaries.rs` lists who names them).
 
 pub mod artifacts;
 pub mod authn;
 pub mod authz;
+pub mod boundary;
 pub mod clock;
 pub mod engine;
+pub mod git;
 mod hex;
 pub mod memory;
 mod private_file;

@@ -78,10 +78,11 @@ fn engine(
                 ))
             })?;
             // The owner token and the store are nobody's reading matter.
-            let engine = match inside(&root, data_dir) {
-                Some(path) => engine.hiding(path),
-                None => engine,
-            };
+            let engine = engine.hiding(data_dir).map_err(|error| {
+                failed(format!(
+                    "the data directory cannot be kept from it: {error}"
+                ))
+            })?;
             Ok((
                 Arc::new(engine),
                 format!("searches and reads {}; no model", root.display()),
@@ -95,12 +96,6 @@ fn engine(
             })
         }
     }
-}
-
-/// Where a path lies inside a folder, both with their links followed; nothing if it does not.
-fn inside(folder: &Path, path: &Path) -> Option<PathBuf> {
-    let (folder, path) = (folder.canonicalize().ok()?, path.canonicalize().ok()?);
-    path.strip_prefix(folder).ok().map(Path::to_owned)
 }
 
 /// Forgets request bindings whose time is over, for as long as it is polled.

@@ -228,6 +228,21 @@ impl Link {
         }
     }
 
+    /// Waits for an answer to any open question, or for a steer, which [`Self::next_steer`] then
+    /// returns. None: there is a steer.
+    pub(super) async fn wait_answer_or_steer(&mut self) -> Result<Option<Answered>, Halt> {
+        loop {
+            if let Some(answered) = self.answers.pop_front() {
+                return Ok(Some(answered));
+            }
+            if !self.handed.is_empty() {
+                return Ok(None);
+            }
+            let command = self.commands.recv().await.ok_or(Halt::Gone)?;
+            self.take(command)?;
+        }
+    }
+
     /// Drops what became of some questions, of which nobody wants to know any more.
     pub(super) fn forget_answers(&mut self, of: impl Fn(&str) -> bool) {
         self.answers.retain(|(ask, _)| !of(ask));

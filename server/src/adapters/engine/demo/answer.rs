@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::files::{Listing, parents};
+use super::count::size;
+use super::files::{Listing, Page, Unread, parents};
 use super::focus::{Focus, quoted};
 use super::page::shown;
 use super::scan::Found;
@@ -55,8 +56,19 @@ pub(super) fn found(focus: &Focus, found: &Found, sights: &[Sight]) -> String {
     text
 }
 
+/// What a folder says of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Introduction {
+    /// The beginning of its README.
+    pub(super) readme: Option<Page>,
+    /// The beginning of what a tool builds it by.
+    pub(super) manifest: Option<Page>,
+    /// What is checked out, in a line.
+    pub(super) tip: Option<String>,
+}
+
 /// What the folder is, as far as its own introduction and its files say.
-pub(super) fn overview(listing: &Listing, introduction: Option<(&str, &str)>) -> String {
+pub(super) fn overview(listing: &Listing, introduction: &Introduction) -> String {
     let more = if listing.cut { "more than " } else { "" };
     let mut text = format!("This folder holds {more}{} files", listing.files.len());
     let kinds = kinds(listing);
@@ -64,15 +76,29 @@ pub(super) fn overview(listing: &Listing, introduction: Option<(&str, &str)>) ->
         let _ = write!(text, ", mostly {}", kinds.join(", "));
     }
     text.push_str(".\n\n");
-    if let Some((path, introduction)) = introduction {
-        let _ = writeln!(text, "`{}:1` introduces it:\n", shown(path));
-        let lines = introduction
-            .lines()
-            .skip_while(|line| line.trim().is_empty());
+    if let Some(page) = &introduction.readme {
+        let _ = writeln!(text, "`{}:1` introduces it:\n", shown(&page.path));
+        let lines = page.lines.iter().skip_while(|line| line.trim().is_empty());
+        // A picture or a listing that is cut in its middle says nothing.
+        let lines = lines.take_while(|line| !line.starts_with("```"));
         for line in lines.take(INTRODUCTION) {
             let _ = writeln!(text, "    {}", shown(line));
         }
         text.push('\n');
+    }
+    if let Some(page) = &introduction.manifest {
+        let facts = facts(page);
+        if !facts.is_empty() {
+            let _ = writeln!(
+                text,
+                "`{}` says: {}.\n",
+                shown(&page.path),
+                facts.join(", ")
+            );
+        }
+    }
+    if let Some(tip) = &introduction.tip {
+        let _ = writeln!(text, "{tip}");
     }
     let folders = folders(listing);
     if !folders.is_empty() {
@@ -85,22 +111,73 @@ pub(super) fn overview(listing: &Listing, introduction: Option<(&str, &str)>) ->
     text.push_str(
         "I am no language model: I search and read this folder, and cannot change it. Ask me where \
          something is, for example \"where is the configuration read?\", and steer me while I \
-         look: \"look in src\", \"also errors\", \"not in tests\".\n",
+         look: \"look in src\", \"also errors\", \"not in tests\". `/about` tells the rest.\n",
     );
     text
 }
 
-/// What the beginning of a file that was named has to tell.
-pub(super) fn head(path: &str, text: Option<&str>) -> String {
-    let path = shown(path);
-    let Some(text) = text else {
-        return format!("I cannot read `{path}`: it is no text file of up to 512 KiB.\n");
+/// What a manifest says of itself, each with the number of its line.
+fn facts(page: &Page) -> Vec<String> {
+    let wanted = [
+        "name",
+        "description",
+        "version",
+        "module",
+        "edition",
+        "license",
+    ];
+    let mut facts: Vec<String> = Vec::new();
+    for (at, line) in page.lines.iter().enumerate() {
+        let line = line.trim().trim_end_matches(',');
+        let parted = line
+            .split_once('=')
+            .or_else(|| line.split_once(':'))
+            .or_else(|| line.split_once(' '));
+        let Some((key, value)) = parted else {
+            continue;
+        };
+        let key = key.trim().trim_matches('"');
+        let value = value.trim().trim_matches('"');
+        let told = facts
+            .iter()
+            .any(|fact| fact.starts_with(&format!("{key} ")));
+        let plain = !value.is_empty() && !value.starts_with(['{', '[']);
+        if wanted.contains(&key) && plain && !told {
+            let number = page.from + at;
+            facts.push(format!("{key} \"{}\" (line {number})", shown(value)));
+        }
+    }
+    facts.truncate(4);
+    facts
+}
+
+/// What the lines of a file that was named have to tell.
+pub(super) fn lines(path: &str, page: &Result<Page, Unread>) -> String {
+    let page = match page {
+        Ok(page) => page,
+        Err(error) => return format!("I cannot show `{}`: {error}.\n\n", shown(path)),
     };
-    let mut said = format!("`{path}:1`, {} lines, begins:\n\n", text.lines().count());
-    for (number, line) in text.lines().take(20).enumerate() {
-        let _ = writeln!(said, "    {:>2} | {}", number + 1, shown(line));
+    let path = shown(&page.path);
+    let (from, count) = (page.from, page.lines.len());
+    let whole = match page.total {
+        Some(total) => format!("{total} lines"),
+        None => size(page.bytes),
+    };
+    if count == 0 {
+        return format!("`{path}` has no line {from}: it has {whole}.\n\n");
+    }
+    let to = from + count - 1;
+    let mut said = format!("`{path}:{from}`, lines {from} to {to} of {whole}:\n\n");
+    let width = to.to_string().len();
+    for (at, line) in page.lines.iter().enumerate() {
+        let _ = writeln!(said, "    {:>width$} | {}", from + at, shown(line));
     }
     said.push('\n');
+    if page.total.is_none_or(|total| total > to) {
+        let last = to + count.max(20);
+        let last = page.total.map_or(last, |total| last.min(total));
+        let _ = writeln!(said, "It goes on: \"show {path}:{}-{last}\".\n", to + 1);
+    }
     said
 }
 
@@ -207,9 +284,14 @@ mod tests {
             files: vec![file],
             cut: false,
         };
-        assert!(overview(&listing, None).starts_with("This folder holds 1 files"));
+        assert!(
+            overview(&listing, &Introduction::default()).starts_with("This folder holds 1 files")
+        );
         listing.cut = true;
-        assert!(overview(&listing, None).starts_with("This folder holds more than 1 files"));
+        assert!(
+            overview(&listing, &Introduction::default())
+                .starts_with("This folder holds more than 1 files")
+        );
         let nothing = Found {
             cut: true,
             ..Found::default()

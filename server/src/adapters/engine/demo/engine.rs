@@ -1,24 +1,25 @@
 //! The engine itself: what it says it can do, and how a session's connection is opened.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cap_std::ambient_authority;
-use cap_std::fs::Dir;
 use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
+use sessionplane_core::domain::interaction::InteractionKind;
 use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::clock::{Clock, Spawner};
 use sessionplane_core::ports::engine::{
-    Engine, EngineConnection, EngineDescription, EngineError, OpenSession,
+    Engine, EngineConnection, EngineDescription, EngineError, EngineSlashCommand, OpenSession,
 };
 use tokio::sync::Semaphore;
 
 use super::files::Folder;
 use super::run::Agent;
 use super::voice::Voice;
+use super::wish::COMMANDS;
+use crate::adapters::boundary::{Access, Boundary};
 use crate::adapters::engine::link::connect;
 use crate::adapters::engine::memory::Memory;
 
@@ -56,8 +57,7 @@ impl Default for Pace {
 /// The agent of a fresh server. It answers questions about one folder by searching and reading it.
 pub struct DemoEngine {
     description: EngineDescription,
-    root: Dir,
-    hidden: Vec<PathBuf>,
+    boundary: Boundary,
     pace: Pace,
     jobs: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
@@ -65,9 +65,9 @@ pub struct DemoEngine {
 }
 
 impl DemoEngine {
-    /// An agent for the folder of a handle. It reads nothing that the handle does not lead to.
+    /// An agent for the folder of a boundary. It reads nothing that lies outside.
     #[must_use]
-    pub fn new(root: Dir, clock: Arc<dyn Clock>, spawner: Arc<dyn Spawner>) -> Self {
+    pub fn new(boundary: Boundary, clock: Arc<dyn Clock>, spawner: Arc<dyn Spawner>) -> Self {
         let description = EngineDescription {
             name: "demo".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -80,16 +80,16 @@ impl DemoEngine {
                 tool_progress: true,
                 usage: false,
                 navigate: true,
+                interactions: [InteractionKind::Select].into(),
                 sandbox: SandboxLevel::Confined,
                 ..Capabilities::default()
             },
             models: ModelPolicy::default(),
-            commands: Vec::new(),
+            commands: commands(),
         };
         Self {
             description,
-            root,
-            hidden: Vec::new(),
+            boundary,
             pace: Pace::default(),
             jobs: Arc::new(Semaphore::new(JOBS)),
             clock,
@@ -106,16 +106,18 @@ impl DemoEngine {
         clock: Arc<dyn Clock>,
         spawner: Arc<dyn Spawner>,
     ) -> io::Result<Self> {
-        let root = Dir::open_ambient_dir(path, ambient_authority())?;
-        Ok(Self::new(root, clock, spawner))
+        let boundary = Boundary::open(path, Access::ReadOnly)?;
+        Ok(Self::new(boundary, clock, spawner))
     }
 
-    /// Neither lists nor reads what lies under this path, relative to the folder: for a data
-    /// directory that lies inside it.
-    #[must_use]
-    pub fn hiding(mut self, path: PathBuf) -> Self {
-        self.hidden.push(path);
-        self
+    /// Neither lists nor reads what lies in this folder: for a data directory that lies inside the
+    /// agent's own.
+    ///
+    /// # Errors
+    /// When there is no such folder.
+    pub fn hiding(mut self, folder: &Path) -> io::Result<Self> {
+        self.boundary = self.boundary.hiding(folder)?;
+        Ok(self)
     }
 
     /// Goes at this pace.
@@ -126,6 +128,15 @@ impl DemoEngine {
     }
 }
 
+/// What a composer may offer.
+fn commands() -> Vec<EngineSlashCommand> {
+    let command = |(name, _, description): &(&str, _, &str)| EngineSlashCommand {
+        name: (*name).to_owned(),
+        description: (*description).to_owned(),
+    };
+    COMMANDS.iter().map(command).collect()
+}
+
 #[async_trait]
 impl Engine for DemoEngine {
     fn describe(&self) -> &EngineDescription {
@@ -134,9 +145,7 @@ impl Engine for DemoEngine {
 
     async fn open(&self, open: OpenSession) -> Result<EngineConnection, EngineError> {
         let (memory, revalidation) = Memory::read(&open).await?;
-        let root = self.root.try_clone();
-        let root = root.map_err(|error| EngineError(format!("the folder: {error}")))?;
-        let folder = Folder::new(root, self.hidden.clone());
+        let folder = Folder::new(self.boundary.clone());
         let (pace, jobs) = (self.pace, self.jobs.clone());
         let engine = move |link| Agent::new(Voice::new(link, pace, jobs), folder, memory).run();
         Ok(connect(

@@ -1,67 +1,25 @@
 //! The folder: which files there are, and their text. All reading of the outside world is here, and
-//! goes through one directory handle that no path leads out of.
+//! goes through one boundary.
 
-use std::io::{self, Read as _};
-use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
-use cap_std::fs::{Dir, DirEntry, File, Metadata, OpenOptions, OpenOptionsExt as _};
-use rustix::fs::OFlags;
+use super::lines::Lines;
+use super::reader;
+use super::taste::{People, is_secret};
+use crate::adapters::boundary::{Boundary, Limits, OpenFile, Refusal};
 
-/// The largest file that is read, in bytes.
+/// The largest file that is searched, in bytes.
 pub(super) const MOST_FILE_BYTES: u64 = 512 * 1024;
 
-/// How much of a file is read before it is asked whether anybody still waits for it, in bytes.
-const PART_BYTES: u64 = 64 * 1024;
-
-/// Folders that hold what is made or fetched, not what people wrote.
-const SKIPPED_FOLDERS: [&str; 7] = [
-    "target",
-    "node_modules",
-    "__pycache__",
-    "venv",
-    "vendor",
-    "dist",
-    "coverage",
-];
-/// Folders with a dot that people do write in.
-const DOTTED_FOLDERS: [&str; 2] = [".github", ".cargo"];
-/// Files that tools write, or that hold no text worth a search.
-const SKIPPED_ENDINGS: [&str; 11] = [
-    ".lock",
-    "-lock.json",
-    "-lock.yaml",
-    ".min.js",
-    ".min.css",
-    ".map",
-    ".svg",
-    ".pem",
-    ".key",
-    ".p12",
-    ".log",
-];
-
-/// Files that commonly hold secrets, besides `.env` and its like.
-const SECRETS: [&str; 17] = [
-    "id_rsa",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ecdsa_sk",
-    "id_ed25519",
-    "id_ed25519_sk",
-    "id_xmss",
-    ".netrc",
-    "_netrc",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
-    ".htpasswd",
-    ".pgpass",
-    ".dockercfg",
-    "credentials",
-    "credentials.toml",
-];
+/// How much is listed at most.
+const LISTED: Limits = Limits {
+    files: 20_000,
+    folders: 5_000,
+    entries: 200_000,
+    depth: 32,
+};
 
 /// A listed file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,210 +39,109 @@ pub(super) struct Listing {
     pub(super) cut: bool,
 }
 
+/// Why the agent does not read something.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(super) enum Unread {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("such a file commonly holds secrets, and I read none")]
+    Secret,
+    #[error("that is git's own; ask me for the branch, the changes or the log")]
+    Git,
+    #[error("it is no text")]
+    NoText,
+}
+
+/// Some lines of a file.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Page {
+    /// The file's real path.
+    pub(super) path: String,
+    /// The number of the first line, from 1.
+    pub(super) from: usize,
+    /// The lines, long ones cut.
+    pub(super) lines: Vec<String>,
+    /// How many lines the file has; none where it was not read to its end.
+    pub(super) total: Option<usize>,
+    /// Its size in bytes.
+    pub(super) bytes: u64,
+}
+
 /// A folder that can only be read. Its clones read the same folder.
 #[derive(Clone)]
 pub(super) struct Folder {
-    root: Arc<Dir>,
-    hidden: Arc<Vec<PathBuf>>,
+    boundary: Boundary,
 }
 
 impl Folder {
-    pub(super) fn new(root: Dir, hidden: Vec<PathBuf>) -> Self {
-        Self {
-            root: Arc::new(root),
-            hidden: Arc::new(hidden),
-        }
+    pub(super) fn new(boundary: Boundary) -> Self {
+        Self { boundary }
     }
 
-    /// Lists the files. Blocks; leaves early once `stop` is set. Symbolic links are not followed.
-    pub(super) fn list(&self, stop: &AtomicBool) -> io::Result<Listing> {
-        self.list_at_most(Most::LISTED, stop)
+    pub(super) fn boundary(&self) -> &Boundary {
+        &self.boundary
     }
 
-    fn list_at_most(&self, most: Most, stop: &AtomicBool) -> io::Result<Listing> {
-        // Only the folder itself must be readable.
-        self.root.entries()?;
-        let mut listing = Listing::default();
-        let mut left = most;
-        let mut folders = vec![Inner {
-            path: PathBuf::from("."),
-            depth: 0,
-        }];
-        while let Some(inner) = folders.pop() {
-            let room = one_less(&mut left.folders);
-            if !room || !self.enter(&inner, &mut left, &mut listing, &mut folders, stop) {
-                listing.cut = true;
-                break;
-            }
+    /// Lists the files that people wrote. Blocks; ends with what it has once `stop` is set.
+    pub(super) fn list(&self, stop: &AtomicBool) -> Result<Listing, Refusal> {
+        self.list_at_most(LISTED, stop)
+    }
+
+    fn list_at_most(&self, most: Limits, stop: &AtomicBool) -> Result<Listing, Refusal> {
+        let walked = self.boundary.walk(most, &People, stop)?;
+        let mut listing = Listing {
+            files: Vec::new(),
+            cut: walked.cut,
+        };
+        for file in walked.files {
+            // What cannot be named in a text cannot be asked for either.
+            let Some(path) = file.path.to_str() else {
+                continue;
+            };
+            listing.files.push(Listed {
+                path: path.to_owned(),
+                bytes: file.bytes,
+            });
         }
-        listing.files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(listing)
     }
 
-    /// Goes through one folder. `false`: there is more than may be listed, or nobody waits.
-    fn enter(
-        &self,
-        inner: &Inner,
-        left: &mut Most,
-        listing: &mut Listing,
-        folders: &mut Vec<Inner>,
-        stop: &AtomicBool,
-    ) -> bool {
-        // A folder that cannot be read, or is gone by now, is as good as empty.
-        let Ok(entries) = self.root.read_dir(&inner.path) else {
-            return true;
-        };
-        for entry in entries.flatten() {
-            if stop.load(Ordering::Relaxed) || !one_less(&mut left.entries) {
-                return false;
-            }
-            match self.sort_out(inner, &entry) {
-                Some(Entry::Folder(folder)) if folder.depth <= left.depth => folders.push(folder),
-                // It is left out, and the others go on.
-                Some(Entry::Folder(_)) => listing.cut = true,
-                Some(Entry::File(file)) if one_less(&mut left.files) => listing.files.push(file),
-                Some(Entry::File(_)) => return false,
-                None => {}
-            }
-        }
-        true
-    }
-
-    /// What an entry of a folder is to us; `None`: nothing that people wrote.
-    fn sort_out(&self, inner: &Inner, entry: &DirEntry) -> Option<Entry> {
-        let name = entry.file_name();
-        let (name, kind) = (name.to_str()?, entry.file_type().ok()?);
-        let path = match inner.depth {
-            0 => PathBuf::from(name),
-            _ => inner.path.join(name),
-        };
-        if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
-            return None;
-        }
-        if kind.is_dir() && is_entered(name) {
-            let depth = inner.depth + 1;
-            return Some(Entry::Folder(Inner { path, depth }));
-        }
-        if !kind.is_file() || !is_read(name) {
-            return None;
-        }
-        let about = entry.metadata().ok()?;
-        Some(Entry::File(Listed {
-            path: slashed(&path),
-            bytes: about.len(),
-        }))
-    }
-
-    /// A file's text. Blocks; gives up once `stop` is set. `None` for what is no text, too large,
-    /// hidden, or not in the folder.
+    /// A file's text, for a search. Blocks; gives up once `stop` is set. `None` for what is no text,
+    /// too large, a secret, or not in the folder.
     pub(super) fn read(&self, path: &str, stop: &AtomicBool) -> Option<String> {
-        let path = Path::new(path);
-        // A path that is not plain could name a hidden file in other words.
-        let plain = path
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
-        let hidden = self.hidden.iter().any(|hidden| path.starts_with(hidden));
-        if hidden || !(plain || self.hidden.is_empty()) {
-            return None;
-        }
-        let mut file = self.open(path)?;
-        let mut bytes = Vec::new();
-        loop {
-            if stop.load(Ordering::Relaxed) {
-                return None;
-            }
-            let mut part = file.take(PART_BYTES);
-            let read = part.read_to_end(&mut bytes).ok()?;
-            // A file may grow while it is read.
-            if bytes.len() as u64 > MOST_FILE_BYTES {
-                return None;
-            }
-            if read == 0 {
-                break;
-            }
-            file = part.into_inner();
-        }
+        let file = self.open(path).ok()?;
+        let bytes = file.whole(MOST_FILE_BYTES, stop).ok()?;
         let text = String::from_utf8(bytes).ok()?;
         (!text.contains('\0')).then_some(text)
     }
 
-    /// Opens a file, and nothing else: a pipe or a device could keep its reader for ever.
-    fn open(&self, path: &Path) -> Option<File> {
-        let readable = |about: &Metadata| about.is_file() && about.len() <= MOST_FILE_BYTES;
-        if !readable(&self.root.metadata(path).ok()?) {
-            return None;
-        }
-        self.open_at_once(path)
-            .filter(|file| file.metadata().is_ok_and(|about| readable(&about)))
+    /// Some lines of a file that a person named, however large it is.
+    pub(super) fn page(&self, path: &str, lines: Lines, stop: &AtomicBool) -> Result<Page, Unread> {
+        reader::page(&self.open(path)?, lines, stop)
     }
 
-    /// Opens whatever is there without waiting: it may have become a pipe that nobody writes to.
-    fn open_at_once(&self, path: &Path) -> Option<File> {
-        let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-        self.root.open_with(path, &options).ok()
+    /// Opens a file. What it really is called decides, not what somebody calls it.
+    fn open(&self, path: &str) -> Result<OpenFile, Unread> {
+        let file = match self.boundary.file(Path::new(path)) {
+            // A person may paste a whole path.
+            Err(Refusal::Outside) => self.boundary.file(&self.boundary.typed(path)?.path),
+            file => file,
+        }?;
+        judge(file.path())?;
+        Ok(file)
     }
 }
 
-/// How much is listed at most.
-#[derive(Clone, Copy)]
-struct Most {
-    files: usize,
-    /// Folders that are entered.
-    folders: usize,
-    /// What lies in them, of whatever kind.
-    entries: usize,
-    /// How deep folders are entered.
-    depth: usize,
-}
-
-impl Most {
-    const LISTED: Self = Self {
-        files: 20_000,
-        folders: 5_000,
-        entries: 200_000,
-        depth: 32,
-    };
-}
-
-/// Takes one from what is left; `false`: nothing is.
-fn one_less(left: &mut usize) -> bool {
-    let rest = left.checked_sub(1);
-    *left = rest.unwrap_or(0);
-    rest.is_some()
-}
-
-/// An entry of a folder that people wrote.
-enum Entry {
-    File(Listed),
-    Folder(Inner),
-}
-
-/// A folder on the way. Not opened before it is its turn: handles are few.
-struct Inner {
-    path: PathBuf,
-    depth: usize,
-}
-
-fn is_entered(name: &str) -> bool {
-    if name.starts_with('.') {
-        return DOTTED_FOLDERS.contains(&name);
+fn judge(path: &Path) -> Result<(), Unread> {
+    let is_git = |part: &OsStr| part.eq_ignore_ascii_case(".git");
+    if path.iter().any(is_git) {
+        return Err(Unread::Git);
     }
-    !SKIPPED_FOLDERS.contains(&name)
-}
-
-/// Whether a file is one that people write. Files that commonly hold secrets are not read.
-fn is_read(name: &str) -> bool {
-    let secret = name.starts_with(".env") || SECRETS.contains(&name);
-    // In a worktree, `.git` is a file.
-    !secret && name != ".git" && !SKIPPED_ENDINGS.iter().any(|ending| name.ends_with(ending))
-}
-
-fn slashed(path: &Path) -> String {
-    let parts: Vec<_> = path.iter().filter_map(|part| part.to_str()).collect();
-    parts.join("/")
+    let name = path.file_name().unwrap_or_default();
+    if is_secret(name) {
+        return Err(Unread::Secret);
+    }
+    Ok(())
 }
 
 impl Listing {
@@ -307,7 +164,7 @@ impl Listing {
             .map(str::to_owned)
     }
 
-    /// The files that a word names: by their path or the end of it.
+    /// The files that a word names: by their path, or else the end of it.
     pub(super) fn named(&self, word: &str) -> Vec<&Listed> {
         let word = word.trim_start_matches("./").trim_start_matches('/');
         let ends = |file: &&Listed| {
@@ -315,13 +172,45 @@ impl Listing {
                 .strip_suffix(word)
                 .is_some_and(|before| before.is_empty() || before.ends_with('/'))
         };
+        if let Some(exactly) = self.files.iter().find(|file| file.path == word) {
+            return vec![exactly];
+        }
         self.files.iter().filter(ends).collect()
+    }
+
+    /// The files that people call so: by their names, with or without what follows the dot, whatever
+    /// the case. One at the top is meant before others.
+    pub(super) fn called(&self, word: &str) -> Vec<&Listed> {
+        let is_called = |file: &&Listed| {
+            let name = file.path.rsplit('/').next().unwrap_or_default();
+            let stem = name.split('.').next().unwrap_or_default();
+            name.eq_ignore_ascii_case(word) || stem.eq_ignore_ascii_case(word)
+        };
+        let all: Vec<_> = self.files.iter().filter(is_called).collect();
+        let top: Vec<_> = all.iter().filter(|file| !file.path.contains('/')).collect();
+        match top.as_slice() {
+            [one] => vec![**one],
+            _ => all,
+        }
     }
 }
 
 /// The folders that a path lies in, outermost first.
 pub(super) fn parents(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at])
+}
+
+/// A path as it is written, with `/`.
+pub(super) fn written(path: &Path) -> String {
+    let parts: Vec<_> = path.iter().map(OsStr::to_string_lossy).collect();
+    parts.join("/")
+}
+
+/// For tests of what is read.
+#[cfg(test)]
+pub(super) fn folder_at(at: &Path) -> Folder {
+    use crate::adapters::boundary::Access;
+    Folder::new(Boundary::open(at, Access::ReadOnly).expect("a folder"))
 }
 
 #[cfg(test)]

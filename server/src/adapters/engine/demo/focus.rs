@@ -1,19 +1,37 @@
 //! What the agent looks for just now and where, and how questions and steers change that.
 
 use super::files::{Listed, Listing};
+use super::lines::Lines;
 use super::page::shown;
 use super::question::{Form, Question, Role, Word};
 use super::scan::{MOST_TERMS, Wanted};
 use super::term::Term;
+use super::wish::Wish;
 
 /// How much a word of an earlier question still counts when a later one refers to it.
 const EARLIER: f64 = 0.35;
 /// How many of them are kept.
 const MOST_EARLIER: usize = 4;
 
+/// How many files one word may be asked about.
+pub(super) const MOST_CHOICES: usize = 8;
+
+/// A word that several files are called by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Unsure {
+    /// The word.
+    pub(super) word: String,
+    /// The first of the files, at most eight.
+    pub(super) paths: Vec<String>,
+    /// How many there are.
+    pub(super) count: usize,
+}
+
 /// What is looked for, and where.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Focus {
+    /// What kind of answer is asked for.
+    pub(super) wish: Wish,
     /// What is looked for.
     pub(super) terms: Vec<Term>,
     /// Folders or files to look in; empty: everywhere.
@@ -22,6 +40,12 @@ pub(super) struct Focus {
     pub(super) without: Vec<String>,
     /// Files that were named: they are read first.
     pub(super) named: Vec<String>,
+    /// Words that name several files: which one is meant must be asked.
+    pub(super) unsure: Vec<Unsure>,
+    /// The lines of them that are meant.
+    pub(super) lines: Option<Lines>,
+    /// It is looked for where the words are defined.
+    pub(super) defines: bool,
     /// The question as it was put, where it is a sentence.
     pub(super) asked: Option<String>,
 }
@@ -36,15 +60,23 @@ impl Focus {
         continues: bool,
     ) -> Vec<String> {
         let earlier = std::mem::take(self);
+        self.wish = question.wish;
+        self.lines = question.lines;
+        self.defines = question.defines;
         self.asked.clone_from(&question.sentence);
-        let own = question
-            .words
-            .iter()
-            .filter(|word| word.role == Role::Seek)
-            .count();
+        if !question.wish.is_search() {
+            let said = self.take(question, listing, true);
+            // What was looked for before may be spoken of again.
+            self.terms = earlier.terms;
+            return said;
+        }
+        let seeks = |word: &&Word| word.role == Role::Seek;
+        let own = question.words.iter().filter(seeks).count();
         let alone = !question.refers_back && (own > 1 || !continues);
-        if question.about_all || alone {
-            return self.take(question, listing, false);
+        if alone {
+            let said = self.take(question, listing, own == 0);
+            self.settle_on_a_folder(question);
+            return said;
         }
         let mut said = self.take(question, listing, true);
         if self.within.is_empty() && self.without.is_empty() {
@@ -55,7 +87,7 @@ impl Focus {
         let mut kept: Vec<Term> = earlier.terms;
         kept.retain(|term| !self.terms.iter().any(|own| own.text == term.text));
         kept.truncate(if whole { MOST_TERMS } else { MOST_EARLIER });
-        if !kept.is_empty() {
+        if !kept.is_empty() && !self.names_files() {
             said.push(format!("I keep in mind what we had: {}.", quoted(&kept)));
         }
         for mut term in kept {
@@ -69,18 +101,36 @@ impl Focus {
 
     /// Adds to, narrows or replaces what is looked for. Returns what changed, as sentences.
     pub(super) fn steer(&mut self, question: &Question, listing: &Listing) -> Vec<String> {
-        let mut new = Self::default();
+        let mut new = Self {
+            wish: question.wish,
+            ..Self::default()
+        };
         let mut said = new.take(question, listing, true);
-        if new == Self::default() {
+        if !question.wish.is_search() {
+            said.insert(0, format!("I turn to {}.", question.wish.words()));
+            self.wish = question.wish;
+            self.within = new.within;
+            return said;
+        }
+        if new.is_nothing() {
             said.push("I see nothing in that to look for, so I go on as before.".to_owned());
             return said;
         }
-        if question.replaces && !new.terms.is_empty() {
+        let brings = !new.terms.is_empty() || new.names_files();
+        if brings && (question.replaces || !self.wish.is_search()) {
             self.terms.clear();
             self.named.clear();
-            said.push(format!("I look for {} instead.", quoted(&new.terms)));
+            self.unsure.clear();
+            if !new.terms.is_empty() {
+                said.push(format!("I look for {} instead.", quoted(&new.terms)));
+            }
         } else if !new.terms.is_empty() {
             said.push(format!("I also look for {}.", quoted(&new.terms)));
+        }
+        if brings {
+            self.wish = question.wish;
+            self.lines = question.lines.or(self.lines);
+            self.defines |= question.defines;
         }
         // What somebody adds on the way matters to them more than what was there.
         for mut term in new.terms.into_iter().rev() {
@@ -94,7 +144,25 @@ impl Focus {
         }
         self.without.extend(new.without);
         self.named.extend(new.named);
+        self.unsure.extend(new.unsure);
         said
+    }
+
+    fn is_nothing(&self) -> bool {
+        let places = self.within.is_empty() && self.without.is_empty();
+        places && self.terms.is_empty() && !self.names_files()
+    }
+
+    fn names_files(&self) -> bool {
+        !self.named.is_empty() || !self.unsure.is_empty()
+    }
+
+    /// Who names a folder and nothing else wants to know what is in it.
+    fn settle_on_a_folder(&mut self, question: &Question) {
+        let nothing_else = self.terms.is_empty() && !self.names_files();
+        if nothing_else && !self.within.is_empty() && !question.words.is_empty() {
+            self.wish = Wish::Tree;
+        }
     }
 
     /// What to search for.
@@ -102,6 +170,7 @@ impl Focus {
         Wanted {
             terms: self.terms.clone(),
             asked: self.asked.clone(),
+            defines: self.defines,
         }
     }
 
@@ -135,40 +204,63 @@ impl Focus {
         steers: bool,
         said: &mut Vec<String>,
     ) -> bool {
-        let plain_place = steers && word.role != Role::Seek && word.form != Form::Quoted;
-        if word.form != Form::Path && !plain_place {
+        let shows = self.wish == Wish::Show;
+        let lists = matches!(self.wish, Wish::Tree | Wish::Count);
+        let plain_place = (steers && word.role != Role::Seek) || shows;
+        if word.form != Form::Path && !(plain_place && word.form != Form::Quoted) {
             return false;
         }
         let folder = listing.folder(&word.text);
-        let files = listing.named(&word.text);
-        let place = match (&folder, files.first()) {
-            (Some(folder), _) => folder.clone(),
-            (None, Some(file)) => file.path.clone(),
-            (None, None) => return Self::no_place(word, said),
+        let files = match word.form {
+            _ if shows && word.role == Role::Seek => called(listing, &word.text),
+            _ => listing.named(&word.text),
         };
-        match word.role {
-            Role::Without => {
-                said.push(format!("I leave out `{}`.", shown(&place)));
-                self.without.push(place);
+        let is_sought = word.role == Role::Seek && !lists;
+        match (&folder, files.as_slice()) {
+            (_, [file]) if is_sought => self.named.push(file.path.clone()),
+            (None, [_, ..]) if is_sought => self.be_unsure(word, &files),
+            (Some(folder), _) => self.take_folder(word, folder, said),
+            (None, [file, ..]) => {
+                let path = file.path.clone();
+                self.take_folder(word, &path, said);
             }
-            Role::Seek if folder.is_none() => {
-                let paths = files.iter().take(3).map(|file| file.path.clone());
-                self.named.extend(paths);
+            // Who asks to see a file is told why it is not shown.
+            (None, []) if shows && is_sought && word.form == Form::Path => {
+                self.named.push(word.text.clone());
             }
-            Role::Within | Role::Seek => {
-                said.push(format!("I look only in `{}`.", shown(&place)));
-                self.within.push(place);
-            }
+            (None, []) => return Self::no_place(word, lists, said),
         }
         true
     }
 
-    /// A path that is not there is looked for as text; a place that is not there is told.
-    fn no_place(word: &Word, said: &mut Vec<String>) -> bool {
-        if word.form == Form::Path && word.role != Role::Seek {
-            said.push(format!("There is no `{}` here.", shown(&word.text)));
+    fn take_folder(&mut self, word: &Word, place: &str, said: &mut Vec<String>) {
+        if word.role == Role::Without {
+            said.push(format!("I leave out `{}`.", shown(place)));
+            self.without.push(place.to_owned());
+            return;
         }
-        word.role == Role::Without
+        if self.wish.is_search() && self.wish != Wish::Show {
+            said.push(format!("I look only in `{}`.", shown(place)));
+        }
+        self.within.push(place.to_owned());
+    }
+
+    fn be_unsure(&mut self, word: &Word, files: &[&Listed]) {
+        let paths = files.iter().take(MOST_CHOICES);
+        self.unsure.push(Unsure {
+            word: word.text.clone(),
+            paths: paths.map(|file| file.path.clone()).collect(),
+            count: files.len(),
+        });
+    }
+
+    /// A path that is not there is looked for as text; a place that is not there is told.
+    fn no_place(word: &Word, lists: bool, said: &mut Vec<String>) -> bool {
+        if (word.form == Form::Path || lists) && word.role != Role::Seek {
+            let word = shown(&word.text);
+            said.push(format!("There is no `{word}` among the files that I list."));
+        }
+        word.role == Role::Without || lists
     }
 
     fn take_terms(&mut self, word: &Word) {
@@ -192,6 +284,15 @@ impl Focus {
             self.terms.push(term);
         }
     }
+}
+
+/// The files that a person calls so: by a path, or by a name.
+fn called<'a>(listing: &'a Listing, word: &str) -> Vec<&'a Listed> {
+    let named = listing.named(word);
+    if named.is_empty() && !word.contains('/') {
+        return listing.called(word);
+    }
+    named
 }
 
 /// Terms as a sentence names them.

@@ -2,6 +2,9 @@
 
 use sessionplane_core::domain::text::head;
 
+use super::lines::Lines;
+use super::wish::{self, Wish};
+
 /// How much of a text is read for words: who pastes a log asks in its first lines.
 const READ_BYTES: usize = 8 * 1024;
 /// How many words are taken from one text.
@@ -53,6 +56,14 @@ pub(super) struct Question {
     /// The text itself in lower case, if it is a question in one line of at least three words
     /// that quotes nothing. Anything else may be pasted from the very line that is looked for.
     pub(super) sentence: Option<String>,
+    /// The kind of answer that it asks for.
+    pub(super) wish: Wish,
+    /// It asks where its words are defined.
+    pub(super) defines: bool,
+    /// The lines of a file that it speaks of.
+    pub(super) lines: Option<Lines>,
+    /// The numbers in it, in order.
+    pub(super) numbers: Vec<usize>,
 }
 
 const STOP_WORDS: &str = "a about above after again all also am an and any anybody anyone anything \
@@ -87,50 +98,149 @@ const ALL: [&str; 9] = [
     "help",
 ];
 
+/// Words that ask where others are defined.
+const DEFINED: [&str; 7] = [
+    "defined",
+    "defines",
+    "define",
+    "definition",
+    "definitions",
+    "declared",
+    "declaration",
+];
+
+/// What is to be done with the words to come.
+struct Reading {
+    role: Role,
+    negated: bool,
+    /// The folder as a whole was named.
+    names_all: bool,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self {
+            role: Role::Seek,
+            negated: false,
+            names_all: false,
+        }
+    }
+}
+
+impl Reading {
+    /// Takes a word that says what is to be done with others. Returns whether it says no more.
+    fn turn(&mut self, lower: &str) -> bool {
+        match lower {
+            "not" | "don" | "never" => self.negated = true,
+            "in" | "under" | "inside" | "within" | "into" if self.negated => {
+                self.role = Role::Without;
+            }
+            "in" | "under" | "inside" | "within" | "into" => self.role = Role::Within,
+            "ignore" | "skip" | "except" | "exclude" | "excluding" | "without" => {
+                self.role = Role::Without;
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+}
+
 impl Question {
     /// Reads a text.
     pub(super) fn read(text: &str) -> Self {
-        let mut question = Self::default();
-        let mut role = Role::Seek;
-        let mut negated = false;
-        let mut names_all = false;
-        for (form, piece) in pieces(head(text, READ_BYTES)) {
-            // `it's` and `don't` are told by their first parts.
-            let piece = match form {
-                Form::Plain => piece.split(['\'', '\u{2019}']).next().unwrap_or(piece),
-                _ => piece,
-            };
-            let lower = piece.to_ascii_lowercase();
-            if form == Form::Plain {
-                question.refers_back |= BACK.contains(&lower.as_str());
-                names_all |= ALL.contains(&lower.as_str());
-                question.replaces |= matches!(lower.as_str(), "instead" | "rather");
-                match lower.as_str() {
-                    "not" | "don" | "never" => negated = true,
-                    "in" | "under" | "inside" | "within" | "into" if negated => {
-                        role = Role::Without;
-                    }
-                    "in" | "under" | "inside" | "within" | "into" => role = Role::Within,
-                    "ignore" | "skip" | "except" | "exclude" | "excluding" | "without" => {
-                        role = Role::Without;
-                        continue;
-                    }
-                    _ => {}
-                }
-                if is_stop_word(&lower) || (lower.len() < 2 && lower.is_ascii()) {
-                    continue;
+        if let Some((wish, rest)) = wish::command(text) {
+            let mut question = Self::words_of(rest).0;
+            question.wish = wish::commanded(wish, &question);
+            if matches!(wish, Wish::Tree | Wish::Count) {
+                // What follows can only be a place.
+                for word in &mut question.words {
+                    word.role = Role::Within;
                 }
             }
-            question.add(piece, form, role);
-            role = Role::Seek;
-            negated = false;
+            return question;
         }
+        let (mut question, plain) = Self::words_of(text);
+        question.wish = wish::wish(text, &plain, &question);
+        if question.wish == Wish::Show {
+            // The word that opens is nothing to look for.
+            let first = question.words.first();
+            if first.is_some_and(|word| wish::opens(&word.text.to_ascii_lowercase())) {
+                question.words.remove(0);
+            }
+        }
+        question
+    }
+
+    /// Reads a text for its words; also returns all plain ones, in lower case.
+    fn words_of(text: &str) -> (Self, Vec<String>) {
+        let mut question = Self::default();
+        let mut plain = Vec::new();
+        let mut reading = Reading::default();
+        for (form, piece) in pieces(head(text, READ_BYTES)) {
+            question.hear(form, piece, &mut reading, &mut plain);
+        }
+        if question.lines.is_none() {
+            question.lines = Lines::spoken(&plain, &question.numbers);
+        }
+        if question.lines.is_some() {
+            let is_number = |word: &Word| word.text.bytes().all(|byte| byte.is_ascii_digit());
+            question.words.retain(|word| !is_number(word));
+        }
+        question.ask_definitions();
         let quotes = |word: &Word| matches!(word.form, Form::Quoted | Form::Code);
         if !question.words.iter().any(quotes) {
             question.sentence = sentence(text);
         }
-        question.about_all = names_all && question.words.is_empty();
-        question
+        question.about_all = reading.names_all && question.words.is_empty();
+        (question, plain)
+    }
+
+    fn hear(&mut self, form: Form, piece: &str, reading: &mut Reading, plain: &mut Vec<String>) {
+        // `it's` and `don't` are told by their first parts.
+        let piece = match form {
+            Form::Plain => piece.split(['\'', '\u{2019}']).next().unwrap_or(piece),
+            _ => piece,
+        };
+        let (piece, form) = match (form, Lines::split(piece)) {
+            (Form::Quoted, _) | (_, (_, None)) => (piece, form),
+            (_, (place, lines)) => {
+                self.lines = lines;
+                (place, Form::Path)
+            }
+        };
+        if form == Form::Plain {
+            let lower = piece.to_ascii_lowercase();
+            self.refers_back |= BACK.contains(&lower.as_str());
+            self.replaces |= matches!(lower.as_str(), "instead" | "rather");
+            reading.names_all |= ALL.contains(&lower.as_str());
+            self.numbers.extend(lower.parse::<usize>());
+            let skips = reading.turn(&lower) || is_stop_word(&lower);
+            let is_short = lower.len() < 2 && lower.is_ascii();
+            plain.push(lower);
+            if let Some(lines) = Lines::word(piece) {
+                self.lines = Some(lines);
+                return;
+            }
+            if skips || is_short {
+                return;
+            }
+        }
+        self.add(piece, form, reading.role);
+        reading.role = Role::Seek;
+        reading.negated = false;
+    }
+
+    /// Takes out the words that ask where others are defined.
+    fn ask_definitions(&mut self) {
+        let asks = |word: &Word| {
+            let lower = word.text.to_ascii_lowercase();
+            word.form == Form::Plain && DEFINED.contains(&lower.as_str())
+        };
+        if self.words.iter().any(asks) && !self.words.iter().all(asks) {
+            self.words.retain(|word| !asks(word));
+            self.defines = true;
+        }
     }
 
     fn add(&mut self, text: &str, form: Form, role: Role) {

@@ -3,13 +3,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::scan::{FileHits, Found, Line, Terms};
+use super::scan::{FileHits, Found, Line, Terms, Wanted};
 use super::term::Term;
 
 /// How far apart words may be and still count as together, in lines.
 const NEAR: usize = 6;
 /// How far apart two places of one file are, at least.
 const APART: usize = 25;
+
+/// How much a name that a line defines counts beside the words on it, and where definitions are
+/// asked for.
+const NAME: f64 = 0.8;
+const ASKED_NAME: f64 = 5.0;
 
 /// A place worth a look.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,8 +37,8 @@ struct Spot<'a> {
 
 /// The best places, best first, at most two of one file. Looks at every line that was found: it
 /// leaves between two files, with nothing, once `stop` is set.
-pub(super) fn rank(found: &Found, terms: &[Term], most: usize, stop: &AtomicBool) -> Vec<Place> {
-    let scale = Scale::new(found, terms);
+pub(super) fn rank(found: &Found, wanted: &Wanted, most: usize, stop: &AtomicBool) -> Vec<Place> {
+    let scale = Scale::new(found, wanted);
     let mut spots = Vec::new();
     for file in &found.files {
         if stop.load(Ordering::Relaxed) {
@@ -58,15 +63,23 @@ struct Scale<'a> {
     terms: &'a [Term],
     /// The rarer a term, the more it counts.
     rarity: Vec<f64>,
+    /// How much a name that a line defines counts.
+    name: f64,
 }
 
 impl<'a> Scale<'a> {
-    fn new(found: &Found, terms: &'a [Term]) -> Self {
+    fn new(found: &Found, wanted: &'a Wanted) -> Self {
+        let terms = &wanted.terms;
         let rarity = |(term, holding): (&Term, &usize)| {
             term.weight * (1.0 + ratio(found.read, *holding)).ln()
         };
         let rarity = terms.iter().zip(&found.holding).map(rarity).collect();
-        Self { terms, rarity }
+        let name = if wanted.defines { ASKED_NAME } else { NAME };
+        Self {
+            terms,
+            rarity,
+            name,
+        }
     }
 
     /// The best place of a file, and a second one if it is nearly as good and far away.
@@ -94,7 +107,7 @@ impl<'a> Scale<'a> {
         let around: Vec<&Line> = file.lines[at - from..].iter().take_while(near).collect();
         let mut terms = file.in_path;
         // A name that holds more of what was asked is worth more.
-        let defined = 0.8 * ratio(ones(center.defines), self.terms.len());
+        let defined = self.name * ratio(ones(center.defines), self.terms.len());
         let mut sum = 0.0;
         for (index, rarity) in self.rarity.iter().enumerate() {
             let bit = 1 << index;
@@ -238,23 +251,31 @@ mod tests {
         }
     }
 
+    fn gate() -> Wanted {
+        Wanted {
+            terms: vec![Term::word("gate")],
+            asked: None,
+            defines: false,
+        }
+    }
+
     #[test]
     fn the_best_places_come_first_and_two_of_a_file_at_most() {
         let found = found(&[("notes.md", &[1]), ("a.rs", &[1, 2, 40, 80])]);
-        let terms = [Term::word("gate")];
-        let places = rank(&found, &terms, 8, &AtomicBool::new(false));
+        let wanted = gate();
+        let places = rank(&found, &wanted, 8, &AtomicBool::new(false));
         let named: Vec<_> = places
             .iter()
             .map(|place| (place.path.as_str(), place.line))
             .collect();
         assert_eq!(named, [("a.rs", 1), ("a.rs", 40), ("notes.md", 1)]);
-        assert_eq!(rank(&found, &terms, 1, &AtomicBool::new(false)).len(), 1);
+        assert_eq!(rank(&found, &wanted, 1, &AtomicBool::new(false)).len(), 1);
     }
 
     #[test]
     fn what_nobody_waits_for_is_not_ranked() {
         let found = found(&[("a.rs", &[1])]);
         let stopped = AtomicBool::new(true);
-        assert_eq!(rank(&found, &[Term::word("gate")], 8, &stopped), []);
+        assert_eq!(rank(&found, &gate(), 8, &stopped), []);
     }
 }

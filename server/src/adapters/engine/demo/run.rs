@@ -1,5 +1,5 @@
-//! A run from its prompt to its answer: list, search, read, tell; between any two of these it can
-//! be steered.
+//! A run from its prompt to its answer: list, search, read, ask, tell; between any two of these it
+//! can be steered.
 
 use std::sync::Arc;
 
@@ -8,12 +8,16 @@ use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 
-use super::answer;
+use super::about::{ABOUT, PLAIN};
+use super::answer::{self, Introduction};
 use super::files::{Folder, Listing};
-use super::focus::{Focus, quoted};
+use super::focus::{Focus, Unsure, quoted};
+use super::lines::Lines;
+use super::page::shown;
 use super::question::Question;
-use super::tools;
-use super::voice::{Stop, Voice};
+use super::voice::{Chosen, Stop, Voice};
+use super::wish::Wish;
+use super::{count, git, tools, tree};
 use crate::adapters::engine::link::Prompt;
 use crate::adapters::engine::memory::Memory;
 
@@ -59,7 +63,7 @@ impl Agent {
         self.emit(EngineEvent::TurnStarted).await?;
         let question = Question::read(&prompt.text);
         self.think(&plan(&question)).await?;
-        let listing = tools::list_files(&mut self.voice, &self.folder).await?;
+        let listing = tools::list(&mut self.voice, &self.folder).await?;
         self.recall(&listing);
         let said = self.focus.ask(&question, &listing, prompt.input.is_some());
         self.tell(&said).await?;
@@ -83,19 +87,55 @@ impl Agent {
 
     /// Does the work for an answer. `None`: it was steered on the way, and must look again.
     async fn gather(&mut self, listing: &Listing) -> Result<Option<String>, Stop> {
+        let answer = match self.focus.wish {
+            Wish::Search | Wish::Show => return self.look(listing).await,
+            Wish::Overview => return self.overview(listing).await,
+            Wish::About => ABOUT.to_owned(),
+            Wish::Tree => tree::answer(&self.focus, listing),
+            Wish::Count => {
+                let counting =
+                    tools::count_files(&mut self.voice, &self.folder, &self.focus, listing);
+                count::answer(&self.focus, &counting.await?)
+            }
+            Wish::Branch => match git::branch(&mut self.voice, &self.folder).await? {
+                Ok(tip) => git::branch_words(&tip),
+                Err(error) => git::unread(&error),
+            },
+            Wish::Status => match git::status(&mut self.voice, &self.folder).await? {
+                Ok((status, commit)) => git::status_words(&status, commit.as_ref()),
+                Err(error) => git::unread(&error),
+            },
+            Wish::Log(most) => match git::log(&mut self.voice, &self.folder, most).await? {
+                Ok((head, log)) => git::log_words(&head, &log),
+                Err(error) => git::unread(&error),
+            },
+        };
+        let steered = self.steered(listing).await?;
+        Ok((!steered).then_some(answer))
+    }
+
+    /// Reads what was named, and searches for what was not.
+    async fn look(&mut self, listing: &Listing) -> Result<Option<String>, Stop> {
+        while let Some(unsure) = self.focus.unsure.first().cloned() {
+            if !self.settle(unsure, listing).await? {
+                return Ok(None);
+            }
+        }
         let mut answer = String::new();
+        let lines = self.focus.lines.unwrap_or(Lines::HEAD);
         for path in self.focus.named.clone() {
-            let text = tools::read_head(&mut self.voice, &self.folder, &path).await?;
+            let page = tools::read_lines(&mut self.voice, &self.folder, &path, lines).await?;
             if self.steered(listing).await? {
                 return Ok(None);
             }
-            answer.push_str(&answer::head(&path, text.as_deref()));
+            answer.push_str(&answer::lines(&path, &page));
         }
-        if self.focus.terms.is_empty() {
-            if answer.is_empty() {
-                return self.overview(listing).await;
-            }
-            return Ok(Some(answer + "I am no language model: I read files.\n"));
+        if self.focus.terms.is_empty() || (self.focus.wish == Wish::Show && !answer.is_empty()) {
+            return match (answer.is_empty(), self.focus.within.is_empty()) {
+                (true, true) => self.overview(listing).await,
+                (true, false) => Ok(Some(tree::answer(&self.focus, listing))),
+                (false, _) => Ok(Some(answer + PLAIN)),
+            };
         }
         let search = tools::search(&mut self.voice, &self.folder, &self.focus, listing);
         let (found, sights) = search.await?;
@@ -103,7 +143,7 @@ impl Agent {
             return Ok(None);
         }
         for sight in sights.iter().take(answer::SHOWN) {
-            tools::read_file(&mut self.voice, sight).await?;
+            tools::read_place(&mut self.voice, sight).await?;
             if self.steered(listing).await? {
                 return Ok(None);
             }
@@ -112,25 +152,59 @@ impl Agent {
         Ok(Some(answer))
     }
 
+    /// Asks which of several files is meant. `false`: it was steered meanwhile.
+    async fn settle(&mut self, unsure: Unsure, listing: &Listing) -> Result<bool, Stop> {
+        let word = shown(&unsure.word);
+        let title = format!("Which `{word}` do you mean?");
+        let left = unsure.count - unsure.paths.len();
+        let details = match left {
+            0 => format!("{} files are called so.", unsure.count),
+            _ => format!("{} files are called so; these are the first.", unsure.count),
+        };
+        let labels: Vec<String> = unsure.paths.iter().map(|path| shown(path)).collect();
+        let chosen = match self.voice.choose(title, details, &labels).await? {
+            Chosen::This(at) => at,
+            Chosen::Nobody => {
+                let first = format!("Nobody said which, so I take `{}`.", labels[0]);
+                self.tell(&[first]).await?;
+                0
+            }
+            Chosen::Steered => {
+                self.steered(listing).await?;
+                return Ok(false);
+            }
+        };
+        self.focus.unsure.remove(0);
+        self.focus.named.push(unsure.paths[chosen].clone());
+        Ok(!self.steered(listing).await?)
+    }
+
     /// Tells what the folder is: there is nothing to look for.
     async fn overview(&mut self, listing: &Listing) -> Result<Option<String>, Stop> {
-        let introduces = |path: &str| {
-            let name = path.to_ascii_lowercase();
-            name == "readme" || name.starts_with("readme.")
-        };
-        let readme = listing.files.iter().find(|file| introduces(&file.path));
-        let mut introduction = None;
-        if let Some(file) = readme {
-            let text = tools::read_head(&mut self.voice, &self.folder, &file.path).await?;
-            introduction = text.map(|text| (file.path.as_str(), text));
+        let mut introduction = Introduction::default();
+        if let Some(path) = first(listing, &["readme"]) {
+            introduction.readme = self.page(&path).await?;
             if self.steered(listing).await? {
                 return Ok(None);
             }
         }
-        let introduction = introduction
-            .as_ref()
-            .map(|(path, text)| (*path, text.as_str()));
-        Ok(Some(answer::overview(listing, introduction)))
+        if let Some(path) = first(listing, &MANIFESTS) {
+            introduction.manifest = self.page(&path).await?;
+            if self.steered(listing).await? {
+                return Ok(None);
+            }
+        }
+        let tip = git::branch(&mut self.voice, &self.folder).await?;
+        introduction.tip = tip.ok().map(|tip| git::standing(&tip.0, tip.1.as_ref()));
+        if self.steered(listing).await? {
+            return Ok(None);
+        }
+        Ok(Some(answer::overview(listing, &introduction)))
+    }
+
+    async fn page(&mut self, path: &str) -> Result<Option<super::files::Page>, Stop> {
+        let read = tools::read_lines(&mut self.voice, &self.folder, path, Lines::HEAD);
+        Ok(read.await?.ok())
     }
 
     /// A boundary between two tools. Returns whether anything was shown.
@@ -198,6 +272,31 @@ impl Agent {
     }
 }
 
+/// What tools build a project by, with what it says of itself.
+const MANIFESTS: [&str; 6] = [
+    "cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "go.mod",
+    "composer.json",
+    "pubspec.yaml",
+];
+
+/// The first file at the top that is called so, by its whole name or by what is before the dot.
+fn first(listing: &Listing, names: &[&str]) -> Option<String> {
+    let is_called = |path: &str, name: &str| {
+        let lower = path.to_ascii_lowercase();
+        lower == *name || lower.split('.').next() == Some(name)
+    };
+    names.iter().find_map(|name| {
+        let file = listing
+            .files
+            .iter()
+            .find(|file| is_called(&file.path, name));
+        file.map(|file| file.path.clone())
+    })
+}
+
 /// What it is going to do, before it knows the folder.
 fn plan(question: &Question) -> String {
     let words: Vec<_> = question
@@ -205,14 +304,10 @@ fn plan(question: &Question) -> String {
         .iter()
         .map(|word| super::term::Term::verbatim(&word.text))
         .collect();
-    if words.is_empty() {
-        return "There is no word to look for, so I give an overview: first the list of files, then \
-                what introduces them."
-            .to_owned();
+    match question.wish {
+        Wish::Search if words.is_empty() => "No word to look for: an overview.".to_owned(),
+        Wish::Search => format!("Looking for {}: list, search, read.", quoted(&words)),
+        Wish::Show => format!("Looking for {} to show.", quoted(&words)),
+        wish => format!("Asked for {}.", wish.words()),
     }
-    format!(
-        "The words that matter are {}. I list the files, search them, and read the best places; \
-         rare words count more, and lines that hold several count most.",
-        quoted(&words)
-    )
 }

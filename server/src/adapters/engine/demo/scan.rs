@@ -21,6 +21,8 @@ pub(super) struct Wanted {
     /// The question in lower case. Where it stands word for word, it is somebody's example of a
     /// question and no answer.
     pub(super) asked: Option<String>,
+    /// It is asked where the terms are defined.
+    pub(super) defines: bool,
 }
 
 /// A line that holds terms.

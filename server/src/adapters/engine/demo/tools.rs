@@ -1,4 +1,4 @@
-//! The agent's three tools: list the folder, search it, read around a line.
+//! The agent's tools on files: list the folder, search it, read around a line, count.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,8 +8,10 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use serde_json::json;
 
-use super::files::{Folder, Listing, parents};
+use super::count::{Counted, count};
+use super::files::{Folder, Listing, Page, Unread, parents};
 use super::focus::Focus;
+use super::lines::Lines;
 use super::page::{enclosing, excerpt, shown};
 use super::rank::{Place, rank};
 use super::scan::{Found, scan};
@@ -23,6 +25,8 @@ const WATCHED_PARTS: usize = 8;
 const MOST_BYTES: u64 = 128 * 1024 * 1024;
 /// The longest that one search takes.
 const LONGEST: Duration = Duration::from_secs(10);
+/// How long the folder is listed.
+const LISTED_FOR: Duration = Duration::from_secs(5);
 /// How many places a search gives back.
 const PLACES: usize = 8;
 /// Most lines of the overview that `list_files` gives back.
@@ -41,10 +45,13 @@ pub(super) struct Sight {
 }
 
 /// Lists the folder's files.
-pub(super) async fn list_files(voice: &mut Voice, folder: &Folder) -> Result<Listing, Stop> {
-    let call = voice.call("list_files", &json!({"path": "."})).await?;
+pub(super) async fn list(voice: &mut Voice, folder: &Folder) -> Result<Listing, Stop> {
+    let call = voice.call("list", &json!({"path": "."})).await?;
     let reader = folder.clone();
-    match voice.work(move |stop| reader.list(stop)).await? {
+    match voice
+        .work_within(LISTED_FOR, move |stop| reader.list(stop))
+        .await?
+    {
         Ok(listing) => {
             voice.give_back(call, overview(&listing), false).await?;
             Ok(listing)
@@ -54,6 +61,61 @@ pub(super) async fn list_files(voice: &mut Voice, folder: &Folder) -> Result<Lis
             Err(Stop::folder(&error))
         }
     }
+}
+
+/// What bounds a tool that goes through many files: between two parts of them commands are heard and
+/// progress is told.
+struct Parts {
+    number: usize,
+    over: futures_util::future::Fuse<sessionplane_core::ports::clock::BoxFuture<()>>,
+}
+
+impl Parts {
+    fn new(voice: &Voice) -> Self {
+        Self {
+            number: 0,
+            over: voice.link.timer(LONGEST).fuse(),
+        }
+    }
+
+    /// Whether there is time and room for another part after so many bytes.
+    async fn go_on(&mut self, voice: &mut Voice, bytes: u64) -> Result<bool, Stop> {
+        if bytes > MOST_BYTES || (&mut self.over).now_or_never().is_some() {
+            return Ok(false);
+        }
+        if self.number < WATCHED_PARTS {
+            voice.link.pause(voice.pace.tool / 4).await?;
+        }
+        self.number += 1;
+        Ok(true)
+    }
+}
+
+/// Counts the files in focus.
+pub(super) async fn count_files(
+    voice: &mut Voice,
+    folder: &Folder,
+    focus: &Focus,
+    listing: &Listing,
+) -> Result<Counted, Stop> {
+    let call = voice.call("count", &json!({"in": focus.within})).await?;
+    let files = focus.files(listing);
+    let mut counted = Counted::default();
+    // What was not listed is not counted either.
+    counted.cut = listing.cut;
+    let mut parts = Parts::new(voice);
+    for part in files.chunks(PART_FILES) {
+        if !parts.go_on(voice, counted.bytes).await? {
+            counted.cut = true;
+            break;
+        }
+        let (reader, part) = (folder.clone(), part.to_vec());
+        let more = voice.work(move |stop| count(&reader, &part, stop)).await?;
+        counted.add(more);
+        voice.progress(&call, counted.line()).await?;
+    }
+    voice.give_back(call, counted.line(), false).await?;
+    Ok(counted)
 }
 
 /// Searches the files in focus, and looks at the best places.
@@ -72,15 +134,11 @@ pub(super) async fn search(
         cut: listing.cut,
         ..Found::default()
     };
-    let mut budget = voice.link.timer(LONGEST);
-    for (number, part) in files.chunks(PART_FILES).enumerate() {
-        let over = (&mut budget).now_or_never().is_some() || found.bytes > MOST_BYTES;
-        if over {
+    let mut parts = Parts::new(voice);
+    for part in files.chunks(PART_FILES) {
+        if !parts.go_on(voice, found.bytes).await? {
             found.cut = true;
             break;
-        }
-        if number < WATCHED_PARTS {
-            voice.link.pause(voice.pace.tool / 4).await?;
         }
         let (reader, part, wanted) = (folder.clone(), part.to_vec(), focus.wanted());
         let more = voice
@@ -89,9 +147,9 @@ pub(super) async fn search(
         found.add(more);
         voice.progress(&call, status(&found, files.len())).await?;
     }
-    let (reader, terms) = (folder.clone(), focus.terms.clone());
+    let (reader, wanted) = (folder.clone(), focus.wanted());
     let best = voice.work(move |stop| {
-        let places = rank(&found, &terms, PLACES, stop);
+        let places = rank(&found, &wanted, PLACES, stop);
         let sights = look(&reader, places, stop);
         (found, sights)
     });
@@ -111,34 +169,30 @@ pub(super) async fn search(
 }
 
 /// Reads around a place, for everyone to see.
-pub(super) async fn read_file(voice: &mut Voice, sight: &Sight) -> Result<(), Stop> {
+pub(super) async fn read_place(voice: &mut Voice, sight: &Sight) -> Result<(), Stop> {
     let input = json!({"path": sight.place.path, "line": sight.place.line});
-    let call = voice.call("read_file", &input).await?;
+    let call = voice.call("read", &input).await?;
     voice.give_back(call, sight.excerpt.clone(), false).await
 }
 
-/// Reads the beginning of a file that was named or that introduces the folder.
-pub(super) async fn read_head(
+/// Reads some lines of a file that was named or that introduces the folder.
+pub(super) async fn read_lines(
     voice: &mut Voice,
     folder: &Folder,
     path: &str,
-) -> Result<Option<String>, Stop> {
-    let call = voice
-        .call("read_file", &json!({"path": path, "line": 1}))
-        .await?;
+    lines: Lines,
+) -> Result<Result<Page, Unread>, Stop> {
+    let input = json!({"path": path, "from": lines.from, "to": lines.to});
+    let call = voice.call("read", &input).await?;
     let (reader, wanted) = (folder.clone(), path.to_owned());
-    let text = voice.work(move |stop| reader.read(&wanted, stop)).await?;
-    let output = match &text {
-        Some(text) => text
-            .lines()
-            .take(40)
-            .map(shown)
-            .collect::<Vec<_>>()
-            .join("\n"),
-        None => "not a text file of up to 512 KiB".to_owned(),
+    let work = move |stop: &AtomicBool| reader.page(&wanted, lines, stop);
+    let page = voice.work_within(LONGEST, work).await?;
+    let output = match &page {
+        Ok(page) => page.lines.iter().map(|line| shown(line) + "\n").collect(),
+        Err(error) => format!("{error}\n"),
     };
-    voice.give_back(call, output, text.is_none()).await?;
-    Ok(text)
+    voice.give_back(call, output, page.is_err()).await?;
+    Ok(page)
 }
 
 /// Looks at places; those whose file changed or vanished meanwhile fall away.

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::interaction::{Choice, InteractionAnswer, Question, Shape};
 use sessionplane_core::domain::run::{Failure, code};
 use sessionplane_core::domain::usage::Usage;
+use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 use tokio::sync::Semaphore;
 
@@ -18,6 +20,8 @@ use crate::adapters::engine::link::{Halt, Link};
 const WORDS: usize = 2;
 /// How long one piece of file work is waited for. A large folder is listed in a fraction of it.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long somebody is asked which of several things was meant.
+const ASKED_FOR: Duration = Duration::from_secs(120);
 /// The code of a run that fails for want of its folder.
 const UNREADABLE: &str = "folder_unreadable";
 
@@ -37,7 +41,7 @@ impl From<Halt> for Stop {
 
 impl Stop {
     /// A failure of the folder.
-    pub(super) fn folder(error: &std::io::Error) -> Self {
+    pub(super) fn folder(error: &impl std::fmt::Display) -> Self {
         Self::Failed(Failure {
             code: UNREADABLE.to_owned(),
             details: format!("the folder cannot be read: {error}"),
@@ -55,14 +59,26 @@ impl Stop {
     }
 }
 
+/// What became of a question.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Chosen {
+    /// This one of the choices, from 0.
+    This(usize),
+    /// Nobody answered.
+    Nobody,
+    /// It was steered meanwhile; nobody is asked any more.
+    Steered,
+}
+
 /// The agent's voice.
 pub(super) struct Voice {
     pub(super) link: Link,
     pub(super) pace: Pace,
     jobs: Arc<Semaphore>,
-    /// The numbers of the last message and call; ids are unique within a run and beyond.
+    /// The numbers of the last message, call and question; ids are unique within a run and beyond.
     messages: u64,
     calls: u64,
+    asks: u64,
 }
 
 impl Voice {
@@ -74,6 +90,7 @@ impl Voice {
             jobs,
             messages: 0,
             calls: 0,
+            asks: 0,
         }
     }
 
@@ -146,13 +163,77 @@ impl Voice {
         Ok(self.link.emit(finished).await?)
     }
 
+    /// Asks which of some things is meant, and waits for the answer or for a steer.
+    pub(super) async fn choose(
+        &mut self,
+        title: String,
+        details: String,
+        choices: &[String],
+    ) -> Result<Chosen, Stop> {
+        self.asks += 1;
+        let ask = format!("q{}", self.asks);
+        let numbered = choices.iter().enumerate().map(|(at, label)| Choice {
+            id: (at + 1).to_string(),
+            label: label.clone(),
+        });
+        let asked = EngineEvent::Asked {
+            ask: ask.clone(),
+            question: Question {
+                title,
+                details,
+                shape: Shape::Select(numbered.collect()),
+                default: None,
+            },
+            timeout: Some(ASKED_FOR),
+        };
+        // What was asked before and withdrawn may have been answered since.
+        self.link.forget_answers(|_| true);
+        self.link.emit(asked).await?;
+        loop {
+            let answer = match self.link.wait_answer_or_steer().await? {
+                Some((of, answer)) if of == ask => answer,
+                Some(_) => continue,
+                None => {
+                    self.link.emit(EngineEvent::AskWithdrawn { ask }).await?;
+                    return Ok(Chosen::Steered);
+                }
+            };
+            let number = match answer {
+                Some(InteractionAnswer::Choice(id)) => id.parse::<usize>().ok(),
+                _ => None,
+            };
+            let chosen = number.and_then(|number| number.checked_sub(1));
+            let chosen = chosen.filter(|at| *at < choices.len());
+            return Ok(chosen.map_or(Chosen::Nobody, Chosen::This));
+        }
+    }
+
+    /// As [`Self::work`], but the work is told to stop after some time and then gives what it has.
+    pub(super) async fn work_within<T: Send + 'static>(
+        &mut self,
+        time: Duration,
+        work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+    ) -> Result<T, Stop> {
+        let over = self.link.timer(time);
+        self.work_until(Some(over), work).await
+    }
+
     /// Does file work on a thread that may block, once there is a place for it. The work is told
     /// to stop when it is no longer waited for; it is waited for so long and no longer.
     pub(super) async fn work<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
     ) -> Result<T, Stop> {
+        self.work_until(None, work).await
+    }
+
+    async fn work_until<T: Send + 'static>(
+        &mut self,
+        over: Option<BoxFuture<()>>,
+        work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+    ) -> Result<T, Stop> {
         let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
         let _tell = TellOnDrop(stop.clone());
         let jobs = self.jobs.clone();
         let job = async move {
@@ -162,6 +243,17 @@ impl Voice {
                 let _place = place;
                 work(&stop)
             });
+            job.await
+        };
+        let job = async {
+            tokio::pin!(job);
+            if let Some(over) = over {
+                tokio::select! {
+                    biased;
+                    done = &mut job => return done,
+                    () = over => told.store(true, Ordering::Relaxed),
+                }
+            }
             job.await
         };
         let patience = self.link.timer(PATIENCE);

@@ -2,13 +2,11 @@
 
 use std::fs;
 
-use cap_std::ambient_authority;
-
 use super::*;
 
-fn folder(at: &Path, hidden: &[&str]) -> Folder {
-    let root = Dir::open_ambient_dir(at, ambient_authority()).expect("a folder");
-    Folder::new(root, hidden.iter().map(PathBuf::from).collect())
+fn page(folder: &Folder, path: &str) -> Result<Vec<String>, Unread> {
+    let page = folder.page(path, Lines::HEAD, &AtomicBool::new(false));
+    page.map(|page| page.lines)
 }
 
 fn read(folder: &Folder, path: &str) -> Option<String> {
@@ -40,14 +38,14 @@ fn what_people_wrote_is_listed_and_nothing_else() {
         ".cargo/credentials.toml",
         ".cargo/config.toml",
         ".config/tool/token",
-        "data/token",
         ".github/ci.yml",
+        "secret.PEM",
     ] {
         let path = at.path().join(path);
         fs::create_dir_all(path.parent().expect("a parent")).expect("made");
         fs::write(path, "text").expect("written");
     }
-    let folder = folder(at.path(), &["data"]);
+    let folder = folder_at(at.path());
     assert_eq!(
         paths(&folder),
         [
@@ -58,9 +56,6 @@ fn what_people_wrote_is_listed_and_nothing_else() {
             "src/id_allocator.rs",
         ]
     );
-    for path in ["data/token", "./data/token", "src/../data/token"] {
-        assert_eq!(read(&folder, path), None, "{path} was read");
-    }
     assert_eq!(read(&folder, "b.md").as_deref(), Some("text"));
 }
 
@@ -77,7 +72,7 @@ fn b48_nothing_leads_out_of_the_folder() {
         at.path().join("file.txt"),
     )
     .expect("linked");
-    let folder = folder(at.path(), &[]);
+    let folder = folder_at(at.path());
     assert_eq!(paths(&folder), [""; 0]);
     let absolute = outside.path().join("secret.txt");
     let upwards = format!(
@@ -110,7 +105,7 @@ fn what_is_no_text_or_too_large_is_not_read() {
     ] {
         fs::write(at.path().join(name), bytes).expect("written");
     }
-    let folder = folder(at.path(), &[]);
+    let folder = folder_at(at.path());
     assert_eq!(paths(&folder), ["large", "latin", "nul"]);
     for name in ["nul", "latin", "large", "missing"] {
         assert_eq!(read(&folder, name), None, "{name} was read");
@@ -126,8 +121,8 @@ fn a_listing_says_when_there_is_more() {
         fs::create_dir_all(path.parent().expect("a parent")).expect("made");
         fs::write(path, "text").expect("written");
     }
-    let folder = folder(at.path(), &[]);
-    let fits = Most {
+    let folder = folder_at(at.path());
+    let fits = Limits {
         files: 3,
         folders: 3,
         entries: 6,
@@ -135,10 +130,10 @@ fn a_listing_says_when_there_is_more() {
     };
     for (most, files, cut) in [
         (fits, 3..=3, false),
-        (Most { files: 2, ..fits }, 2..=2, true),
-        (Most { folders: 2, ..fits }, 2..=2, true),
-        (Most { entries: 5, ..fits }, 0..=3, true),
-        (Most { depth: 1, ..fits }, 2..=2, true),
+        (Limits { files: 2, ..fits }, 2..=2, true),
+        (Limits { folders: 2, ..fits }, 2..=2, true),
+        (Limits { entries: 5, ..fits }, 0..=3, true),
+        (Limits { depth: 1, ..fits }, 2..=2, true),
     ] {
         let listing = folder.list_at_most(most, &AtomicBool::new(false));
         let listing = listing.expect("a listing");
@@ -151,27 +146,47 @@ fn a_listing_says_when_there_is_more() {
 fn what_nobody_waits_for_is_not_read() {
     let at = tempfile::tempdir().expect("a folder");
     fs::write(at.path().join("a.md"), "text").expect("written");
-    let folder = folder(at.path(), &[]);
+    let folder = folder_at(at.path());
     let stopped = AtomicBool::new(true);
     assert_eq!(folder.read("a.md", &stopped), None);
     assert_eq!(folder.list(&stopped).expect("a listing").files, []);
 }
 
-/// The pipe takes the place of a file between the two looks at it.
+/// B48: what a file really is called decides, not what somebody calls it.
+#[cfg(unix)]
 #[test]
-fn a_pipe_keeps_nobody_waiting() {
+fn b48_no_other_name_shows_a_secret() {
+    use std::os::unix::fs::symlink;
     let at = tempfile::tempdir().expect("a folder");
-    let path = at.path().join("pipe");
-    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0)
-        .expect("a pipe");
-    let folder = folder(at.path(), &[]);
-    assert_eq!(read(&folder, "pipe"), None);
-    let (done, opened) = std::sync::mpsc::sync_channel(1);
-    std::thread::spawn(move || done.send(folder.open_at_once(Path::new("pipe"))));
-    let file = opened.recv_timeout(std::time::Duration::from_secs(10));
-    let file = file.expect("opening it does not wait").expect("opened");
-    assert!(!file.metadata().expect("known").is_file());
+    for path in [".env", "keys/id_ed25519", ".git/config", "Cargo.lock"] {
+        let path = at.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, "text").expect("written");
+    }
+    for (to, name) in [(".env", "notes.txt"), ("keys", "docs"), (".git", "git")] {
+        symlink(to, at.path().join(name)).expect("linked");
+    }
+    let folder = folder_at(at.path());
+    for (path, expected) in [
+        (".env", Unread::Secret),
+        ("notes.txt", Unread::Secret),
+        ("docs/id_ed25519", Unread::Secret),
+        ("docs/../docs/id_ed25519", Unread::Secret),
+        (".git/config", Unread::Git),
+        ("git/config", Unread::Git),
+        ("keys", Unread::Refused(Refusal::NotAFile("a folder"))),
+        ("../x", Unread::Refused(Refusal::Outside)),
+        ("/etc/passwd", Unread::Refused(Refusal::Outside)),
+        ("nowhere", Unread::Refused(Refusal::Missing)),
+    ] {
+        assert_eq!(page(&folder, path), Err(expected), "{path}");
+        assert_eq!(read(&folder, path), None, "{path}");
+    }
+    // What is not listed may be asked for by name.
+    assert_eq!(page(&folder, "Cargo.lock"), Ok(vec!["text".to_owned()]));
+    let root = folder.boundary().path().join("Cargo.lock");
+    let root = root.to_str().expect("text");
+    assert_eq!(page(&folder, root), Ok(vec!["text".to_owned()]));
 }
 
 #[test]
@@ -195,4 +210,31 @@ fn a_place_is_found_by_the_end_of_its_path() {
     assert_eq!(listing.folder("ore"), None);
     assert_eq!(listing.named("a.rs").len(), 2);
     assert_eq!(listing.named("core/src/a.rs").len(), 1);
+}
+
+#[test]
+fn a_file_is_called_by_its_name_or_what_is_before_the_dot() {
+    let file = |path: &str| Listed {
+        path: path.to_owned(),
+        bytes: 1,
+    };
+    let paths = [
+        "Makefile",
+        "README.md",
+        "a/README.md",
+        "a/mod.rs",
+        "b/mod.rs",
+    ];
+    let listing = Listing {
+        files: paths.map(file).to_vec(),
+        cut: false,
+    };
+    let called = |word: &str| -> Vec<&str> {
+        let files = listing.called(word).into_iter();
+        files.map(|file| file.path.as_str()).collect()
+    };
+    assert_eq!(called("readme"), ["README.md"]);
+    assert_eq!(called("makefile"), ["Makefile"]);
+    assert_eq!(called("mod"), ["a/mod.rs", "b/mod.rs"]);
+    assert_eq!(called("read"), [""; 0]);
 }

@@ -1,0 +1,99 @@
+//! What is swapped between a check and its use. A thread swaps as fast as it can; whatever is read
+//! meanwhile is what lies inside, or a refusal.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::*;
+
+/// Swaps two names for as long as `work` runs.
+fn swapping(a: &Path, b: &Path, work: impl FnOnce()) {
+    let over = Arc::new(AtomicBool::new(false));
+    let (a, b) = (a.to_owned(), b.to_owned());
+    let heard = over.clone();
+    let swapper = std::thread::spawn(move || {
+        let mut swaps = 0_u64;
+        while !heard.load(Ordering::Relaxed) {
+            renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).expect("swapped");
+            swaps += 1;
+        }
+        swaps
+    });
+    work();
+    over.store(true, Ordering::Relaxed);
+    assert!(swapper.join().expect("it ends") > 0, "nothing was swapped");
+}
+
+/// Reads until both the file inside and a refusal were met, or often enough.
+fn reads_only(scene: &Scene, path: &str, inside: &str) {
+    let boundary = scene.boundary();
+    let (mut read_it, mut refused) = (0, 0);
+    for _ in 0..20_000 {
+        match read(&boundary, path) {
+            Ok(text) => {
+                assert_eq!(text, inside, "it led out");
+                read_it += 1;
+            }
+            Err(_) => refused += 1,
+        }
+        if read_it > 500 && refused > 500 {
+            break;
+        }
+    }
+    assert!(read_it > 0, "it was never read");
+}
+
+#[test]
+fn c53_b48_a_folder_that_is_swapped_for_a_link_never_leads_out() {
+    let scene = Scene::new();
+    scene.write("turn/secret.txt", "harmless");
+    scene.link(&scene.outside, "link");
+    let (turn, link) = (scene.inside.join("turn"), scene.inside.join("link"));
+    swapping(&turn, &link, || {
+        reads_only(&scene, "turn/secret.txt", "harmless");
+        reads_only(&scene, "turn/../turn/secret.txt", "harmless");
+    });
+}
+
+#[test]
+fn c53_b48_a_file_that_is_swapped_for_a_link_never_leads_out() {
+    let scene = Scene::new();
+    scene.write("turn", "harmless");
+    scene.link("../out/secret.txt", "link");
+    let (turn, link) = (scene.inside.join("turn"), scene.inside.join("link"));
+    swapping(&turn, &link, || reads_only(&scene, "turn", "harmless"));
+}
+
+#[test]
+fn c53_b48_a_folder_that_is_moved_out_and_in_again_leads_nowhere() {
+    let scene = Scene::new();
+    scene.write("deep/er/file", "harmless");
+    fs::create_dir_all(scene.outside.join("er")).expect("made");
+    fs::write(scene.outside.join("file"), SECRET).expect("written");
+    let (deeper, moved) = (scene.inside.join("deep"), scene.outside.join("deep"));
+    fs::create_dir(&moved).expect("made");
+    swapping(&deeper, &moved, || {
+        reads_only(&scene, "deep/er/../er/file", "harmless");
+    });
+}
+
+#[test]
+fn c53_b48_a_link_whose_target_is_swapped_never_shows_what_is_hidden() {
+    let scene = Scene::new();
+    scene.write("data/token", SECRET);
+    scene.write("open/token", "harmless");
+    scene.link("data", "one");
+    scene.link("open", "turn");
+    let hidden = scene.inside.join("data");
+    let boundary = scene.boundary().hiding(&hidden).expect("a folder");
+    let (turn, one) = (scene.inside.join("turn"), scene.inside.join("one"));
+    swapping(&turn, &one, || {
+        for _ in 0..5_000 {
+            if let Ok(text) = read(&boundary, "turn/token") {
+                assert_eq!(text, "harmless");
+            }
+        }
+    });
+}

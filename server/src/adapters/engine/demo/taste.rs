@@ -1,0 +1,80 @@
+//! Which files people write, and which of them are nobody's reading matter.
+
+use std::ffi::OsStr;
+
+use crate::adapters::boundary::Taste;
+
+/// Folders that hold what is made or fetched, not what people wrote.
+const SKIPPED_FOLDERS: [&str; 7] = [
+    "target",
+    "node_modules",
+    "__pycache__",
+    "venv",
+    "vendor",
+    "dist",
+    "coverage",
+];
+/// Folders with a dot that people do write in.
+const DOTTED_FOLDERS: [&str; 2] = [".github", ".cargo"];
+/// Files that tools write, or that hold no text worth a search.
+const SKIPPED_ENDINGS: [&str; 8] = [
+    ".lock",
+    "-lock.json",
+    "-lock.yaml",
+    ".min.js",
+    ".min.css",
+    ".map",
+    ".svg",
+    ".log",
+];
+
+/// Endings of files that hold keys.
+const SECRET_ENDINGS: [&str; 3] = [".pem", ".key", ".p12"];
+/// Files that commonly hold secrets, besides `.env` and its like.
+const SECRETS: [&str; 17] = [
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    "id_xmss",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".htpasswd",
+    ".pgpass",
+    ".dockercfg",
+    "credentials",
+    "credentials.toml",
+];
+
+/// The taste of people who ask about what they wrote.
+pub(super) struct People;
+
+impl Taste for People {
+    fn enters(&self, name: &OsStr) -> bool {
+        let Some(name) = name.to_str() else {
+            return false;
+        };
+        if name.starts_with('.') {
+            return DOTTED_FOLDERS.contains(&name);
+        }
+        !SKIPPED_FOLDERS.contains(&name)
+    }
+
+    fn takes(&self, name: &OsStr) -> bool {
+        let made = |name: &str| SKIPPED_ENDINGS.iter().any(|ending| name.ends_with(ending));
+        !is_secret(name) && name.to_str().is_some_and(|name| !made(name))
+    }
+}
+
+/// Whether a file commonly holds secrets, by its name, whatever the case.
+pub(super) fn is_secret(name: &OsStr) -> bool {
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    name.starts_with(".env")
+        || SECRETS.contains(&name.as_str())
+        || SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
+}

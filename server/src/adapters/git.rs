@@ -1,0 +1,53 @@
+//! Reads a git repository inside a boundary: head, log and status, by its files alone.
+//!
+//! What is inside: the formats of refs, loose objects, packs and the index, as far as these three
+//! need them. What must never enter: the `git` program, whose answers depend on configuration,
+//! filters and hooks that a repository or its user brings along; any file outside of the boundary,
+//! such as a user's own configuration; a write, such as the refreshed index that `git status` leaves.
+//!
+//! A repository is whoever made it: every number in it is bounded before it is believed, and what
+//! does not fit is [`GitError::Damaged`], never a panic. See decision 0033.
+
+mod delta;
+mod index;
+mod log;
+mod objects;
+mod oid;
+mod pack;
+mod repository;
+mod status;
+#[cfg(all(test, unix))]
+mod tests;
+mod trees;
+
+pub use log::{Commit, Log};
+pub use oid::Oid;
+pub use repository::{Git, Head};
+pub use status::{Change, Changes, Status};
+
+use super::boundary::Refusal;
+
+/// Why a repository cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum GitError {
+    /// There is none at the top of the folder.
+    #[error("there is no git repository at the top of this folder")]
+    NoRepository,
+    /// Its data lies outside, as a worktree's does.
+    #[error(
+        "its git data lies outside of this folder, as a linked worktree's or a submodule's does"
+    )]
+    Elsewhere,
+    /// It uses something that is not read here: what.
+    #[error("it uses {0}, which I cannot read")]
+    Unsupported(&'static str),
+    /// It is not as it must be: what of it.
+    #[error("its {0} is not as it must be")]
+    Damaged(&'static str),
+    /// There is more of it than is read.
+    #[error("its {0} is too large for me")]
+    TooLarge(&'static str),
+    /// A file of it cannot be read.
+    #[error("a file of it cannot be read: {0}")]
+    Refused(#[from] Refusal),
+}
