@@ -2,6 +2,7 @@
 //!
 //! - `keys`: where each record lies. `convert`: what it looks like there. `frame`: how a value is
 //!   guarded, and cut in pieces where it is long.
+//! - `chain`: what an entry's digest is. `tally`: the sum over everything.
 //! - `committer`: the one thread that writes, in rounds. `round`: what a round is about to write.
 //!   `write`: a commit as keys and values. `sweep`: forgetting old bindings. `device`: how a round
 //!   reaches the disk.
@@ -16,6 +17,7 @@
 //! about commits may enter: those are the core's, shared by all stores.
 
 mod boot;
+mod chain;
 mod committer;
 mod convert;
 mod device;
@@ -29,6 +31,7 @@ mod reader;
 mod round;
 mod store;
 mod sweep;
+mod tally;
 mod upgrade;
 mod witness;
 mod write;

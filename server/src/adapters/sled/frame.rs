@@ -14,7 +14,8 @@ use super::keys::{self, Key};
 
 /// Longest value, in bytes, with its guard.
 pub(super) const MAX_VALUE: usize = 4096;
-const GUARD: usize = 5;
+/// The form and the checksum before the payload of each value, in bytes.
+pub(super) const GUARD: usize = 5;
 /// Longest payload of one value, in bytes.
 pub(super) const MAX_PAYLOAD: usize = MAX_VALUE - GUARD;
 /// Most pieces that a manifest may claim: no reader reserves memory for a damaged length.

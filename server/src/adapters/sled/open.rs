@@ -15,7 +15,7 @@ use super::device::{Device, RoundProbe};
 use super::directory::{DATABASE, Place, lock, tidy};
 use super::inflight::InFlight;
 use super::reader::Reader;
-use super::upgrade::upgrade;
+use super::upgrade::{counted, upgrade};
 use super::witness::{Witness, noted_loss};
 
 /// How to open a store.
@@ -148,7 +148,11 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
     let reader = Reader::new(db.clone(), Arc::clone(&inflight));
     let (device, meta) = guarded(path, || {
         let meta = next_boot(path, &db, options.store_id)?;
-        let durable = durable(path, &db, meta, said)?;
+        let (durable, tally) = durable(path, &db, meta, said)?;
+        let tally = match tally {
+            Some(tally) => tally,
+            None => counted(path, &db)?,
+        };
         let mut device = Device {
             db,
             file,
@@ -158,6 +162,7 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
             probe: options.probe.clone(),
             syncs: Arc::clone(&counters.syncs),
             durable,
+            tally,
         };
         let meta = upgrade(path, &mut device, meta)?;
         count_boot(path, &mut device, meta)?;
@@ -314,13 +319,13 @@ mod tests {
             opened(path)
         };
         let newer = write(Meta {
-            format_version: 3,
+            format_version: 4,
             ..meta
         });
         let refused = OpenError::Newer {
             path: path.to_owned(),
-            found: 3,
-            supported: 2,
+            found: 4,
+            supported: 3,
         };
         assert_eq!(newer, Err(refused));
         let spent = write(Meta {

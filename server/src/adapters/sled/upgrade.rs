@@ -4,10 +4,14 @@
 //! marks a session's runs in the order of their admission. Only those marks are written anew, a
 //! slice at a time; the format's number is raised after the last, so that a start that is cut goes
 //! on at the next one. Records are never rewritten here: there may be any number.
+//!
+//! Format 3 chains entries by digests and sums up what the store holds. What was written before has
+//! no digest, and gets none: the chain begins with the next entry. The sum is counted once, by
+//! reading everything.
 
 use std::path::Path;
 
-use ::sled::{Batch, IVec};
+use ::sled::{Db, IVec};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::ports::repository::ReadError;
 
@@ -17,6 +21,7 @@ use super::convert::Meta;
 use super::device::Device;
 use super::open::{OpenError, damaged};
 use super::round::{failed, fetch};
+use super::tally::Tally;
 use super::{frame, keys};
 
 /// Marks that are moved at a time: what an upgrade holds in memory.
@@ -32,8 +37,10 @@ pub(super) fn upgrade(path: &Path, device: &mut Device, found: Meta) -> Result<M
                 problem,
             },
         })?;
+        tracing::info!(moved, "the runs of the data directory are in a new order");
+    }
+    if found.format_version < FORMAT_VERSION {
         tracing::info!(
-            moved,
             from = found.format_version,
             to = FORMAT_VERSION,
             "the data directory has a new format"
@@ -43,6 +50,19 @@ pub(super) fn upgrade(path: &Path, device: &mut Device, found: Meta) -> Result<M
         format_version: FORMAT_VERSION,
         ..found
     })
+}
+
+/// What a store of an earlier format holds. Reads all of it, which happens once.
+pub(super) fn counted(path: &Path, db: &Db) -> Result<Tally, OpenError> {
+    let mut tally = Tally::default();
+    for record in db.iter() {
+        let read = |error| damaged(path, failed(b"x", &error).to_string());
+        let (key, value) = record.map_err(read)?;
+        if *key != *keys::round() {
+            tally.add(&key, &value);
+        }
+    }
+    Ok(tally)
 }
 
 /// Why an upgrade stopped.
@@ -63,7 +83,7 @@ fn order_run_marks(device: &mut Device, slice: usize) -> Result<usize, Failed> {
             return Ok(moved);
         };
         from = [last.as_ref(), &[0]].concat();
-        let mut batch = Batch::default();
+        let mut writes = Vec::new();
         for mark in &marks {
             let run = match ordered(device, mark) {
                 Ok(run) => run,
@@ -74,13 +94,12 @@ fn order_run_marks(device: &mut Device, slice: usize) -> Result<usize, Failed> {
                 }
                 Err(error) => return Err(Failed::Read(error)),
             };
-            batch.remove(mark);
-            for (key, value) in frame::values(run, &[], || 0) {
-                batch.insert(key, value);
-            }
+            writes.push((mark.to_vec(), None));
+            let marked = frame::values(run, &[], || 0).into_iter();
+            writes.extend(marked.map(|(key, value)| (key, Some(value))));
             moved += 1;
         }
-        device.write_alone(batch).map_err(Failed::Write)?;
+        device.write_alone(writes).map_err(Failed::Write)?;
     }
 }
 
