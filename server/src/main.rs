@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use sessionplane_server::config::ConfigFile;
+use sessionplane_server::process::store_tools::{self, StoreCommand};
 use sessionplane_server::process::{self, Options};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -25,13 +26,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Arguments {
     /// Where the store and the owner token live. Default: $XDG_STATE_HOME/sessionplane, else
     /// ~/.local/state/sessionplane.
-    #[arg(long, env = "SESSIONPLANE_DATA_DIR", value_name = "DIR")]
+    #[arg(long, env = "SESSIONPLANE_DATA_DIR", value_name = "DIR", global = true)]
     data_dir: Option<PathBuf>,
     /// 127.0.0.1:PORT, or unix:/PATH. Port 0 takes a free one. Default: 127.0.0.1:50051.
     #[arg(long, env = "SESSIONPLANE_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
     /// The configuration file (TOML).
-    #[arg(long, env = "SESSIONPLANE_CONFIG", value_name = "FILE")]
+    #[arg(long, env = "SESSIONPLANE_CONFIG", value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     /// The directory that the built-in demo agent reads. Default: the current one.
     #[arg(long, value_name = "DIR")]
@@ -40,6 +41,16 @@ struct Arguments {
     /// is removed when the server stops, and one that an earlier server left is removed first.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What is done instead of serving.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Verify, export, import, count, back up and restore the data directory.
+    #[command(subcommand)]
+    Store(StoreCommand),
 }
 
 /// How long the runtime's threads may take to end after everything was stopped.
@@ -63,7 +74,17 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(error) => return failed(&error),
     };
-    start_logging(&config);
+    match &arguments.command {
+        None => {}
+        Some(Command::Store(command)) => {
+            start_logging(&config, "warn");
+            return match process::data_directory(&config) {
+                Ok(data_dir) => store_tools::run(command, &data_dir),
+                Err(error) => failed(&error),
+            };
+        }
+    }
+    start_logging(&config, "info");
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -94,8 +115,8 @@ fn failed(error: &dyn std::error::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn start_logging(config: &ConfigFile) {
-    let filter = config.log.filter.as_deref().unwrap_or("info");
+fn start_logging(config: &ConfigFile, default: &str) {
+    let filter = config.log.filter.as_deref().unwrap_or(default);
     let filter =
         EnvFilter::try_from_env("SESSIONPLANE_LOG").unwrap_or_else(|_| EnvFilter::new(filter));
     let builder = tracing_subscriber::fmt()

@@ -2,9 +2,12 @@
 //!
 //! What must never enter: a decision about a session or a call.
 
+mod backup;
 mod banner;
+mod contents;
 mod data_dir;
 mod descriptors;
+pub mod store_tools;
 mod wiring;
 
 use std::path::{Path, PathBuf};
@@ -131,6 +134,17 @@ pub fn configuration(options: &Options) -> Result<ConfigFile, ConfigError> {
     Ok(config)
 }
 
+/// Where the data lives: configured, or the default.
+///
+/// # Errors
+/// When there is no default, or no present directory that a relative path starts from.
+pub fn data_directory(config: &ConfigFile) -> Result<PathBuf, ProcessError> {
+    match &config.data_dir {
+        Some(path) => absolute(path),
+        None => absolute(&default_data_dir()?),
+    }
+}
+
 /// Starts, serves until `shutdown` completes, and stops: face first, then sessions, then the store.
 /// A start is given up when `shutdown` completes before it is done. Each step of a stop has a bound;
 /// what does not end in time is left to the end of the process, and the next start finds what a
@@ -146,11 +160,7 @@ pub async fn run(
     // First of all: a file that is there says that a server takes calls.
     let ready = options.ready_file.as_deref().map(Ready::at).transpose()?;
     let (bounds, cache_bytes) = (config.app_config()?, config.store.cache_bytes()?);
-    let data_dir = match &config.data_dir {
-        Some(path) => path.clone(),
-        None => default_data_dir()?,
-    };
-    let data_dir = absolute(&data_dir)?;
+    let data_dir = data_directory(&config)?;
     data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.as_deref().unwrap_or(DEFAULT_LISTEN).parse()?;
     let mut shutdown = std::pin::pin!(shutdown);
@@ -172,7 +182,7 @@ pub async fn run(
 }
 
 fn artifacts(data_dir: &Path) -> Result<Arc<FolderArtifacts>, ProcessError> {
-    let path = data_dir.join("artifacts");
+    let path = data_dir.join(contents::ARTIFACTS);
     let opened = FolderArtifacts::open(&path);
     let failed = |error| ProcessError::Directory { path, error };
     opened.map(Arc::new).map_err(failed)
@@ -195,7 +205,8 @@ async fn serve(
 ) -> Result<(), ProcessError> {
     let (config, data_dir) = (start.config, start.data_dir);
     let token = Arc::new(OwnerToken::open(data_dir)?);
-    let ports = ports(&store, data_dir)?;
+    let artifacts = artifacts(data_dir)?;
+    let ports = ports(&store, artifacts.clone(), data_dir)?;
     let (agents, lines) = wiring::agents(config, start.options, data_dir, &ports)?;
     let cut = tokio::select! {
         cut = recovery::recover(&ports) => cut?,
@@ -219,7 +230,8 @@ async fn serve(
     };
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
-    tokio::pin!(sweeper);
+    let backups = wiring::backups(data_dir, &store, &artifacts);
+    tokio::pin!(sweeper, backups);
     let ended = {
         let drained = async {
             shutdown.await;
@@ -236,6 +248,7 @@ async fn serve(
             }).map_err(ProcessError::from),
             reason = fatal.wait_for(Option::is_some) => Err(store_failed(reason.ok().and_then(|reason| reason.clone()))),
             () = &mut sweeper => Ok(()),
+            () = &mut backups => Ok(()),
         }
     };
     // Its file goes before anything else that may take its time.
@@ -246,7 +259,11 @@ async fn serve(
     ended
 }
 
-fn ports(store: &Arc<SledStore>, data_dir: &Path) -> Result<Ports, ProcessError> {
+fn ports(
+    store: &Arc<SledStore>,
+    artifacts: Arc<FolderArtifacts>,
+    data_dir: &Path,
+) -> Result<Ports, ProcessError> {
     Ok(Ports {
         repository: store.clone(),
         leases: store.clone(),
@@ -254,7 +271,7 @@ fn ports(store: &Arc<SledStore>, data_dir: &Path) -> Result<Ports, ProcessError>
             TenantId::parse(OWNER_TENANT)?,
             PrincipalId::parse(OWNER_ID)?,
         )),
-        artifacts: artifacts(data_dir)?,
+        artifacts,
         clock: Arc::new(TokioClock::start()),
         entropy: Arc::new(OsEntropy),
         spawner: Arc::new(TokioSpawner::current()),

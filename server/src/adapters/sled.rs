@@ -29,14 +29,18 @@ mod lookup;
 mod open;
 mod reader;
 mod round;
+mod snapshot;
 mod store;
 mod sweep;
 mod tally;
+pub mod tools;
 mod upgrade;
+mod walk;
 mod witness;
 mod write;
 
 pub use device::{RoundProbe, RoundStep};
 pub use directory::create_private;
 pub use open::{OpenError, StoreOptions};
+pub use snapshot::Snapshot;
 pub use store::{SledStore, StoreCounters};

@@ -54,6 +54,31 @@ impl FolderArtifacts {
         })
     }
 
+    /// A folder that is there already, to be read: nothing is made or removed.
+    #[must_use]
+    pub fn existing(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+
+    /// A whole content, checked. Blocks: for tools and threads of their own.
+    ///
+    /// # Errors
+    /// As [`ArtifactStore::read`].
+    pub fn whole(&self, id: ArtifactId) -> Result<Option<Vec<u8>>, ArtifactError> {
+        read(&self.root, id, 0, usize::MAX)
+    }
+
+    /// Keeps a content. Blocks: for tools and threads of their own.
+    ///
+    /// # Errors
+    /// As [`ArtifactStore::put`].
+    pub fn keep(&self, id: ArtifactId, content: &[u8]) -> Result<(), ArtifactError> {
+        put(&self.root, id, content)
+    }
+
     /// Runs blocking work on a thread where blocking is allowed; a bounded number at a time.
     async fn blocking<T: Send + 'static>(
         &self,

@@ -111,6 +111,15 @@ pub(super) fn piece_keys(key: &[u8], value: &[u8]) -> Result<Vec<Key>, ReadError
     }
 }
 
+/// What is wrong with a piece of a long value, which is not read on its own otherwise.
+pub(super) fn check_piece(key: &[u8], value: &[u8]) -> Result<(), String> {
+    match unseal(key, value) {
+        Ok((PIECE, _)) => Ok(()),
+        Ok(_) => Err("it is no piece".to_owned()),
+        Err(ReadError::Damaged { problem, .. } | ReadError::Store(problem)) => Err(problem),
+    }
+}
+
 fn manifest(key: &[u8], payload: &[u8]) -> Result<form::Manifest, ReadError> {
     form::Manifest::decode(payload).map_err(|error| damaged(key, error.to_string()))
 }

@@ -274,7 +274,7 @@ impl Reader {
 
     /// The records from `first` on, and where the next page begins.
     fn page(&self, prefix: &[u8], first: &[u8]) -> Result<(Page, Option<Key>), ReadError> {
-        let replaced = self.inflight.hold();
+        let held = self.inflight.hold();
         let mut seen = BTreeMap::new();
         let mut next = None;
         for record in self.db.range(first..) {
@@ -288,7 +288,7 @@ impl Reader {
             }
             seen.insert(key, value);
         }
-        let settled = settled_scan(prefix, first, next.as_deref(), seen, &replaced);
+        let settled = settled_scan(prefix, first, next.as_deref(), seen, &held.replaced);
         Ok((settled, next))
     }
 }
