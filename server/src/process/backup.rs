@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UnixListener;
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -27,6 +28,8 @@ pub(super) const SOCKET: &str = "backup.sock";
 const REQUEST: &[u8] = b"backup 1\n";
 /// How long somebody may take to ask, or to take what is written.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Who is answered at the same time: one of them with a backup, the others with a refusal.
+const AT_ONCE: usize = 4;
 /// After an error of the system that says nothing of the socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -49,16 +52,23 @@ impl Backups {
         Ok(Self { listener, path })
     }
 
-    /// Answers, one after the other, for as long as it is polled.
+    /// Answers for as long as it is polled.
     pub(super) async fn serve(&self, store: &Arc<SledStore>, artifacts: &Arc<FolderArtifacts>) {
+        let permits = Arc::new(Semaphore::new(AT_ONCE));
         loop {
             match self.listener.accept().await {
                 Ok((stream, _)) => {
+                    // Beyond this many it is closed without a word.
+                    let Ok(permit) = permits.clone().try_acquire_owned() else {
+                        continue;
+                    };
                     let (store, artifacts) = (store.clone(), artifacts.clone());
-                    match answer(stream, store, artifacts).await {
-                        Ok(()) => {}
-                        Err(error) => tracing::warn!(error, "a backup was not completed"),
-                    }
+                    tokio::spawn(async move {
+                        if let Err(error) = answer(stream, store, artifacts).await {
+                            tracing::warn!(error, "a backup was not completed");
+                        }
+                        drop(permit);
+                    });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot take requests for backups; trying again");
