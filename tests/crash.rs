@@ -5,6 +5,8 @@
 //! random), `SESSIONPLANE_SEED` replays the choices of a failed run (timing apart).
 #![cfg(test)]
 
+#[path = "crash/backups.rs"]
+mod backups;
 #[path = "crash/changes.rs"]
 mod changes;
 #[path = "crash/compactions.rs"]

@@ -67,6 +67,15 @@ pub(crate) struct Home {
     dir: TempDir,
 }
 
+/// How a tool ended.
+#[derive(Debug)]
+#[allow(dead_code, reason = "only some suites have a use for it")]
+pub(crate) struct Told {
+    pub(crate) status: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
 /// How a start went.
 #[expect(
     clippy::large_enum_variant,
@@ -222,6 +231,35 @@ impl Home {
         };
         let told = timeout(END, said).await;
         told.unwrap_or_else(|_elapsed| panic!("no {what:?} in:\n{}", self.said()));
+    }
+
+    /// Runs `sessiond store` with arguments; gives its status and what it said, standard output and
+    /// standard error apart.
+    #[allow(dead_code, reason = "only some suites have a use for it")]
+    pub(crate) async fn store_tool(&self, data_dir: &Path, arguments: &[&str]) -> Told {
+        let mut command = self.store_command(data_dir, arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = timeout(START, command.output()).await;
+        let output = output.expect("the tool ends").unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Told {
+            status: output.status.code(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+
+    /// The command of such a run.
+    #[allow(dead_code, reason = "only some suites have a use for it")]
+    pub(crate) fn store_command(&self, data_dir: &Path, arguments: &[&str]) -> Command {
+        let mut command = self.command(&sessiond());
+        command
+            .arg("store")
+            .args(arguments)
+            .arg("--data-dir")
+            .arg(data_dir)
+            .env_remove("SESSIONPLANE_CONFIG");
+        command
     }
 
     /// Starts; anything but a server that takes calls is a failure.
