@@ -21,6 +21,8 @@ mod ledger;
 mod load;
 #[path = "crash/panics.rs"]
 mod panics;
+#[path = "crash/power.rs"]
+mod power;
 #[path = "crash/starts.rs"]
 mod starts;
 #[path = "crash/state.rs"]

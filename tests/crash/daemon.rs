@@ -65,6 +65,14 @@ fn checked() -> PathBuf {
 /// A data directory and what goes with it, for any number of starts.
 pub(crate) struct Home {
     dir: TempDir,
+    under: Option<Under>,
+}
+
+/// What the processes of a home run under.
+struct Under {
+    environment: Vec<(&'static str, PathBuf)>,
+    /// Done before each of them starts, when the one before is gone.
+    between: Box<dyn Fn() + Send + Sync>,
 }
 
 /// How a tool ended.
@@ -100,7 +108,21 @@ impl Home {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("config.toml"), CONFIG).unwrap();
-        Self { dir }
+        Self { dir, under: None }
+    }
+
+    /// Its processes get these variables, and between two of them something is done.
+    #[allow(dead_code, reason = "only some suites have a use for it")]
+    pub(crate) fn under(
+        mut self,
+        environment: Vec<(&'static str, PathBuf)>,
+        between: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        self.under = Some(Under {
+            environment,
+            between: Box::new(between),
+        });
+        self
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -141,7 +163,17 @@ impl Home {
             // What is freed is given back at once: what is resident is what is in use.
             .env("MIMALLOC_PURGE_DELAY", "0")
             .kill_on_drop(true);
+        if let Some(under) = &self.under {
+            command.envs(under.environment.iter().map(|(name, value)| (name, value)));
+        }
         command
+    }
+
+    /// The last process is gone, the next one not yet there.
+    fn between(&self) {
+        if let Some(under) = &self.under {
+            (under.between)();
+        }
     }
 
     /// The flags of this home's server.
@@ -171,6 +203,7 @@ impl Home {
 
     /// As [`Self::try_start`], for a command that ends in a server of this home.
     pub(crate) async fn launch(&self, mut command: Command) -> Started {
+        self.between();
         let _absent = fs::remove_file(self.ready_file());
         let mut child = command.spawn().unwrap();
         let ready = async {
@@ -237,6 +270,7 @@ impl Home {
     /// standard error apart.
     #[allow(dead_code, reason = "only some suites have a use for it")]
     pub(crate) async fn store_tool(&self, data_dir: &Path, arguments: &[&str]) -> Told {
+        self.between();
         let mut command = self.store_command(data_dir, arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let output = timeout(START, command.output()).await;
