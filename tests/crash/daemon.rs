@@ -344,6 +344,12 @@ impl Daemon {
             .unwrap()
     }
 
+    /// Its process.
+    #[allow(dead_code, reason = "only some suites have a use for it")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id().expect("it is not waited for yet")
+    }
+
     /// The bytes of it that are in memory.
     #[allow(dead_code, reason = "the crash suite has no use for it")]
     pub(crate) fn resident(&self) -> usize {
