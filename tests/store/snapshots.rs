@@ -102,3 +102,53 @@ async fn a_snapshot_ends_with_its_store_and_keeps_it_open_no_longer_than_a_page(
     drop(snapshot);
     crate::open(directory.path()).close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_of_a_snapshot_that_stands_still_holds_no_commit_up() {
+    let directory = TempDir::new().unwrap();
+    let store = crate::open(directory.path());
+    let mut script = Script::new(1);
+    let admit = script.admit(store.mint().await.unwrap(), "go");
+    script.write(&store, admit).await.unwrap();
+    for _ in 0..200 {
+        let say = script.say(vec![said("before")]);
+        script.write(&store, say).await.unwrap();
+    }
+    let snapshot = store.snapshot().await.unwrap();
+    let (go_on, stands) = std::sync::mpsc::channel();
+    let (reached, at_page) = tokio::sync::oneshot::channel();
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut reached = Some(reached);
+        let mut lines = Vec::new();
+        let mut stand = |_, _| {
+            if let Some(reached) = reached.take() {
+                reached.send(()).unwrap();
+                stands.recv().unwrap();
+            }
+        };
+        dump_snapshot(&snapshot, &Shelf::default(), &mut lines, &mut stand).map(|_| lines)
+    });
+    at_page.await.unwrap();
+    // All of these are acknowledged while it stands in the middle.
+    for _ in 0..200 {
+        let say = script.say(vec![said("afterwards")]);
+        script.write(&store, say).await.unwrap();
+    }
+    go_on.send(()).unwrap();
+    let lines = reading.await.unwrap().unwrap();
+    let fresh = TempDir::new().unwrap();
+    load(
+        fresh.path(),
+        true,
+        &Shelf::default(),
+        &mut &lines[..],
+        &mut |_, _| {},
+    )
+    .unwrap();
+    let findings = Inspection::open(fresh.path())
+        .unwrap()
+        .verify(None, &mut |_, _| {});
+    assert!(findings.whole(), "{:?}", findings.faults);
+    assert_eq!(findings.entries, 201, "what came after it is in it");
+    store.close().await;
+}

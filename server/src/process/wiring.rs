@@ -116,7 +116,7 @@ pub(super) async fn backups(
         Ok(backups) => backups.serve(store, artifacts).await,
         Err(error) => {
             tracing::warn!(%error, "no backups can be made while this server runs");
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

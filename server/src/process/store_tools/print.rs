@@ -64,15 +64,16 @@ fn json(value: &impl serde::Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-fn text(lines: &str) -> io::Result<()> {
-    io::stdout().lock().write_all(lines.as_bytes())
+fn text(lines: &[String]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    lines.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 pub(super) fn unopened(error: &OpenError, as_json: bool) -> io::Result<()> {
     if as_json {
         return json(&serde_json::json!({ "whole": false, "unopened": error.to_string() }));
     }
-    text(&format!("not whole: {error}\n"))
+    text(&[format!("not whole: {error}")])
 }
 
 #[derive(serde::Serialize)]
@@ -90,12 +91,9 @@ pub(super) fn findings(findings: &Findings, as_json: bool) -> io::Result<()> {
     text(&told(findings))
 }
 
-fn told(findings: &Findings) -> String {
-    let mut lines = String::new();
-    let mut say = |line: String| {
-        lines.push_str(&line);
-        lines.push('\n');
-    };
+fn told(findings: &Findings) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut say = |line: String| lines.push(line);
     for fault in &findings.faults {
         say(format!("fault: {}: {}", fault.key, fault.problem));
         if let Some(session) = &fault.session {
@@ -170,15 +168,17 @@ pub(super) fn imported(
         artifacts,
         missing,
     } = loaded;
-    let mut lines = format!("read {records} records and {artifacts} artifacts\n");
+    let mut lines = vec![format!("read {records} records and {artifacts} artifacts")];
     if *missing > 0 {
-        lines += &format!("{missing} artifacts were missing when the export was made\n");
+        lines.push(format!(
+            "{missing} artifacts were missing when the export was made"
+        ));
     }
-    lines += &told(findings);
-    lines += &format!(
-        "the next start on {} makes new tokens: the old ones are not in the export\n",
+    lines.extend(told(findings));
+    lines.push(format!(
+        "the next start on {} makes new tokens: the old ones are not in the export",
         data_dir.display()
-    );
+    ));
     text(&lines)
 }
 
@@ -191,13 +191,14 @@ pub(super) fn backed_up(made: &Loaded, to: &Path, as_json: bool) -> io::Result<(
         artifacts,
         missing,
     } = made;
-    let mut lines = format!(
-        "{}: {records} records and {artifacts} artifacts; no tokens\n",
+    let mut lines = vec![format!(
+        "{}: {records} records and {artifacts} artifacts; no tokens",
         to.display()
-    );
+    )];
     if *missing > 0 {
-        lines +=
-            &format!("{missing} artifacts could not be read: `sessiond store verify` names them\n");
+        lines.push(format!(
+            "{missing} artifacts could not be read: `sessiond store verify` names them"
+        ));
     }
     text(&lines)
 }
@@ -206,26 +207,29 @@ pub(super) fn stats(stats: &Stats, as_json: bool) -> io::Result<()> {
     if as_json {
         return json(stats);
     }
-    let mut lines = format!(
-        "{} sessions; format {}, opened {} times\n\nkind                 records          bytes\n",
-        stats.sessions, stats.format, stats.boots
+    let mut lines = vec![
+        format!(
+            "{} sessions; format {}, opened {} times",
+            stats.sessions, stats.format, stats.boots
+        ),
+        String::new(),
+        format!("{:<16} {:>11} {:>14}", "kind", "records", "bytes"),
+    ];
+    lines.extend(stats.kinds.iter().map(|kind| {
+        let (kind, records, bytes) = (kind.kind, kind.records, kind.bytes);
+        format!("{kind:<16} {records:>11} {bytes:>14}")
+    }));
+    lines.extend([String::new(), format!("{:<28} {:>14}", "file", "bytes")]);
+    let files = stats.files.iter();
+    lines.extend(files.map(|(name, bytes)| format!("{name:<28} {bytes:>14}")));
+    let title = format!(
+        "{:<26} {:>9} {:>14}",
+        "largest sessions", "records", "bytes"
     );
-    for kind in &stats.kinds {
-        lines += &format!(
-            "{:<16} {:>11} {:>14}\n",
-            kind.kind, kind.records, kind.bytes
-        );
-    }
-    lines += "\nfile                                    bytes\n";
-    for (name, bytes) in &stats.files {
-        lines += &format!("{name:<28} {bytes:>16}\n");
-    }
-    lines += "\nlargest sessions             records          bytes\n";
-    for session in &stats.largest {
-        lines += &format!(
-            "{} {:>9} {:>14}\n",
-            session.session, session.records, session.bytes
-        );
-    }
+    lines.extend([String::new(), title]);
+    lines.extend(stats.largest.iter().map(|largest| {
+        let (session, records, bytes) = (&largest.session, largest.records, largest.bytes);
+        format!("{session} {records:>9} {bytes:>14}")
+    }));
     text(&lines)
 }

@@ -177,6 +177,22 @@ fn sessions(seen: &mut String) {
         };
         check(name, &branched, seen);
     }
+    heads(seen);
+    check("address", &Address(session()), seen);
+    let lease = HeldLease {
+        session: session(),
+        holder: run().into(),
+        token: LeaseToken(6),
+    };
+    check("lease", &lease, seen);
+    let boundary = HeldLease {
+        holder: Holder::Boundary,
+        ..lease
+    };
+    check("lease-boundary", &boundary, seen);
+}
+
+fn heads(seen: &mut String) {
     let row = HeadRow {
         head: SessionHead {
             token: LeaseToken(0x1_0000_0001),
@@ -205,18 +221,6 @@ fn sessions(seen: &mut String) {
     moved.head.path = marks();
     moved.head.chosen = chosen();
     check("head-marked", &moved, seen);
-    check("address", &Address(session()), seen);
-    let lease = HeldLease {
-        session: session(),
-        holder: run().into(),
-        token: LeaseToken(6),
-    };
-    check("lease", &lease, seen);
-    let boundary = HeldLease {
-        holder: Holder::Boundary,
-        ..lease
-    };
-    check("lease-boundary", &boundary, seen);
 }
 
 fn entries(seen: &mut String) {

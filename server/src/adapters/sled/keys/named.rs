@@ -112,16 +112,15 @@ pub(in crate::adapters::sled) fn named(key: &[u8]) -> Option<Named> {
         }
         RUN_OF_SESSION => {
             let (session, rest) = rest.split_first_chunk()?;
-            let (seq, run) = match rest.len() {
-                16 => (None, whole(rest)?),
-                _ => {
-                    let (seq, run) = rest.split_first_chunk()?;
-                    (Some(u64::from_be_bytes(*seq)), whole(run)?)
-                }
+            let (first_entry, run) = if rest.len() == 16 {
+                (None, whole(rest)?)
+            } else {
+                let (seq, run) = rest.split_first_chunk()?;
+                (Some(u64::from_be_bytes(*seq)), whole(run)?)
             };
             Named::RunOfSession {
                 session: SessionId::from_bytes(*session),
-                first_entry: seq,
+                first_entry,
                 run: RunId::from_bytes(run),
             }
         }

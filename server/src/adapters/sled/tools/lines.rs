@@ -1,6 +1,8 @@
 //! What an export looks like: one JSON object a line, as `docs/store.md` states. The last line holds
 //! the SHA-256 of all lines before it, so that an export that was cut or changed is told.
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 
 /// The version of the lines' form.
@@ -97,7 +99,11 @@ pub(super) struct Trailer {
 
 /// Hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 mod text {

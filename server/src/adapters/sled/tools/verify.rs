@@ -6,6 +6,7 @@
 //! name is looked up. Faults are named up to a number, and counted beyond it.
 
 mod checks;
+mod lookup;
 mod rows;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
