@@ -5,6 +5,8 @@
 //! random), `SESSIONPLANE_SEED` replays the choices of a failed run (timing apart).
 #![cfg(test)]
 
+#[path = "crash/backups.rs"]
+mod backups;
 #[path = "crash/changes.rs"]
 mod changes;
 #[path = "crash/compactions.rs"]
@@ -21,6 +23,8 @@ mod ledger;
 mod load;
 #[path = "crash/panics.rs"]
 mod panics;
+#[path = "crash/power.rs"]
+mod power;
 #[path = "crash/starts.rs"]
 mod starts;
 #[path = "crash/state.rs"]

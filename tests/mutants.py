@@ -39,7 +39,18 @@ BINARIES = ["build", "--workspace", "--bins", "--features", "sessionplane-server
 # dependencies stay as they are compiled already.
 PROFILE = ["--config", "profile.dev.debug=0", "--config", 'profile.dev.package."*".debug="line-tables-only"']
 # What `make soak` sets for the tests. A mutant is judged at the small counts.
-COUNTS = ("SEEDS", "PROPTEST_CASES", "SESSIONPLANE_CRASHES", "SESSIONPLANE_SEEDS", "SESSIONPLANE_READS", "SESSIONPLANE_OBSERVERS")
+COUNTS = (
+    "SEEDS",
+    "PROPTEST_CASES",
+    "SESSIONPLANE_CRASHES",
+    "SESSIONPLANE_POWER_LOSSES",
+    "SESSIONPLANE_DAMAGES",
+    "SESSIONPLANE_DORMANT",
+    "SESSIONPLANE_UPDATES",
+    "SESSIONPLANE_SEEDS",
+    "SESSIONPLANE_READS",
+    "SESSIONPLANE_OBSERVERS",
+)
 
 
 @dataclass(frozen=True)

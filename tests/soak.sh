@@ -6,6 +6,10 @@ cd "$(dirname "$0")/.."
 
 features=sessionplane-server/failpoints
 export SESSIONPLANE_CRASHES=${CRASHES:-200}   # kills of the real server
+export SESSIONPLANE_POWER_LOSSES=${LOSSES:-100} # losses of its power
+export SESSIONPLANE_DAMAGES=${DAMAGES:-60}    # places of a damage in each file of a store
+export SESSIONPLANE_DORMANT=${DORMANT:-100000} # sessions at rest that a server starts on
+export SESSIONPLANE_UPDATES=${UPDATES:-1000000} # small updates before an opening
 export SESSIONPLANE_SEEDS=${SEEDS:-10000}     # seeds of the core's simulation, fresh ones
 export SEEDS=${SEEDS:-3000}                   # seeds of the simulation through the application, fresh ones
 export SESSIONPLANE_READS=${READS:-10000}     # states read in the instant of an event

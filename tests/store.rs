@@ -20,6 +20,8 @@ use tempfile::TempDir;
 
 #[path = "store/damage.rs"]
 mod damage;
+#[path = "store/exports.rs"]
+mod exports;
 #[path = "store/gate.rs"]
 mod gate;
 #[path = "store/image.rs"]
@@ -30,10 +32,14 @@ mod leftovers;
 mod removed;
 #[path = "store/rounds.rs"]
 mod rounds;
+#[path = "store/snapshots.rs"]
+mod snapshots;
 #[path = "store/stop.rs"]
 mod stop;
 #[path = "conformance/repository.rs"]
 mod suite;
+#[path = "store/verify.rs"]
+mod verify;
 
 use suite::{Store, Subject, repository_conformance};
 

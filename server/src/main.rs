@@ -10,6 +10,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_flags};
 use sessionplane_server::process::config_tool::{self, ConfigCommand};
 use sessionplane_server::process::health::Question;
+use sessionplane_server::process::store_tools::{self, StoreCommand};
 use sessionplane_server::process::token::{self, TokenCommand};
 use sessionplane_server::process::{self, Options};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -59,6 +60,9 @@ enum Verb {
     /// Make, list and revoke the tokens of configured principals.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Verify, export, import, count, back up and restore the data directory.
+    #[command(subcommand)]
+    Store(StoreCommand),
 }
 
 impl Arguments {
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Some(Verb::Config { command }) => return config_tool::run(command, &sources),
         Some(Verb::Health(question)) => return health(question, &sources),
         Some(Verb::Token(command)) => return tokens(command, &sources),
+        Some(Verb::Store(command)) => return store(command, &sources),
         None => {}
     }
     let options = Options {
@@ -101,7 +106,7 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(error) => return failed(&error),
     };
-    start_logging(&config);
+    start_logging(&config, "info");
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -123,12 +128,24 @@ fn main() -> ExitCode {
     }
 }
 
+fn store(command: &StoreCommand, sources: &Sources) -> ExitCode {
+    let settings = match config::load(sources) {
+        Ok(settings) => settings,
+        Err(error) => return failed(&error),
+    };
+    start_logging(&settings, "warn");
+    match process::data_directory(&settings) {
+        Ok(data_dir) => store_tools::run(command, &data_dir),
+        Err(error) => failed(&error),
+    }
+}
+
 fn tokens(command: &TokenCommand, sources: &Sources) -> ExitCode {
     let settings = match config::load(sources) {
         Ok(settings) => settings,
         Err(error) => return failed(&error),
     };
-    start_logging(&settings);
+    start_logging(&settings, "warn");
     let done = token::run(command, &settings, sources.file.as_deref());
     done.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
 }
@@ -167,9 +184,11 @@ fn failed(error: &dyn std::error::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn start_logging(settings: &Settings) {
-    let filter = EnvFilter::try_new(&settings.log_filter);
-    let filter = filter.unwrap_or_else(|_| EnvFilter::new("info"));
+/// Logs what is configured, or what is unless anything is.
+fn start_logging(settings: &Settings, unless: &str) {
+    let configured = settings.source("log.filter").map(|_| &*settings.log_filter);
+    let filter = EnvFilter::try_new(configured.unwrap_or(unless));
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new(unless));
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(colour)

@@ -2,8 +2,10 @@
 //!
 //! What must never enter: a decision about a session or a call.
 
+mod backup;
 mod banner;
 pub mod config_tool;
+mod contents;
 mod data_dir;
 pub mod date;
 mod descriptors;
@@ -11,6 +13,7 @@ mod ending;
 pub mod health;
 mod identity;
 mod notify;
+pub mod store_tools;
 pub mod token;
 mod wiring;
 
@@ -134,6 +137,17 @@ pub fn configuration(options: &Options) -> Result<Settings, ConfigError> {
     config::load(&options.sources)
 }
 
+/// Where the data lives: configured, or the default.
+///
+/// # Errors
+/// When there is no default, or no present directory that a relative path starts from.
+pub fn data_directory(config: &Settings) -> Result<PathBuf, ProcessError> {
+    match &config.data_dir {
+        Some(path) => absolute(path),
+        None => absolute(&default_data_dir()?),
+    }
+}
+
 /// Starts, serves until `shutdown` completes, and stops: face first, then sessions, then the store.
 /// A start is given up when `shutdown` completes before it is done. All steps of a stop together
 /// have a bound; what does not end in time is left to the end of the process, and the next start finds what a
@@ -148,7 +162,7 @@ pub async fn run(
 ) -> Result<(), ProcessError> {
     // First of all: a file that is there says that a server takes calls.
     let ready = options.ready_file.as_deref().map(Ready::at).transpose()?;
-    let data_dir = place_of_data(&config)?;
+    let data_dir = data_directory(&config)?;
     data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.parse()?;
     let probes = probes_address(&config)?;
@@ -172,7 +186,7 @@ pub async fn run(
 }
 
 fn artifacts(data_dir: &Path) -> Result<Arc<FolderArtifacts>, ProcessError> {
-    let path = data_dir.join("artifacts");
+    let path = data_dir.join(contents::ARTIFACTS);
     let opened = FolderArtifacts::open(&path);
     let failed = |error| ProcessError::Directory { path, error };
     opened.map(Arc::new).map_err(failed)
@@ -195,7 +209,8 @@ async fn serve(
     mut shutdown: impl Future<Output = ()> + Send + Unpin,
 ) -> Result<(), ProcessError> {
     let (config, data_dir) = (start.config, start.data_dir);
-    let ports = ports(&store, data_dir)?;
+    let artifacts = artifacts(data_dir)?;
+    let ports = ports(&store, artifacts.clone(), data_dir)?;
     let (identities, registered) = identity::identities(config, data_dir, ports.clock.clone())?;
     let identities = Arc::new(identities);
     let tls = identity::tls_files(config, ports.clock.clone())?;
@@ -230,7 +245,8 @@ async fn serve(
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
     let followed = follow(&identities, tls, start.options.reload.clone());
-    tokio::pin!(sweeper, followed);
+    let backups = wiring::backups(data_dir, &store, &artifacts);
+    tokio::pin!(sweeper, followed, backups);
     let ended = {
         let asked = async {
             shutdown.await;
@@ -249,6 +265,7 @@ async fn serve(
             reason = fatal.wait_for(Option::is_some) => Err(store_failed(reason.ok().and_then(|reason| reason.clone()))),
             () = &mut sweeper => Ok(()),
             () = &mut followed => Ok(()),
+            () = &mut backups => Ok(()),
         }
     };
     end_sessions(&app, ending.rest()).await;
@@ -301,7 +318,11 @@ async fn follow(identities: &Identities, tls: Option<TlsFiles>, reload: Arc<Noti
     tokio::join!(identities.follow(), tls);
 }
 
-fn ports(store: &Arc<SledStore>, data_dir: &Path) -> Result<Ports, ProcessError> {
+fn ports(
+    store: &Arc<SledStore>,
+    artifacts: Arc<FolderArtifacts>,
+    data_dir: &Path,
+) -> Result<Ports, ProcessError> {
     Ok(Ports {
         repository: store.clone(),
         leases: store.clone(),
@@ -309,7 +330,7 @@ fn ports(store: &Arc<SledStore>, data_dir: &Path) -> Result<Ports, ProcessError>
             TenantId::parse(OWNER_TENANT)?,
             PrincipalId::parse(OWNER_ID)?,
         )),
-        artifacts: artifacts(data_dir)?,
+        artifacts,
         clock: Arc::new(TokioClock::start()),
         entropy: Arc::new(OsEntropy),
         spawner: Arc::new(TokioSpawner::current()),
@@ -336,13 +357,6 @@ async fn close(store: Arc<SledStore>, rest: Rest) {
 }
 
 /// Where the data is, or is to be.
-fn place_of_data(config: &Settings) -> Result<PathBuf, ProcessError> {
-    match &config.data_dir {
-        Some(path) => absolute(path),
-        None => absolute(&default_data_dir()?),
-    }
-}
-
 /// A path that means the same to whoever reads it elsewhere.
 fn absolute(path: &Path) -> Result<PathBuf, ProcessError> {
     std::path::absolute(path).map_err(|error| ProcessError::Directory {

@@ -67,6 +67,23 @@ fn checked() -> PathBuf {
 /// A data directory and what goes with it, for any number of starts.
 pub(crate) struct Home {
     dir: TempDir,
+    under: Option<Under>,
+}
+
+/// What the processes of a home run under.
+struct Under {
+    environment: Vec<(&'static str, PathBuf)>,
+    /// Done before each of them starts, when the one before is gone.
+    between: Box<dyn Fn() + Send + Sync>,
+}
+
+/// How a tool ended.
+#[derive(Debug)]
+#[allow(dead_code, reason = "only some suites have a use for it")]
+pub(crate) struct Told {
+    pub(crate) status: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 /// How a start went.
@@ -93,7 +110,21 @@ impl Home {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("config.toml"), CONFIG).unwrap();
-        Self { dir }
+        Self { dir, under: None }
+    }
+
+    /// Its processes get these variables, and between two of them something is done.
+    #[allow(dead_code, reason = "only some suites have a use for it")]
+    pub(crate) fn under(
+        mut self,
+        environment: Vec<(&'static str, PathBuf)>,
+        between: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        self.under = Some(Under {
+            environment,
+            between: Box::new(between),
+        });
+        self
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -134,7 +165,17 @@ impl Home {
             // What is freed is given back at once: what is resident is what is in use.
             .env("MIMALLOC_PURGE_DELAY", "0")
             .kill_on_drop(true);
+        if let Some(under) = &self.under {
+            command.envs(under.environment.iter().map(|(name, value)| (name, value)));
+        }
         command
+    }
+
+    /// The last process is gone, the next one not yet there.
+    fn between(&self) {
+        if let Some(under) = &self.under {
+            (under.between)();
+        }
     }
 
     /// The flags of this home's server.
@@ -164,6 +205,7 @@ impl Home {
 
     /// As [`Self::try_start`], for a command that ends in a server of this home.
     pub(crate) async fn launch(&self, mut command: Command) -> Started {
+        self.between();
         let _absent = fs::remove_file(self.ready_file());
         let mut child = command.spawn().unwrap();
         let ready = async {
@@ -226,6 +268,36 @@ impl Home {
         told.unwrap_or_else(|_elapsed| panic!("no {what:?} in:\n{}", self.said()));
     }
 
+    /// Runs `sessiond store` with arguments; gives its status and what it said, standard output and
+    /// standard error apart.
+    #[allow(dead_code, reason = "only some suites have a use for it")]
+    pub(crate) async fn store_tool(&self, data_dir: &Path, arguments: &[&str]) -> Told {
+        self.between();
+        let mut command = self.store_command(data_dir, arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = timeout(START, command.output()).await;
+        let output = output.expect("the tool ends").unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Told {
+            status: output.status.code(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+
+    /// The command of such a run.
+    #[allow(dead_code, reason = "only some suites have a use for it")]
+    pub(crate) fn store_command(&self, data_dir: &Path, arguments: &[&str]) -> Command {
+        let mut command = self.command(&sessiond());
+        command
+            .arg("store")
+            .args(arguments)
+            .arg("--data-dir")
+            .arg(data_dir)
+            .env_remove("SESSIONPLANE_CONFIG");
+        command
+    }
+
     /// Starts; anything but a server that takes calls is a failure.
     pub(crate) async fn start(&self) -> Daemon {
         match self.try_start(None).await {
@@ -275,6 +347,12 @@ impl Daemon {
     #[allow(dead_code, reason = "most suites speak to sockets")]
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Its process.
+    #[allow(dead_code, reason = "only some suites have a use for it")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id().expect("it is not waited for yet")
     }
 
     /// The bytes of it that are in memory.

@@ -3,6 +3,7 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -14,6 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::daemon::{Daemon, Home, Started};
 use crate::ledger::Shared;
+use crate::power::Power;
 use crate::{load, verify};
 
 /// Every place that a server under load comes by.
@@ -87,13 +89,46 @@ fn plan(kills: usize, rng: &mut StdRng) -> Vec<Kill> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c44_b27_b54_no_kill_loses_doubles_or_wedges_what_was_acknowledged() {
-    let seed = setting("SESSIONPLANE_SEED").unwrap_or_else(|| rand::random_range(0..1_000_000));
     let kills = setting("SESSIONPLANE_CRASHES").unwrap_or(16);
-    println!("SESSIONPLANE_SEED={seed} SESSIONPLANE_CRASHES={kills}");
+    let (plan, rng) = planned("SESSIONPLANE_CRASHES", kills);
+    survive(plan, rng, &Home::new).await;
+}
+
+/// The same, over a layer that drops what was not synced whenever the server has died.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c39_c44_b54_no_power_loss_takes_what_was_acknowledged() {
+    let losses = setting("SESSIONPLANE_POWER_LOSSES").unwrap_or(8);
+    let (mut plan, mut rng) = planned("SESSIONPLANE_POWER_LOSSES", losses);
+    plan.truncate(usize::try_from(losses).unwrap());
+    // An orderly end is no better: who acknowledged has synced.
+    plan.push(Kill::Term(Duration::from_millis(500)));
+    let seed = rng.random();
+    survive(plan, rng, &|| powered(StdRng::seed_from_u64(seed))).await;
+}
+
+/// A home whose servers lose power when they die: what they have not synced is gone at the next start.
+fn powered(rng: StdRng) -> Home {
+    let home = Home::new();
+    let power = Power::of(home.path(), home.data_dir());
+    let environment = power.environment();
+    let environment = environment.map(|(name, value)| (name, value.to_owned()));
+    let rng = Mutex::new(rng);
+    home.under(environment.to_vec(), move || {
+        println!("power loss: {:?}", power.lose(&mut rng.lock().unwrap()));
+    })
+}
+
+fn planned(name: &str, count: u64) -> (Vec<Kill>, StdRng) {
+    let seed = setting("SESSIONPLANE_SEED").unwrap_or_else(|| rand::random_range(0..1_000_000));
+    println!("SESSIONPLANE_SEED={seed} {name}={count}");
     let mut rng = StdRng::seed_from_u64(seed);
-    let plan = plan(usize::try_from(kills).unwrap(), &mut rng);
+    let plan = plan(usize::try_from(count).unwrap(), &mut rng);
+    (plan, rng)
+}
+
+async fn survive(plan: Vec<Kill>, mut rng: StdRng, home: &impl Fn() -> Home) {
     for (number, kills) in plan.chunks(KILLS_PER_HOME).enumerate() {
-        let home = Home::new();
+        let home = home();
         let sessions = sessions(number);
         for (round, kill) in kills.iter().enumerate() {
             println!("directory {number}, kill {round}: {kill:?}");
@@ -118,6 +153,9 @@ async fn c44_b27_b54_no_kill_loses_doubles_or_wedges_what_was_acknowledged() {
             "{}",
             home.said()
         );
+        // Everything that is left fits together.
+        let told = home.store_tool(&home.data_dir(), &["verify"]).await;
+        assert_eq!(told.status, Some(0), "{told:?}");
     }
 }
 

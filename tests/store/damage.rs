@@ -7,9 +7,11 @@ use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::SessionRef;
 use sessionplane_core::ports::lease_store::LeaseStore as _;
 use sessionplane_core::ports::repository::{EntryRange, ReadError, Repository as _};
+use sessionplane_server::adapters::sled::tools::Inspection;
 use sessionplane_server::adapters::sled::{OpenError, SledStore, StoreOptions};
 use tempfile::TempDir;
 
+use crate::exports::Shelf;
 use crate::image;
 use crate::suite::reading::read_all;
 use crate::suite::script::{Script, binding_key, said};
@@ -204,4 +206,83 @@ async fn what_is_no_store_is_refused() {
     let opened = SledStore::open(directory.path(), &StoreOptions::new(7));
     let result = opened.map(drop);
     assert!(is_named(&result), "{result:?}");
+}
+
+/// Places of a damage in each file.
+fn places() -> usize {
+    let setting = std::env::var("SESSIONPLANE_DAMAGES");
+    setting.map_or(5, |text| {
+        text.parse().expect("SESSIONPLANE_DAMAGES is a number")
+    })
+}
+
+/// What is exported of a directory that verifies as whole; none of one that does not, or that is
+/// refused by name.
+fn whole_export(path: &Path) -> Option<Vec<u8>> {
+    let store = match Inspection::open(path) {
+        Ok(store) => store,
+        Err(error) => {
+            assert!(is_named(&Err(error.clone())), "{error}");
+            return None;
+        }
+    };
+    let findings = store.verify(None, &mut |_, _| {});
+    if !findings.whole() {
+        return None;
+    }
+    let mut lines = Vec::new();
+    store
+        .export(None, &Shelf::default(), &mut lines, &mut |_, _| {})
+        .unwrap();
+    Some(lines)
+}
+
+/// A flipped bit and a lost end, at many places of every file that a store consists of: a start
+/// refuses by name or reads the truth, and what `verify` calls whole is what was there before.
+#[tokio::test]
+async fn b54_no_flipped_bit_and_no_lost_end_of_any_file_is_taken_for_the_truth() {
+    let (directory, script, entries) = cut().await;
+    let before = whole_export(image::take(directory.path()).path()).unwrap();
+    let files: Vec<String> = fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_type().unwrap().is_file())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    for expected in ["db", "conf", "acknowledged", "lock", "snap."] {
+        assert!(
+            files.iter().any(|name| name.starts_with(expected)),
+            "{files:?}"
+        );
+    }
+    let (mut told, mut tried) = (0, 0);
+    for name in &files {
+        let bytes = fs::read(directory.path().join(name)).unwrap();
+        let used = bytes.iter().rposition(|byte| *byte != 0).unwrap_or(0) + 1;
+        for n in 0..places() {
+            // Never twice the same place, and not only the first bit.
+            let at = (used * n / places()).min(bytes.len());
+            let mut flipped = bytes.clone();
+            if let Some(byte) = flipped.get_mut(at) {
+                *byte ^= 1 << (n % 8);
+            }
+            for damaged in [&flipped[..], &bytes[..at]] {
+                let copy = image::take(directory.path());
+                fs::write(copy.path().join(name), damaged).unwrap();
+                let result = inspect(copy.path(), &script, &entries).await;
+                assert!(is_named(&result), "{name} at {at}: {result:?}");
+                let copy = image::take(directory.path());
+                fs::write(copy.path().join(name), damaged).unwrap();
+                let after = whole_export(copy.path());
+                assert!(
+                    after.is_none_or(|after| after == before),
+                    "{name} at {at}: what is whole is something else"
+                );
+                told += usize::from(result.is_err());
+                tried += 1;
+            }
+        }
+    }
+    println!("{told} of {tried} starts were refused");
+    assert!(told > 0, "no damage was noticed");
 }

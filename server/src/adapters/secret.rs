@@ -44,7 +44,7 @@ pub fn open(data_dir: &Path) -> Result<[u8; 32], SecretError> {
     SysRng
         .try_fill_bytes(&mut secret)
         .map_err(|error| io(io::Error::other(error)))?;
-    if private_file::create(&path, &hex::encode(&secret)).map_err(io)? {
+    if private_file::create(&path, &line(&secret)).map_err(io)? {
         return Ok(secret);
     }
     let theirs = read(&path).map_err(refused)?;
@@ -59,8 +59,23 @@ fn read(path: &Path) -> Result<Option<[u8; 32]>, String> {
         Problem::NotAFile => "is not a regular file".to_owned(),
     })?;
     let Some(bytes) = read else { return Ok(None) };
-    let secret = bytes.strip_suffix(b"\n").and_then(hex::decode);
+    let secret = bytes.strip_suffix(b"\n").and_then(parsed);
     secret.map(Some).ok_or_else(|| "is malformed".to_owned())
+}
+
+/// The digits, and a checksum of them: another secret would be as good as none, in silence.
+fn line(secret: &[u8; 32]) -> String {
+    let digits = hex::encode(secret);
+    let sum = crc32fast::hash(digits.as_bytes());
+    format!("{digits} {sum:08x}")
+}
+
+/// Files of before the checksum have digits alone.
+fn parsed(text: &[u8]) -> Option<[u8; 32]> {
+    let (digits, sum) = text.split_at_checked(64)?;
+    let secret = hex::decode(digits)?;
+    let whole = sum.is_empty() || line(&secret).as_bytes() == text;
+    whole.then_some(secret)
 }
 
 #[cfg(test)]
@@ -106,6 +121,26 @@ mod tests {
             );
             assert!(!error.contains(&secret[1..]), "{error}");
         }
+    }
+
+    #[test]
+    fn b54_a_secret_with_any_changed_bit_or_lost_end_is_told_and_one_of_before_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let secret = open(directory.path()).unwrap();
+        let file = directory.path().join(SECRET_FILE);
+        let whole = fs::read(&file).unwrap();
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut changed = whole.clone();
+                changed[at] ^= 1 << bit;
+                fs::write(&file, &changed).unwrap();
+                assert!(open(directory.path()).is_err(), "byte {at}, bit {bit}");
+            }
+            fs::write(&file, &whole[..at]).unwrap();
+            assert!(open(directory.path()).is_err(), "cut at {at}");
+        }
+        fs::write(&file, format!("{}\n", hex::encode(&secret))).unwrap();
+        assert_eq!(open(directory.path()).unwrap(), secret);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! - `keys`: where each record lies. `convert`: what it looks like there. `frame`: how a value is
 //!   guarded, and cut in pieces where it is long.
+//! - `chain`: what an entry's digest is. `tally`: the sum over everything.
 //! - `committer`: the one thread that writes, in rounds. `round`: what a round is about to write.
 //!   `write`: a commit as keys and values. `sweep`: forgetting old bindings. `device`: how a round
 //!   reaches the disk.
@@ -16,6 +17,7 @@
 //! about commits may enter: those are the core's, shared by all stores.
 
 mod boot;
+mod chain;
 mod committer;
 mod convert;
 mod device;
@@ -27,13 +29,18 @@ mod lookup;
 mod open;
 mod reader;
 mod round;
+mod snapshot;
 mod store;
 mod sweep;
+mod tally;
+pub mod tools;
 mod upgrade;
+mod walk;
 mod witness;
 mod write;
 
 pub use device::{RoundProbe, RoundStep};
 pub use directory::create_private;
 pub use open::{OpenError, StoreOptions};
+pub use snapshot::Snapshot;
 pub use store::{SledStore, StoreCounters};

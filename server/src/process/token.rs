@@ -15,7 +15,7 @@ use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::clock::Clock as _;
 
 use super::date;
-use super::{ProcessError, data_dir, place_of_data};
+use super::{ProcessError, data_dir, data_directory};
 use crate::adapters::authn::{
     BookError, Grant, LIFETIME_AT_MOST, Registered, State, TokenBook, TokenId, TokenRecord,
 };
@@ -134,7 +134,7 @@ pub fn run(
     config: &Settings,
     file: Option<&Path>,
 ) -> Result<(), TokenError> {
-    let directory = place_of_data(config)?;
+    let directory = data_directory(config)?;
     let now = TokioClock::start().now();
     let book = TokenBook::of(&directory);
     let (out, aside) = (&mut io::stdout().lock(), &mut io::stderr().lock());

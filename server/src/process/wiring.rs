@@ -7,9 +7,12 @@ use std::time::Duration;
 use sessionplane_core::domain::ids::AgentName;
 use sessionplane_core::ports::engine::Engine;
 
+use super::backup::Backups;
 use super::{Options, ProcessError};
+use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::engine::demo::DemoEngine;
 use crate::adapters::engine::scripted::ScriptedEngine;
+use crate::adapters::sled::SledStore;
 use crate::app::agents::AgentCatalog;
 use crate::app::{App, Ports};
 use crate::config::{EngineKind, Settings};
@@ -94,6 +97,21 @@ fn engine(
                 agent: name.to_string(),
                 problem,
             })
+        }
+    }
+}
+
+/// Answers requests for backups, for as long as it is polled.
+pub(super) async fn backups(
+    data_dir: &Path,
+    store: &Arc<SledStore>,
+    artifacts: &Arc<FolderArtifacts>,
+) {
+    match Backups::listen(data_dir) {
+        Ok(backups) => backups.serve(store, artifacts).await,
+        Err(error) => {
+            tracing::warn!(%error, "no backups can be made while this server runs");
+            std::future::pending::<()>().await;
         }
     }
 }

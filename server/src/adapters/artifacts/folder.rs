@@ -6,7 +6,7 @@
 //! are random.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +21,8 @@ use tokio::task::spawn_blocking;
 
 const MAGIC: &[u8; 4] = b"SPA1";
 const HEADER: usize = 44;
+/// Bytes that are read at a time.
+const BLOCK: usize = 64 * 1024;
 /// Files that are read or written at the same time at most.
 const AT_ONCE: usize = 8;
 
@@ -52,6 +54,31 @@ impl FolderArtifacts {
             root,
             permits: Arc::new(Semaphore::new(AT_ONCE)),
         })
+    }
+
+    /// A folder that is there already, to be read: nothing is made or removed.
+    #[must_use]
+    pub fn existing(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+
+    /// A whole content, checked. Blocks: for tools and threads of their own.
+    ///
+    /// # Errors
+    /// As [`ArtifactStore::read`].
+    pub fn whole(&self, id: ArtifactId) -> Result<Option<Vec<u8>>, ArtifactError> {
+        read(&self.root, id, 0, usize::MAX)
+    }
+
+    /// Keeps a content. Blocks: for tools and threads of their own.
+    ///
+    /// # Errors
+    /// As [`ArtifactStore::put`].
+    pub fn keep(&self, id: ArtifactId, content: &[u8]) -> Result<(), ArtifactError> {
+        put(&self.root, id, content)
     }
 
     /// Runs blocking work on a thread where blocking is allowed; a bounded number at a time.
@@ -150,7 +177,7 @@ fn header(content: &[u8]) -> [u8; HEADER] {
     header
 }
 
-/// A read of the whole checks the digest; a read of a part checks the length.
+/// The digest is of the whole, so also a read of a part reads all of it: damage is never shown.
 fn read(
     root: &Path,
     id: ArtifactId,
@@ -171,15 +198,24 @@ fn read(
     if header[..4] != *MAGIC || stored.checked_sub(HEADER as u64) != Some(length) {
         return Err(damaged());
     }
-    let wanted = length.saturating_sub(offset).min(max as u64);
-    let from = SeekFrom::Start((HEADER as u64).saturating_add(offset.min(length)));
-    file.seek(from).map_err(|error| failed(&error))?;
     let mut content = Vec::new();
-    file.take(wanted)
-        .read_to_end(&mut content)
-        .map_err(|error| failed(&error))?;
-    let whole = offset == 0 && wanted == length;
-    if whole && header[12..] != *Sha256::digest(&content) {
+    let mut digest = Sha256::new();
+    let (first, last) = (
+        offset.min(length),
+        offset.saturating_add(max as u64).min(length),
+    );
+    let (mut at, mut block) = (0, vec![0; BLOCK]);
+    while at < length {
+        let end = length.min(at + BLOCK as u64);
+        // All of it is within a block.
+        let place = |from: u64| usize::try_from(from.clamp(at, end) - at).unwrap_or(0);
+        let block = &mut block[..place(end)];
+        file.read_exact(block).map_err(|error| failed(&error))?;
+        digest.update(&*block);
+        content.extend_from_slice(&block[place(first)..place(last)]);
+        at = end;
+    }
+    if header[12..] != *digest.finalize() {
         return Err(damaged());
     }
     Ok(Some(content))

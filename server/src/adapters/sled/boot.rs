@@ -3,21 +3,22 @@
 
 use std::path::Path;
 
-use ::sled::{Batch, Db};
+use ::sled::Db;
 use prost::Message as _;
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::ports::repository::ReadError;
 
 use super::committer::Direct;
-use super::convert::{Meta, RoundNumber, Stored as _};
+use super::convert::{Meta, RoundRow, Stored as _};
 use super::device::Device;
 use super::open::{OpenError, damaged};
 use super::round::fetch;
+use super::tally::Tally;
 use super::witness::{Acknowledged, note_loss};
 use super::{frame, keys};
 
 /// The version of the stored forms that this server writes, and the highest that it reads.
-pub(super) const FORMAT_VERSION: u32 = 2;
+pub(super) const FORMAT_VERSION: u32 = 3;
 
 /// The store's record as this opening will write it, but in the format in which it was found.
 pub(super) fn next_boot(path: &Path, db: &Db, store_id: u128) -> Result<Meta, OpenError> {
@@ -49,18 +50,19 @@ pub(super) fn next_boot(path: &Path, db: &Db, store_id: u128) -> Result<Meta, Op
     Ok(Meta { boots, ..meta })
 }
 
-/// The newest round of the database, if it is not behind what was acknowledged.
+/// The newest round of the database, if it is not behind what was acknowledged, and what the store is
+/// to hold after it: none before format 3.
 pub(super) fn durable(
     path: &Path,
     db: &Db,
     meta: Meta,
     said: Option<Acknowledged>,
-) -> Result<Acknowledged, OpenError> {
-    let newest: Option<RoundNumber> = fetch(&Direct(db), &keys::round())
+) -> Result<(Acknowledged, Option<Tally>), OpenError> {
+    let newest: Option<RoundRow> = fetch(&Direct(db), &keys::round())
         .map_err(|error: ReadError| damaged(path, error.to_string()))?;
     let found = Acknowledged {
         store_id: meta.store_id,
-        round: newest.map_or(0, |RoundNumber(number)| number),
+        round: newest.map_or(0, |row| row.number),
     };
     match said {
         Some(said) if said.round > found.round => {
@@ -77,18 +79,24 @@ pub(super) fn durable(
             let problem = "its file `acknowledged` belongs to another store";
             Err(damaged(path, problem.to_owned()))
         }
-        _ => Ok(found),
+        _ => {
+            // A store that nothing was ever written to holds nothing.
+            let tally = newest.map_or(Some(Tally::default()), |row| row.tally);
+            if tally.is_none() && meta.format_version >= 3 {
+                let problem = "its newest round does not say what the store holds";
+                return Err(damaged(path, problem.to_owned()));
+            }
+            Ok((found, tally))
+        }
     }
 }
 
 /// Counts the boot, before a token of it can exist.
 pub(super) fn count_boot(path: &Path, device: &mut Device, meta: Meta) -> Result<(), OpenError> {
-    let mut batch = Batch::default();
     let payload = meta.form().encode_to_vec();
-    for (key, value) in frame::values(keys::meta(), &payload, || 0) {
-        batch.insert(key, value);
-    }
-    device.write_alone(batch).map_err(|problem| OpenError::Io {
+    let writes = frame::values(keys::meta(), &payload, || 0).into_iter();
+    let writes = writes.map(|(key, value)| (key, Some(value))).collect();
+    device.write_alone(writes).map_err(|problem| OpenError::Io {
         path: path.to_owned(),
         problem,
     })

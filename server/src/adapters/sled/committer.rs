@@ -25,6 +25,7 @@ use super::device::{Device, RoundStep};
 use super::frame::Source;
 use super::keys::{self, Key};
 use super::round::{PieceSets, Round, decode, failed, fetch, fetch_binding};
+use super::snapshot::{self, Snapshot};
 use super::sweep::{self, Swept};
 use super::{frame, write};
 
@@ -59,6 +60,8 @@ pub(super) enum Request {
         SessionId,
         oneshot::Sender<Result<Option<HeldLease>, ReadError>>,
     ),
+    /// Keep what the store holds now readable, whatever is written next.
+    Snapshot(oneshot::Sender<Result<Snapshot, ReadError>>),
     /// Take no more, finish what waits, end.
     Close,
 }
@@ -79,6 +82,7 @@ enum Waiting {
         SessionId,
         oneshot::Sender<Result<Option<HeldLease>, ReadError>>,
     ),
+    Snapshot(oneshot::Sender<Result<Snapshot, ReadError>>),
 }
 
 /// What was counted since the store was opened.
@@ -139,6 +143,8 @@ impl Committer {
             };
             self.fatal.send_replace(Some(reason.into()));
         }
+        // Whoever still reads one would keep the database open.
+        snapshot::end(&self.device.inflight);
     }
 
     /// One round: gather, write, answer.
@@ -234,6 +240,13 @@ impl Committer {
             (Waiting::Cut(_, done), Err(reason)) => {
                 let _ = done.send(Err(ReadError::Store(reason.clone())));
             }
+            (Waiting::Snapshot(done), Ok(())) => {
+                // Nothing is in flight here, so it is of one round.
+                let _ = done.send(Snapshot::take(&self.device, self.sets.newest()));
+            }
+            (Waiting::Snapshot(done), Err(reason)) => {
+                let _ = done.send(Err(ReadError::Store(reason.clone())));
+            }
         }
     }
 
@@ -252,6 +265,7 @@ impl Committer {
             Request::Revoke(_, done) => self.answer(Waiting::Revoke(done), &broken),
             Request::Orphaned(done) => self.answer(Waiting::Orphaned(done), &broken),
             Request::Cut(session, done) => self.answer(Waiting::Cut(session, done), &broken),
+            Request::Snapshot(done) => self.answer(Waiting::Snapshot(done), &broken),
             Request::Close => self.queue.close(),
         }
     }
@@ -326,6 +340,7 @@ impl Gathering<'_, '_> {
             }
             Request::Orphaned(done) => Some(Waiting::Orphaned(done)),
             Request::Cut(session, done) => Some(Waiting::Cut(session, done)),
+            Request::Snapshot(done) => Some(Waiting::Snapshot(done)),
             Request::Close => None,
         }
     }

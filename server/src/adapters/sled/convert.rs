@@ -17,8 +17,10 @@ mod settings;
 use sessionplane::store::v1 as form;
 use sessionplane_core::domain::ids::{EntryId, IdError, InputId, RunId, SessionId};
 
+use super::chain::Link;
+
 pub(super) use entry::ChainedEntry;
-pub(super) use session::{Address, HeadRow, Meta, RoundNumber};
+pub(super) use session::{Address, HeadRow, Meta, RoundRow};
 
 /// What is wrong with a stored form.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +70,11 @@ fn bytes<const N: usize>(value: &[u8], field: &str) -> Result<[u8; N], Unreadabl
     value
         .try_into()
         .map_err(|_| Unreadable(format!("{field} has {} bytes, not {N}", value.len())))
+}
+
+/// A link of an entry's chain, where there is one.
+fn link(value: Option<&[u8]>, field: &str) -> Result<Option<Link>, Unreadable> {
+    value.map(|value| bytes(value, field)).transpose()
 }
 
 fn session_id(value: &[u8]) -> Result<SessionId, Unreadable> {

@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ::sled::{Batch, Db, IVec};
 use prost::Message as _;
 
-use super::convert::{RoundNumber, Stored as _};
+use super::convert::{RoundRow, Stored as _};
 use super::directory::Place;
 use super::inflight::{InFlight, Replaced};
+use super::keys::Key;
 use super::round::Writes;
+use super::tally::Tally;
 use super::witness::{Acknowledged, Witness};
 use super::{frame, keys};
 use crate::failpoint;
@@ -69,6 +71,8 @@ pub(super) struct Device {
     pub(super) syncs: Arc<AtomicU64>,
     /// The store, and the newest round that is durable.
     pub(super) durable: Acknowledged,
+    /// What the store holds after that round.
+    pub(super) tally: Tally,
 }
 
 impl Device {
@@ -80,17 +84,24 @@ impl Device {
     pub(super) fn write(&mut self, writes: Writes) -> Result<(), String> {
         let mut batch = Batch::default();
         let mut replaced = Replaced::new();
+        let mut tally = self.tally;
         for (key, write) in writes {
+            if let Some(former) = &write.replaces {
+                tally.remove(&key, former);
+            }
             let key = IVec::from(key);
             replaced.insert(key.clone(), write.replaces);
             match write.value {
-                Some(value) => batch.insert(key, value),
+                Some(value) => {
+                    tally.add(&key, &value);
+                    batch.insert(key, value);
+                }
                 None => batch.remove(key),
             }
         }
         self.step(RoundStep::BeforeApply)?;
         self.inflight.begin(replaced);
-        let round = self.apply(batch)?;
+        let round = self.apply(batch, tally)?;
         self.step(RoundStep::AfterApply)?;
         self.flush()?;
         self.step(RoundStep::BeforeSync)?;
@@ -100,25 +111,50 @@ impl Device {
         Ok(())
     }
 
-    /// Writes without a round's steps: while the store is being opened and nobody reads.
-    pub(super) fn write_alone(&mut self, batch: Batch) -> Result<(), String> {
-        let round = self.apply(batch)?;
+    /// Writes without a round's steps: while the store is being opened and nobody reads. A value of
+    /// `None` deletes; no key occurs twice.
+    pub(super) fn write_alone(
+        &mut self,
+        writes: Vec<(Key, Option<Vec<u8>>)>,
+    ) -> Result<(), String> {
+        let mut batch = Batch::default();
+        let mut tally = self.tally;
+        for (key, value) in writes {
+            let former = self.db.get(&key).map_err(|error| said("read", &error))?;
+            if let Some(former) = former {
+                tally.remove(&key, &former);
+            }
+            match value {
+                Some(value) => {
+                    tally.add(&key, &value);
+                    batch.insert(key, value);
+                }
+                None => batch.remove(key),
+            }
+        }
+        let round = self.apply(batch, tally)?;
         self.flush()?;
         failpoint::reach("store::opening");
         self.sync(round)?;
         self.witness.sync().map_err(|error| said("sync", &error))
     }
 
-    /// Applies a batch and, with it, its number.
-    fn apply(&self, mut batch: Batch) -> Result<u64, String> {
+    /// Applies a batch and, with it, its number and what the store holds by then.
+    fn apply(&mut self, mut batch: Batch, tally: Tally) -> Result<u64, String> {
         let round = self.durable.round + 1;
-        let payload = RoundNumber(round).form().encode_to_vec();
+        let row = RoundRow {
+            number: round,
+            tally: Some(tally),
+        };
+        let payload = row.form().encode_to_vec();
         for (key, value) in frame::values(keys::round(), &payload, || 0) {
             batch.insert(key, value);
         }
         self.db
             .apply_batch(batch)
             .map_err(|error| said("apply", &error))?;
+        // A round that fails after this is the last one of this opening.
+        self.tally = tally;
         Ok(round)
     }
 

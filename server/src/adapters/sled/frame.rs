@@ -14,7 +14,8 @@ use super::keys::{self, Key};
 
 /// Longest value, in bytes, with its guard.
 pub(super) const MAX_VALUE: usize = 4096;
-const GUARD: usize = 5;
+/// The form and the checksum before the payload of each value, in bytes.
+pub(super) const GUARD: usize = 5;
 /// Longest payload of one value, in bytes.
 pub(super) const MAX_PAYLOAD: usize = MAX_VALUE - GUARD;
 /// Most pieces that a manifest may claim: no reader reserves memory for a damaged length.
@@ -107,6 +108,15 @@ pub(super) fn piece_keys(key: &[u8], value: &[u8]) -> Result<Vec<Key>, ReadError
             Ok((0..count).map(|i| keys::piece(manifest.set, i)).collect())
         }
         _ => Ok(Vec::new()),
+    }
+}
+
+/// What is wrong with a piece of a long value, which is not read on its own otherwise.
+pub(super) fn check_piece(key: &[u8], value: &[u8]) -> Result<(), String> {
+    match unseal(key, value) {
+        Ok((PIECE, _)) => Ok(()),
+        Ok(_) => Err("it is no piece".to_owned()),
+        Err(ReadError::Damaged { problem, .. } | ReadError::Store(problem)) => Err(problem),
     }
 }
 

@@ -13,39 +13,54 @@
 //!   batch the store, before the store is read: the reader would show what is not durable.
 //!
 //! A scan that has to be of one moment holds the map still while it reads, see [`InFlight::hold`].
+//!
+//! Beside it, while somebody reads everything as of one round, the values that later rounds replaced:
+//! see [`Kept`] and `snapshot`.
 //! What is written, and by whom, must never enter.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ::sled::IVec;
+
+use super::snapshot::Kept;
 
 /// Keys of the round in flight, with the values they had before it.
 pub(super) type Replaced = BTreeMap<IVec, Option<IVec>>;
 
-/// The map of the round in flight; empty between rounds.
+/// The map of the round in flight, empty between rounds; and what is kept for a snapshot.
 #[derive(Default)]
 pub(super) struct InFlight {
-    replaced: RwLock<Replaced>,
+    state: RwLock<State>,
+}
+
+/// What [`InFlight::hold`] keeps still.
+#[derive(Default)]
+pub(super) struct State {
+    /// What the round in flight replaces.
+    pub(super) replaced: Replaced,
+    /// What rounds since the snapshot's replaced, while there is one.
+    pub(super) kept: Option<Kept>,
 }
 
 impl InFlight {
     /// Hides a round that is about to be applied.
     pub(super) fn begin(&self, replaced: Replaced) {
-        *self
-            .replaced
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = replaced;
+        let mut state = self.change();
+        if let Some(kept) = &mut state.kept {
+            kept.keep(&replaced);
+        }
+        state.replaced = replaced;
     }
 
     /// Shows the round: it is synced.
     pub(super) fn clear(&self) {
-        self.begin(Replaced::new());
+        self.change().replaced = Replaced::new();
     }
 
     /// What a reader may see of a key under which the store held `seen` just now.
     pub(super) fn settled(&self, key: &[u8], seen: Option<IVec>) -> Option<IVec> {
-        match self.hold().get(key) {
+        match self.hold().replaced.get(key) {
             Some(old) => old.clone(),
             None => seen,
         }
@@ -54,8 +69,13 @@ impl InFlight {
     /// Keeps the map as it is while the guard lives: no round can be shown (or begun) meanwhile, so
     /// a scan under the guard shows each round as a whole or not at all. It holds the committer
     /// up: only for short scans.
-    pub(super) fn hold(&self) -> RwLockReadGuard<'_, Replaced> {
-        self.replaced.read().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn hold(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To change it, between scans.
+    pub(super) fn change(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

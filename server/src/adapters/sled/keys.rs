@@ -10,6 +10,10 @@ use sessionplane_core::domain::ids::{
 use sessionplane_core::domain::time::Timestamp;
 use sha2::{Digest as _, Sha256};
 
+mod named;
+
+pub(super) use named::{KINDS, Named, kind, named, next_kind};
+
 /// A key as bytes.
 pub(super) type Key = Vec<u8>;
 
@@ -215,21 +219,7 @@ pub(super) fn describe(key: &[u8]) -> String {
     let kind = match tag {
         META => return "of the store itself".to_owned(),
         ROUND => return "of the newest round".to_owned(),
-        SESSION => "session",
-        HEAD => "head",
-        NAME => "name",
-        EXTERNAL_KEY => "external_key",
-        ENTRY => "entry",
-        RUN => "run",
-        RUN_OF_SESSION => "run_of_session",
-        INPUT => "input",
-        INTERACTION => "interaction",
-        BINDING => "binding",
-        BINDING_BY_TIME => "binding_by_time",
-        AUDIT => "audit",
-        LEASE => "lease",
-        PIECE => "piece",
-        _ => "unknown",
+        _ => kind(key).unwrap_or("unknown"),
     };
     let id = match (tag, rest.split_first_chunk::<16>()) {
         (

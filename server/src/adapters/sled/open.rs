@@ -15,8 +15,12 @@ use super::device::{Device, RoundProbe};
 use super::directory::{DATABASE, Place, lock, tidy};
 use super::inflight::InFlight;
 use super::reader::Reader;
-use super::upgrade::upgrade;
-use super::witness::{Witness, noted_loss};
+use super::tally::Tally;
+use super::upgrade::{counted, upgrade};
+use super::witness::{Acknowledged, Witness, noted_loss};
+
+/// Memory for pages of a database that is being filled, in bytes.
+const FRESH_CACHE: u64 = 256 * 1024 * 1024;
 
 /// How to open a store.
 #[derive(Clone)]
@@ -123,13 +127,7 @@ pub(super) struct Opened {
 pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenError> {
     let io = |error: std::io::Error| failed_io(path, &error);
     let lock = patiently(|| lock(path))?;
-    if let Some((found, acknowledged)) = noted_loss(path).map_err(io)? {
-        return Err(OpenError::Lost {
-            path: path.to_owned(),
-            found,
-            acknowledged,
-        });
-    }
+    refuse_lost(path)?;
     tidy(path, &lock).map_err(io)?;
     let db = patiently(|| {
         guarded(path, || {
@@ -148,7 +146,11 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
     let reader = Reader::new(db.clone(), Arc::clone(&inflight));
     let (device, meta) = guarded(path, || {
         let meta = next_boot(path, &db, options.store_id)?;
-        let durable = durable(path, &db, meta, said)?;
+        let (durable, tally) = durable(path, &db, meta, said)?;
+        let tally = match tally {
+            Some(tally) => tally,
+            None => counted(path, &db)?,
+        };
         let mut device = Device {
             db,
             file,
@@ -158,6 +160,7 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
             probe: options.probe.clone(),
             syncs: Arc::clone(&counters.syncs),
             durable,
+            tally,
         };
         let meta = upgrade(path, &mut device, meta)?;
         count_boot(path, &mut device, meta)?;
@@ -172,13 +175,59 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
     })
 }
 
+/// Refuses a directory of which a loss was noted.
+pub(super) fn refuse_lost(path: &Path) -> Result<(), OpenError> {
+    match noted_loss(path).map_err(|error| failed_io(path, &error))? {
+        Some((found, acknowledged)) => Err(OpenError::Lost {
+            path: path.to_owned(),
+            found,
+            acknowledged,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// A database in a directory that has none, without the record that makes it a store.
+pub(super) fn fresh(path: &Path, store_id: u128) -> Result<Device, OpenError> {
+    let io = |error: std::io::Error| failed_io(path, &error);
+    let held = patiently(|| lock(path))?;
+    if path.join(DATABASE).exists() {
+        let taken =
+            std::io::Error::new(std::io::ErrorKind::AlreadyExists, "it has a store already");
+        return Err(io(taken));
+    }
+    let db = guarded(path, || {
+        start(path, FRESH_CACHE).map_err(|error| sled_said(path, &error))
+    })?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(path.join(DATABASE))
+        .map_err(io)?;
+    let place = Place::of(path, &file, held).map_err(io)?;
+    let (witness, _) = Witness::open(path).map_err(io)?;
+    Ok(Device {
+        db,
+        file,
+        witness,
+        place,
+        inflight: Arc::default(),
+        probe: None,
+        syncs: Arc::default(),
+        durable: Acknowledged { store_id, round: 0 },
+        tally: Tally::default(),
+    })
+}
+
 /// How often, and how long apart, a directory that is in use is tried again: a second in all.
 const LOCK_ATTEMPTS: usize = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Waits a moment for a holder that is just leaving: a lock lives until the last copy of its
 /// descriptor is closed, and a child that another thread is starting has one until it runs.
-fn patiently<T>(mut attempt: impl FnMut() -> Result<T, OpenError>) -> Result<T, OpenError> {
+pub(super) fn patiently<T>(
+    mut attempt: impl FnMut() -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
     for _ in 0..LOCK_ATTEMPTS {
         match attempt() {
             Err(OpenError::InUse { .. }) => std::thread::sleep(LOCK_PAUSE),
@@ -188,7 +237,7 @@ fn patiently<T>(mut attempt: impl FnMut() -> Result<T, OpenError>) -> Result<T, 
     attempt()
 }
 
-fn start(path: &Path, cache_bytes: u64) -> ::sled::Result<Db> {
+pub(super) fn start(path: &Path, cache_bytes: u64) -> ::sled::Result<Db> {
     Config::new()
         .path(path)
         .cache_capacity(cache_bytes)
@@ -198,7 +247,10 @@ fn start(path: &Path, cache_bytes: u64) -> ::sled::Result<Db> {
 }
 
 /// Runs a part of the opening; a panic of sled becomes an error.
-fn guarded<T>(path: &Path, part: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
+pub(super) fn guarded<T>(
+    path: &Path,
+    part: impl FnOnce() -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
     catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|_| {
         let problem = "the storage engine gave up on its files (its message is above)";
         Err(damaged(path, problem.to_owned()))
@@ -219,7 +271,7 @@ pub(super) fn failed_io(path: &Path, error: &std::io::Error) -> OpenError {
     }
 }
 
-fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
+pub(super) fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
     match error {
         // sled gives the lock's refusal no kind of its own.
         ::sled::Error::Io(io) if io.to_string().starts_with("could not acquire lock") => {
@@ -245,7 +297,7 @@ fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
 
 /// sled syncs neither its settings nor the directory entries of its files. Done at every opening:
 /// the one that created them may have been cut before it came here.
-fn sync_names(path: &Path) -> std::io::Result<()> {
+pub(super) fn sync_names(path: &Path) -> std::io::Result<()> {
     File::open(path.join("conf"))?.sync_all()?;
     File::open(path)?.sync_all()?;
     // The directory's own name lies in its parent.
@@ -314,13 +366,13 @@ mod tests {
             opened(path)
         };
         let newer = write(Meta {
-            format_version: 3,
+            format_version: 4,
             ..meta
         });
         let refused = OpenError::Newer {
             path: path.to_owned(),
-            found: 3,
-            supported: 2,
+            found: 4,
+            supported: 3,
         };
         assert_eq!(newer, Err(refused));
         let spent = write(Meta {

@@ -15,6 +15,7 @@ use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{SessionRecord, StoredSession};
 use sessionplane_core::ports::repository::{EntryRange, ReadError};
 
+use super::chain;
 use super::convert::{Address, ChainedEntry, HeadRow};
 use super::frame::{self, Source, damaged};
 use super::inflight::{InFlight, settled_scan};
@@ -96,7 +97,7 @@ impl Reader {
         }
         let mut previous = match range.after {
             0 => 0,
-            seq => self.entry(EntryId { session, seq }, None)?.1,
+            seq => crc32fast::hash(&self.entry(EntryId { session, seq }, None)?.1),
         };
         let mut bytes = 0;
         for seq in range.after + 1..=last {
@@ -105,10 +106,15 @@ impl Reader {
                 break;
             }
             let id = EntryId { session, seq };
-            let (entry, checksum) = self.entry(id, Some(previous))?;
-            if seq == durable && checksum != row.entries_checksum {
-                let problem = "it is not the one that the head names";
-                return Err(damaged(&keys::entry(id), problem));
+            let (record, payload) = self.entry(id, Some(previous))?;
+            let (entry, checksum) = (record.entry, crc32fast::hash(&payload));
+            if seq == durable {
+                // One digest a page: the chain as a whole is `verify`'s to read.
+                let digest = record.previous_digest.map(|_| chain::digest(&payload));
+                if (checksum, digest) != (row.entries_checksum, row.entries_digest) {
+                    let problem = "it is not the one that the head names";
+                    return Err(damaged(&keys::entry(id), problem));
+                }
             }
             if !range.admits(page.len(), bytes, entry.weight()) {
                 break;
@@ -120,21 +126,23 @@ impl Reader {
         Ok(page)
     }
 
-    /// One entry and its checksum; `previous` is that of the entry before it, where it was read.
-    fn entry(&self, id: EntryId, previous: Option<u32>) -> Result<(Entry, u32), ReadError> {
+    /// One entry's record, also as it is stored; `previous` is the checksum of the record before it,
+    /// where it was read.
+    fn entry(
+        &self,
+        id: EntryId,
+        previous: Option<u32>,
+    ) -> Result<(ChainedEntry, Vec<u8>), ReadError> {
         let key = keys::entry(id);
         let payload = frame::load(self, &key)?.ok_or_else(|| damaged(&key, "it is missing"))?;
-        let ChainedEntry {
-            entry,
-            previous_checksum,
-        } = decode(&key, &payload)?;
-        if entry.id != id {
+        let record: ChainedEntry = decode(&key, &payload)?;
+        if record.entry.id != id {
             return Err(damaged(&key, "it is another entry"));
         }
-        if previous.is_some_and(|previous| previous != previous_checksum) {
+        if previous.is_some_and(|previous| previous != record.previous_checksum) {
             return Err(damaged(&key, "it does not follow the entry before it"));
         }
-        Ok((entry, crc32fast::hash(&payload)))
+        Ok((record, payload))
     }
 
     /// Whether a session has a lease record, held or not.
@@ -162,8 +170,8 @@ impl Reader {
         if !(1..=durable).contains(&id.seq) {
             return Ok(None);
         }
-        let (entry, _) = self.entry(id, None)?;
-        Ok(Some(entry))
+        let (record, _) = self.entry(id, None)?;
+        Ok(Some(record.entry))
     }
 
     /// A session's runs, newest first: at most `max` before `before`, or of all.
@@ -266,7 +274,7 @@ impl Reader {
 
     /// The records from `first` on, and where the next page begins.
     fn page(&self, prefix: &[u8], first: &[u8]) -> Result<(Page, Option<Key>), ReadError> {
-        let replaced = self.inflight.hold();
+        let held = self.inflight.hold();
         let mut seen = BTreeMap::new();
         let mut next = None;
         for record in self.db.range(first..) {
@@ -280,7 +288,7 @@ impl Reader {
             }
             seen.insert(key, value);
         }
-        let settled = settled_scan(prefix, first, next.as_deref(), seen, &replaced);
+        let settled = settled_scan(prefix, first, next.as_deref(), seen, &held.replaced);
         Ok((settled, next))
     }
 }
@@ -320,6 +328,7 @@ mod tests {
         let row = HeadRow {
             head,
             entries_checksum,
+            entries_digest: None,
         };
         put(&db, keys::head(session()), &row.form().encode_to_vec());
         (Reader::new(db.clone(), Arc::default()), db)
@@ -350,6 +359,7 @@ mod tests {
         let record = ChainedEntry {
             entry,
             previous_checksum,
+            previous_digest: None,
         };
         let payload = record.form().encode_to_vec();
         put(db, keys::entry(id), &payload);
@@ -391,7 +401,7 @@ mod tests {
             session: session(),
             seq: 2,
         };
-        let second = reader.entry(id, None).unwrap().1;
+        let second = crc32fast::hash(&reader.entry(id, None).unwrap().1);
         put_entry(&db, 3, "as it never was", second);
         let told = page(&reader, 2, 1);
         assert!(matches!(told, Err(ReadError::Damaged { .. })), "{told:?}");

@@ -45,6 +45,12 @@ impl PieceSets {
             next: u64::from(boot) << 32,
         }
     }
+
+    /// The newest number that was given.
+    pub(super) fn newest(&self) -> u64 {
+        self.next
+    }
+
     fn next(&mut self) -> u64 {
         // 2^32 long values in one opening would take years; running into the next opening's
         // numbers is still only possible once that one has begun.

@@ -27,6 +27,7 @@ use super::committer::{Committer, Counters, Holders, Request};
 use super::lookup::Lookups;
 use super::open::{OpenError, StoreOptions, open};
 use super::reader::Reader;
+use super::snapshot::Snapshot;
 
 /// What a call to a closed store hears.
 pub(super) const CLOSED: &str = "the store is closed";
@@ -163,6 +164,16 @@ impl SledStore {
             refused: read(&self.counters.refused),
             syncs: read(&self.counters.syncs),
         }
+    }
+
+    /// All that the store holds by now, to be read at leisure while it goes on being written.
+    ///
+    /// # Errors
+    /// When there is one already, or the store failed.
+    pub async fn snapshot(&self) -> Result<Snapshot, ReadError> {
+        self.ask(Request::Snapshot)
+            .await
+            .unwrap_or_else(|reason| Err(ReadError::Store(reason)))
     }
 
     /// A session's audit records in order.

@@ -4,10 +4,14 @@
 //! marks a session's runs in the order of their admission. Only those marks are written anew, a
 //! slice at a time; the format's number is raised after the last, so that a start that is cut goes
 //! on at the next one. Records are never rewritten here: there may be any number.
+//!
+//! Format 3 chains entries by digests and sums up what the store holds. What was written before has
+//! no digest, and gets none: the chain begins with the next entry. The sum is counted once, by
+//! reading everything.
 
 use std::path::Path;
 
-use ::sled::{Batch, IVec};
+use ::sled::{Db, IVec};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::ports::repository::ReadError;
 
@@ -17,6 +21,7 @@ use super::convert::Meta;
 use super::device::Device;
 use super::open::{OpenError, damaged};
 use super::round::{failed, fetch};
+use super::tally::Tally;
 use super::{frame, keys};
 
 /// Marks that are moved at a time: what an upgrade holds in memory.
@@ -32,8 +37,10 @@ pub(super) fn upgrade(path: &Path, device: &mut Device, found: Meta) -> Result<M
                 problem,
             },
         })?;
+        tracing::info!(moved, "the runs of the data directory are in a new order");
+    }
+    if found.format_version < FORMAT_VERSION {
         tracing::info!(
-            moved,
             from = found.format_version,
             to = FORMAT_VERSION,
             "the data directory has a new format"
@@ -43,6 +50,19 @@ pub(super) fn upgrade(path: &Path, device: &mut Device, found: Meta) -> Result<M
         format_version: FORMAT_VERSION,
         ..found
     })
+}
+
+/// What a store of an earlier format holds. Reads all of it, which happens once.
+pub(super) fn counted(path: &Path, db: &Db) -> Result<Tally, OpenError> {
+    let mut tally = Tally::default();
+    for record in db.iter() {
+        let read = |error| damaged(path, failed(b"x", &error).to_string());
+        let (key, value) = record.map_err(read)?;
+        if *key != *keys::round() {
+            tally.add(&key, &value);
+        }
+    }
+    Ok(tally)
 }
 
 /// Why an upgrade stopped.
@@ -63,7 +83,7 @@ fn order_run_marks(device: &mut Device, slice: usize) -> Result<usize, Failed> {
             return Ok(moved);
         };
         from = [last.as_ref(), &[0]].concat();
-        let mut batch = Batch::default();
+        let mut writes = Vec::new();
         for mark in &marks {
             let run = match ordered(device, mark) {
                 Ok(run) => run,
@@ -74,13 +94,12 @@ fn order_run_marks(device: &mut Device, slice: usize) -> Result<usize, Failed> {
                 }
                 Err(error) => return Err(Failed::Read(error)),
             };
-            batch.remove(mark);
-            for (key, value) in frame::values(run, &[], || 0) {
-                batch.insert(key, value);
-            }
+            writes.push((mark.to_vec(), None));
+            let marked = frame::values(run, &[], || 0).into_iter();
+            writes.extend(marked.map(|(key, value)| (key, Some(value))));
             moved += 1;
         }
-        device.write_alone(batch).map_err(Failed::Write)?;
+        device.write_alone(writes).map_err(Failed::Write)?;
     }
 }
 
@@ -113,16 +132,22 @@ mod tests {
     use ::sled::Db;
     use prost::Message as _;
     use sessionplane_core::domain::access::PrincipalKind;
+    use sessionplane_core::domain::commit::Commit;
+    use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
     use sessionplane_core::domain::ids::{EntryId, RunId, SessionId};
+    use sessionplane_core::domain::lease::{Holder, LeaseClause, LeaseToken};
     use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
     use sessionplane_core::domain::run::RunSettings;
+    use sessionplane_core::domain::session::{SessionHead, SessionRecord};
     use sessionplane_core::domain::time::Timestamp;
     use sessionplane_core::domain::usage::Usage;
 
     use super::*;
-    use crate::adapters::sled::StoreOptions;
-    use crate::adapters::sled::convert::Stored as _;
+    use crate::adapters::sled::convert::{ChainedEntry, HeadRow, RoundRow, Stored as _};
     use crate::adapters::sled::open::open;
+    use crate::adapters::sled::round::{PieceSets, Round};
+    use crate::adapters::sled::tools::Inspection;
+    use crate::adapters::sled::{StoreOptions, write};
 
     fn session(n: u8) -> SessionId {
         SessionId::from_bytes([n; 16])
@@ -262,5 +287,104 @@ mod tests {
         assert!(matches!(told, Err(ReadError::Damaged { .. })), "{told:?}");
         let whole = opened.reader.runs(session(2), None, 9);
         assert_eq!(whole, Ok(runs[4..].to_vec()));
+    }
+
+    fn notice(seq: u64) -> Entry {
+        Entry {
+            id: EntryId {
+                session: session(1),
+                seq,
+            },
+            parent: None,
+            run: None,
+            at: Timestamp::from_millis(seq),
+            path: PathMarks::default(),
+            body: EntryBody::Notice {
+                code: "x".to_owned(),
+                text: "y".to_owned(),
+            },
+        }
+    }
+
+    fn head(entries: u64) -> SessionHead {
+        SessionHead {
+            entries,
+            ..SessionHead::empty()
+        }
+    }
+
+    /// A session of two entries, as format 2 kept it, in a store that knows no sum.
+    fn unlinked(db: &Db) {
+        let record = SessionRecord {
+            id: session(1),
+            tenant: "acme".parse().unwrap(),
+            name: None,
+            external_key: None,
+            agent: "coder".parse().unwrap(),
+            created_at: Timestamp::from_millis(1),
+            lineage: None,
+        };
+        put(
+            db,
+            keys::session(session(1)),
+            &record.form().encode_to_vec(),
+        );
+        let mut checksum = 0;
+        for seq in 1..=2 {
+            let entry = ChainedEntry {
+                entry: notice(seq),
+                previous_checksum: checksum,
+                previous_digest: None,
+            };
+            let payload = entry.form().encode_to_vec();
+            put(db, keys::entry(entry.entry.id), &payload);
+            checksum = crc32fast::hash(&payload);
+        }
+        let row = HeadRow {
+            head: head(2),
+            entries_checksum: checksum,
+            entries_digest: None,
+        };
+        put(db, keys::head(session(1)), &row.form().encode_to_vec());
+        let round = RoundRow {
+            number: 9,
+            tally: None,
+        };
+        put(db, keys::round(), &round.form().encode_to_vec());
+    }
+
+    #[test]
+    fn b52_what_an_earlier_format_wrote_has_no_digest_and_the_chain_begins_after_it() {
+        let directory = former(unlinked);
+        let mut opened = open(directory.path(), &StoreOptions::new(7)).unwrap();
+        assert_eq!(opened.meta.format_version, FORMAT_VERSION);
+        for seq in 3..=4 {
+            let commit = Commit {
+                session: session(1),
+                lease: LeaseClause::Hold(LeaseToken(0)),
+                holder: Holder::Boundary,
+                expected_entries: seq - 1,
+                expected_audits: 0,
+                create: None,
+                head: head(seq),
+                entries: vec![notice(seq)],
+                runs: Vec::new(),
+                inputs: Vec::new(),
+                interactions: Vec::new(),
+                bindings: Vec::new(),
+                audits: Vec::new(),
+            };
+            let (db, mut sets) = (opened.device.db().clone(), PieceSets::of_boot(1));
+            let mut round = Round::new(&db, &mut sets);
+            write::commit(&mut round, &commit).unwrap();
+            opened.device.write(round.into_writes()).unwrap();
+        }
+        drop(opened);
+        let store = Inspection::open(directory.path()).unwrap();
+        let findings = store.verify(None, &mut |_, _| {});
+        assert!(findings.whole(), "{:?}", findings.faults);
+        assert_eq!(findings.entries, 4);
+        assert_eq!(findings.unlinked_entries, 2);
+        assert_eq!(findings.chains_that_begin_late, 1);
     }
 }

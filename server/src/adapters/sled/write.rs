@@ -7,6 +7,7 @@ use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::ports::commit_rules::LeaseEffect;
 use sessionplane_core::ports::repository::ReadError;
 
+use super::chain;
 use super::convert::{Address, ChainedEntry, HeadRow, Stored};
 use super::frame::Source;
 use super::keys;
@@ -18,10 +19,11 @@ use super::round::{Before, Round, fetch};
 /// When something that it replaces cannot be read; the round is to be put back as it was.
 pub(super) fn commit(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {
     addresses(round, commit)?;
-    let entries_checksum = entries(round, commit)?;
+    let newest = entries(round, commit)?;
     let row = HeadRow {
         head: commit.head.clone(),
-        entries_checksum,
+        entries_checksum: newest.checksum,
+        entries_digest: newest.digest,
     };
     round.put(keys::head(commit.session), &row, Before::Unknown)?;
     records(round, commit)?;
@@ -48,20 +50,34 @@ fn addresses(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Chains the entries on; returns the checksum of the last one.
-fn entries(round: &mut Round<'_>, commit: &Commit) -> Result<u32, ReadError> {
+/// What the next entry is chained to.
+struct Newest {
+    checksum: u32,
+    digest: Option<chain::Link>,
+}
+
+/// Chains the entries on; says what the next one is to be chained to. Where the last entry is of a
+/// format that had no digests, the chain begins with the first one here.
+fn entries(round: &mut Round<'_>, commit: &Commit) -> Result<Newest, ReadError> {
     let row: Option<HeadRow> = fetch(round, &keys::head(commit.session))?;
-    let mut previous_checksum = row.map_or(0, |row| row.entries_checksum);
+    let mut newest = Newest {
+        checksum: row.as_ref().map_or(0, |row| row.entries_checksum),
+        digest: row.and_then(|row| row.entries_digest),
+    };
     for entry in &commit.entries {
         let record = ChainedEntry {
             entry: entry.clone(),
-            previous_checksum,
+            previous_checksum: newest.checksum,
+            previous_digest: Some(newest.digest.unwrap_or(chain::BEGINS)),
         };
         let payload = record.form().encode_to_vec();
-        previous_checksum = crc32fast::hash(&payload);
+        newest = Newest {
+            checksum: crc32fast::hash(&payload),
+            digest: Some(chain::digest(&payload)),
+        };
         round.put_payload(keys::entry(entry.id), &payload, Before::Absent)?;
     }
-    Ok(previous_checksum)
+    Ok(newest)
 }
 
 fn records(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {

@@ -6,15 +6,17 @@ use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::text::BoundedText;
 use sessionplane_core::domain::time::Timestamp;
 
-use super::{Stored, Unreadable, maybe, maybe_run, part, run_form};
+use super::{Link, Stored, Unreadable, link, maybe, maybe_run, part, run_form};
 
-/// An entry with the checksum of the record before it, which chains a session's entries.
+/// An entry with what chains it to the record before it.
 #[derive(Clone, PartialEq, Debug)]
 pub(in crate::adapters::sled) struct ChainedEntry {
     /// The entry.
     pub(in crate::adapters::sled) entry: Entry,
     /// The checksum of the record before it; 0 in the first.
     pub(in crate::adapters::sled) previous_checksum: u32,
+    /// The digest of the record before it; zeros where a chain begins, none before format 3.
+    pub(in crate::adapters::sled) previous_digest: Option<Link>,
 }
 
 impl Stored for ChainedEntry {
@@ -29,6 +31,7 @@ impl Stored for ChainedEntry {
             previous_checksum: self.previous_checksum,
             body: Some(entry.body.form()),
             path: Some(entry.path.form()),
+            previous_digest: self.previous_digest.map(|link| link.to_vec()),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
@@ -43,6 +46,7 @@ impl Stored for ChainedEntry {
         Ok(Self {
             entry,
             previous_checksum: form.previous_checksum,
+            previous_digest: link(form.previous_digest.as_deref(), "previous_digest")?,
         })
     }
 }

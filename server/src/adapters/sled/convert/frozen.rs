@@ -1,5 +1,5 @@
-//! The stored forms as they were first written: by format 1 (`frozen_v1.txt`) and by format 2. A
-//! store may hold either for as long as it lives: a change that breaks this test needs a new format
+//! The stored forms as they were first written: by format 1 (`frozen_v1.txt`) and by each after
+//! it. A store may hold any of them for as long as it lives: a change that breaks this test needs a new format
 //! version and a way to read the old ones.
 
 mod questions;
@@ -27,7 +27,10 @@ use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::lease_store::HeldLease;
 
-use super::{Address, ChainedEntry, HeadRow, Meta, Record, RoundNumber, Stored as _};
+use crate::adapters::sled::chain::BEGINS;
+use crate::adapters::sled::tally::Tally;
+
+use super::{Address, ChainedEntry, HeadRow, Meta, Record, RoundRow, Stored as _};
 
 fn session() -> SessionId {
     SessionId::from_bytes([1; 16])
@@ -101,14 +104,16 @@ fn entry(body: EntryBody) -> ChainedEntry {
             body,
         },
         previous_checksum: 0xdead_beef,
+        previous_digest: None,
     }
 }
 
-/// The lines of both formats.
+/// The lines of each format.
 const FORMAT_1: &str = include_str!("frozen_v1.txt");
 const FORMAT_2: &str = include_str!("frozen_v2.txt");
+const FORMAT_3: &str = include_str!("frozen_v3.txt");
 
-/// Takes note of how it is written now, and reads what either format wrote.
+/// Takes note of how it is written now, and reads what each format wrote.
 fn check<T: Record + PartialEq + std::fmt::Debug>(name: &str, value: &T, seen: &mut String) {
     let bytes = value.form().encode_to_vec();
     let hex = bytes.iter().fold(String::new(), |mut hex, byte| {
@@ -116,7 +121,7 @@ fn check<T: Record + PartialEq + std::fmt::Debug>(name: &str, value: &T, seen: &
         hex
     });
     let _ = writeln!(seen, "{name} {hex}");
-    for format in [FORMAT_1, FORMAT_2] {
+    for format in [FORMAT_1, FORMAT_2, FORMAT_3] {
         let Some(frozen) = named(format, name) else {
             continue;
         };
@@ -141,7 +146,16 @@ fn sessions(seen: &mut String) {
         boots: 2,
     };
     check("meta", &meta, seen);
-    check("round", &RoundNumber(9), seen);
+    let round = RoundRow {
+        number: 9,
+        tally: None,
+    };
+    check("round", &round, seen);
+    let counted = RoundRow {
+        tally: Some(Tally { keys: 3, sum: 7 }),
+        ..round
+    };
+    check("round-counted", &counted, seen);
     let record = SessionRecord {
         id: session(),
         tenant: "acme".parse().unwrap(),
@@ -163,6 +177,22 @@ fn sessions(seen: &mut String) {
         };
         check(name, &branched, seen);
     }
+    heads(seen);
+    check("address", &Address(session()), seen);
+    let lease = HeldLease {
+        session: session(),
+        holder: run().into(),
+        token: LeaseToken(6),
+    };
+    check("lease", &lease, seen);
+    let boundary = HeldLease {
+        holder: Holder::Boundary,
+        ..lease
+    };
+    check("lease-boundary", &boundary, seen);
+}
+
+fn heads(seen: &mut String) {
     let row = HeadRow {
         head: SessionHead {
             token: LeaseToken(0x1_0000_0001),
@@ -179,24 +209,18 @@ fn sessions(seen: &mut String) {
             chosen: SettingsOverride::default(),
         },
         entries_checksum: 0x0102_0304,
+        entries_digest: None,
     };
     check("head", &row, seen);
+    let linked = HeadRow {
+        entries_digest: Some([8; 32]),
+        ..row.clone()
+    };
+    check("head-linked", &linked, seen);
     let mut moved = row;
     moved.head.path = marks();
     moved.head.chosen = chosen();
     check("head-marked", &moved, seen);
-    check("address", &Address(session()), seen);
-    let lease = HeldLease {
-        session: session(),
-        holder: run().into(),
-        token: LeaseToken(6),
-    };
-    check("lease", &lease, seen);
-    let boundary = HeldLease {
-        holder: Holder::Boundary,
-        ..lease
-    };
-    check("lease-boundary", &boundary, seen);
 }
 
 fn entries(seen: &mut String) {
@@ -237,7 +261,12 @@ fn entries(seen: &mut String) {
         code: "interrupted".to_owned(),
         text: "cut".to_owned(),
     };
-    check("entry-notice", &entry(notice), seen);
+    check("entry-notice", &entry(notice.clone()), seen);
+    for (name, link) in [("entry-linked", [7; 32]), ("entry-first-linked", BEGINS)] {
+        let mut linked = entry(notice.clone());
+        linked.previous_digest = Some(link);
+        check(name, &linked, seen);
+    }
     between_runs(seen);
 }
 
@@ -402,8 +431,8 @@ fn stored_forms_are_what_they_were() {
     runs(&mut seen);
     calls(&mut seen);
     questions::all(&mut seen);
-    assert_eq!(seen, FORMAT_2);
-    for line in FORMAT_1.lines() {
+    assert_eq!(seen, FORMAT_3);
+    for line in FORMAT_1.lines().chain(FORMAT_2.lines()) {
         let (name, _) = line.split_once(' ').unwrap();
         assert!(named(&seen, name).is_some(), "{name} was not read");
     }

@@ -9,9 +9,11 @@ use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::lease_store::HeldLease;
 
+use crate::adapters::sled::tally::Tally;
+
 use super::{
-    Stored, Unreadable, bytes, maybe, maybe_run, optional, part, required, run_form, run_id,
-    session_id,
+    Link, Stored, Unreadable, bytes, link, maybe, maybe_run, optional, part, required, run_form,
+    run_id, session_id,
 };
 
 /// The store's own record.
@@ -43,17 +45,39 @@ impl Stored for Meta {
     }
 }
 
-/// The number of the newest round.
+/// The newest round, and what the store holds after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::adapters::sled) struct RoundNumber(pub(in crate::adapters::sled) u64);
+pub(in crate::adapters::sled) struct RoundRow {
+    /// Its number.
+    pub(in crate::adapters::sled) number: u64,
+    /// What the store holds; none before format 3.
+    pub(in crate::adapters::sled) tally: Option<Tally>,
+}
 
-impl Stored for RoundNumber {
+impl Stored for RoundRow {
     type Form = form::RoundRecord;
     fn form(&self) -> Self::Form {
-        form::RoundRecord { number: self.0 }
+        form::RoundRecord {
+            number: self.number,
+            keys: self.tally.map_or(0, |tally| tally.keys),
+            sum: self
+                .tally
+                .map(|tally| tally.sum.to_be_bytes().to_vec())
+                .unwrap_or_default(),
+        }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
-        Ok(Self(form.number))
+        let tally = |sum: &[u8]| {
+            Ok::<_, Unreadable>(Tally {
+                keys: form.keys,
+                sum: u128::from_be_bytes(bytes(sum, "sum")?),
+            })
+        };
+        let counted = (!form.sum.is_empty()).then_some(&form.sum[..]);
+        Ok(Self {
+            number: form.number,
+            tally: counted.map(tally).transpose()?,
+        })
     }
 }
 
@@ -106,6 +130,8 @@ pub(in crate::adapters::sled) struct HeadRow {
     pub(in crate::adapters::sled) head: SessionHead,
     /// The checksum of the last entry's record; 0 before the first.
     pub(in crate::adapters::sled) entries_checksum: u32,
+    /// The digest of the last entry's record; none where that has none.
+    pub(in crate::adapters::sled) entries_digest: Option<Link>,
 }
 
 impl Stored for HeadRow {
@@ -122,6 +148,7 @@ impl Stored for HeadRow {
             entries_checksum: self.entries_checksum,
             path: Some(head.path.form()),
             chosen: Some(head.chosen.form()),
+            entries_digest: self.entries_digest.map(|link| link.to_vec()),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
@@ -138,6 +165,7 @@ impl Stored for HeadRow {
         Ok(Self {
             head,
             entries_checksum: form.entries_checksum,
+            entries_digest: link(form.entries_digest.as_deref(), "entries_digest")?,
         })
     }
 }

@@ -1,0 +1,51 @@
+//! What an operator does with a store that no server serves: verify, export, import, count; and the
+//! export of one that is served.
+//!
+//! - `inspect`: opening a store without starting it. `verify`: everything, checked against
+//!   everything. `dump`: everything, as lines. `load`: a store from such lines. `lines`: what they
+//!   look like. `stats`: counts.
+//!
+//! Nothing here is called while a server answers, but for `dump` on a snapshot.
+
+mod dump;
+mod inspect;
+mod lines;
+mod load;
+mod owner;
+mod stats;
+mod verify;
+
+use sessionplane_core::domain::ids::ArtifactId;
+
+pub use dump::{DumpError, Dumped, dump_snapshot};
+pub use inspect::Inspection;
+pub use load::{LoadError, Loaded, copy, load};
+pub use stats::{KindStats, SessionStats, Stats};
+pub use verify::{Fault, Findings};
+
+/// Contents too large for an entry, wherever they are kept.
+pub trait Contents {
+    /// A whole content, checked; `None` if there is none of that id.
+    ///
+    /// # Errors
+    /// What is wrong with it, for a person.
+    fn content(&self, id: ArtifactId) -> Result<Option<Vec<u8>>, String>;
+
+    /// Keeps a content.
+    ///
+    /// # Errors
+    /// Why it cannot be kept, for a person.
+    fn keep(&self, id: ArtifactId, content: Vec<u8>) -> Result<(), String>;
+}
+
+/// Told how far something long has come.
+pub trait Progress {
+    /// So many keys were gone through, of about so many; 0 where the number is not known.
+    fn at(&mut self, done: u64, of: u64);
+}
+
+impl<F: FnMut(u64, u64)> Progress for F {
+    fn at(&mut self, done: u64, of: u64) {
+        self(done, of);
+    }
+}

@@ -1,0 +1,300 @@
+//! Everything as lines, in the order of keys: of a store that nobody serves, or of one round of a
+//! store that is served. Two exports of the same records are the same bytes.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use sessionplane_core::domain::entry::EntryBody;
+use sessionplane_core::domain::ids::{ArtifactId, EntryId, SessionId};
+use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::ports::repository::ReadError;
+use sha2::{Digest as _, Sha256};
+
+use super::lines::{CONTENT_PART, Header, Line, NAME, Scope, Trailer, VERSION, hex};
+use super::owner::Owners;
+use super::{Contents, Inspection, Progress};
+use crate::adapters::sled::Snapshot;
+use crate::adapters::sled::committer::Direct;
+use crate::adapters::sled::convert::{ChainedEntry, Meta};
+use crate::adapters::sled::frame;
+use crate::adapters::sled::keys::{self, Named};
+use crate::adapters::sled::round::{decode, fetch};
+use crate::adapters::sled::tally::Tally;
+use crate::adapters::sled::walk::{PAGE, Walk};
+
+/// Why an export ended before its last line.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// A record could not be read.
+    #[error("{0}; `sessiond store verify` names all that is damaged")]
+    Read(#[from] ReadError),
+    /// The lines could not be written.
+    #[error("cannot write: {0}")]
+    Write(#[from] io::Error),
+    /// What was asked for is not there.
+    #[error("there is no session {0}")]
+    NoSuchSession(String),
+    /// What was read is not what the store is to hold.
+    #[error(
+        "what was read is not what the store's newest round says that it holds: something is lost \
+         or old; `sessiond store verify` tells more"
+    )]
+    NotWhole,
+}
+
+/// What was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Dumped {
+    /// Records.
+    pub records: u64,
+    /// Contents of entries.
+    pub artifacts: u64,
+    /// Contents that entries name and that could not be read.
+    pub missing: u64,
+    /// Bytes, all lines together.
+    pub bytes: u64,
+}
+
+pub(super) fn dump_inspected(
+    store: &Inspection,
+    chosen: Option<&[String]>,
+    contents: &dyn Contents,
+    out: &mut dyn Write,
+    progress: &mut dyn Progress,
+) -> Result<Dumped, DumpError> {
+    let source = Direct(&store.db);
+    let chosen = chosen
+        .map(|chosen| with_ancestors(&source, chosen))
+        .transpose()?;
+    let lines = Lines::new(out);
+    let dump = Dump {
+        source: &source,
+        contents,
+        chosen,
+        lines,
+        tally: Tally::default(),
+    };
+    dump.all(store.meta, store.tally, progress)
+}
+
+/// Writes everything that a snapshot holds as lines.
+///
+/// # Errors
+/// When something cannot be read or written, or the snapshot was given up: what was written then has
+/// no last line.
+pub fn dump_snapshot(
+    snapshot: &Snapshot,
+    contents: &dyn Contents,
+    out: &mut dyn Write,
+    progress: &mut dyn Progress,
+) -> Result<Dumped, DumpError> {
+    let dump = Dump {
+        source: snapshot,
+        contents,
+        chosen: None,
+        lines: Lines::new(out),
+        tally: Tally::default(),
+    };
+    dump.all(snapshot.meta(), Some(snapshot.tally()), progress)
+}
+
+/// The sessions by their ids, and those that they branched off.
+fn with_ancestors(
+    source: &Direct<'_>,
+    chosen: &[String],
+) -> Result<BTreeSet<SessionId>, DumpError> {
+    let mut all = BTreeSet::new();
+    for text in chosen {
+        let unknown = || DumpError::NoSuchSession(text.clone());
+        let mut next: Option<SessionId> = Some(text.parse().map_err(|_| unknown())?);
+        while let Some(id) = next {
+            if !all.insert(id) {
+                break;
+            }
+            let record: Option<SessionRecord> = fetch(source, &keys::session(id))?;
+            let record = record.ok_or_else(unknown)?;
+            next = record.lineage.map(|lineage| lineage.parent);
+        }
+    }
+    Ok(all)
+}
+
+struct Dump<'a, S> {
+    source: &'a S,
+    contents: &'a dyn Contents,
+    chosen: Option<BTreeSet<SessionId>>,
+    lines: Lines<'a>,
+    tally: Tally,
+}
+
+impl<S: Walk> Dump<'_, S> {
+    fn all(
+        mut self,
+        meta: Meta,
+        expected: Option<Tally>,
+        progress: &mut dyn Progress,
+    ) -> Result<Dumped, DumpError> {
+        let scope = match self.chosen {
+            Some(_) => Scope::Chosen,
+            None => Scope::All,
+        };
+        self.lines.header(&Header {
+            export: NAME.to_owned(),
+            version: VERSION,
+            store_format: meta.format_version,
+            store_id: hex(&meta.store_id.to_be_bytes()),
+            boots: meta.boots,
+            scope,
+        })?;
+        let mut owners = Owners::default();
+        let (mut from, mut done) = (Some(Vec::new()), 0);
+        while let Some(first) = from {
+            let page = self.source.page(&first)?;
+            for (key, value) in page.records {
+                if *key != *keys::round() {
+                    self.tally.add(&key, &value);
+                }
+                self.record(&mut owners, &key, value)?;
+            }
+            done += PAGE as u64;
+            progress.at(done, expected.map_or(0, |tally| tally.keys));
+            from = page.next;
+        }
+        if expected.is_some_and(|expected| expected != self.tally) {
+            return Err(DumpError::NotWhole);
+        }
+        Ok(self.lines.trailer()?)
+    }
+
+    fn record(
+        &mut self,
+        owners: &mut Owners,
+        key: &[u8],
+        value: ::sled::IVec,
+    ) -> Result<(), DumpError> {
+        let named = keys::named(key);
+        // The store's own records are in the first line, and pieces in their values.
+        if let Some(Named::Meta | Named::Round | Named::Piece(_)) = named {
+            return Ok(());
+        }
+        let payload = frame::open(self.source, key, value)?;
+        let payload = payload.ok_or_else(|| frame::damaged(key, "it vanished"))?;
+        if let Some(chosen) = &self.chosen {
+            let owner = owners.of(self.source, key, &payload)?;
+            if owner.is_none_or(|owner| !chosen.contains(&owner)) {
+                return Ok(());
+            }
+        }
+        let artifact = match named {
+            Some(Named::Entry(id)) => artifact(key, id, &payload)?,
+            _ => None,
+        };
+        self.lines.record(key, payload)?;
+        match artifact {
+            Some(id) => self.content(id),
+            None => Ok(()),
+        }
+    }
+
+    fn content(&mut self, id: ArtifactId) -> Result<(), DumpError> {
+        let found = self.contents.content(id);
+        let content = found.and_then(|found| found.ok_or_else(|| "it is missing".to_owned()));
+        match content {
+            Ok(content) => self.lines.content(id, &content)?,
+            Err(missing) => self.lines.missing(id, missing)?,
+        }
+        Ok(())
+    }
+}
+
+/// The content that an entry names.
+fn artifact(key: &[u8], id: EntryId, payload: &[u8]) -> Result<Option<ArtifactId>, ReadError> {
+    let record: ChainedEntry = decode(key, payload)?;
+    if record.entry.id != id {
+        return Err(frame::damaged(key, "it is another entry"));
+    }
+    Ok(match record.entry.body {
+        EntryBody::Tool { artifact, .. } => artifact.map(|artifact| artifact.id),
+        _ => None,
+    })
+}
+
+/// The lines, counted and summed up as they are written.
+struct Lines<'a> {
+    out: &'a mut dyn Write,
+    digest: Sha256,
+    dumped: Dumped,
+}
+
+impl<'a> Lines<'a> {
+    fn new(out: &'a mut dyn Write) -> Self {
+        Self {
+            out,
+            digest: Sha256::new(),
+            dumped: Dumped {
+                records: 0,
+                artifacts: 0,
+                missing: 0,
+                bytes: 0,
+            },
+        }
+    }
+
+    fn header(&mut self, header: &Header) -> io::Result<()> {
+        self.put(header)
+    }
+
+    fn record(&mut self, key: &[u8], value: Vec<u8>) -> io::Result<()> {
+        self.dumped.records += 1;
+        self.put(&Line::Record {
+            record: keys::describe(key),
+            key: key.to_vec(),
+            value,
+        })
+    }
+
+    fn content(&mut self, id: ArtifactId, content: &[u8]) -> io::Result<()> {
+        self.dumped.artifacts += 1;
+        // An empty content has one part.
+        let last = content.len().saturating_sub(1) / CONTENT_PART;
+        for part in 0..=last {
+            let offset = part * CONTENT_PART;
+            let end = content.len().min(offset + CONTENT_PART);
+            self.put(&Line::Content {
+                artifact: id.to_string(),
+                bytes: content.len() as u64,
+                offset: offset as u64,
+                data: content[offset..end].to_vec(),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn missing(&mut self, id: ArtifactId, missing: String) -> io::Result<()> {
+        self.dumped.missing += 1;
+        self.put(&Line::Missing {
+            artifact: id.to_string(),
+            missing,
+        })
+    }
+
+    fn trailer(mut self) -> io::Result<Dumped> {
+        let sha256 = hex(&self.digest.clone().finalize());
+        self.put(&Line::Trailer(Trailer {
+            records: self.dumped.records,
+            artifacts: self.dumped.artifacts,
+            missing: self.dumped.missing,
+            sha256,
+        }))?;
+        self.out.flush()?;
+        Ok(self.dumped)
+    }
+
+    fn put(&mut self, line: &impl serde::Serialize) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        self.digest.update(&text);
+        self.dumped.bytes += text.len() as u64;
+        self.out.write_all(&text)
+    }
+}

@@ -1,0 +1,145 @@
+//! Everything, read and checked against everything else: that each record is whole, that what it
+//! names is there, that entries and audit records have no gap, that each chain leads to its head, and
+//! that what was read is what the newest round says that the store holds.
+//!
+//! Memory does not grow with the store: records are gone through in the order of keys, and what they
+//! name is looked up. Faults are named up to a number, and counted beyond it.
+
+mod checks;
+mod lookup;
+mod rows;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use sessionplane_core::ports::repository::ReadError;
+
+use self::checks::Checks;
+use super::{Contents, Inspection, Progress};
+use crate::adapters::sled::committer::Direct;
+use crate::adapters::sled::keys;
+use crate::adapters::sled::tally::Tally;
+use crate::adapters::sled::walk::{Page, Walk as _};
+
+/// Most faults that are named.
+const NAMED: usize = 1000;
+
+/// Something that is not as it must be.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Fault {
+    /// The record, by its kind and its ids.
+    pub key: String,
+    /// The session that it concerns, where that is known.
+    pub session: Option<String>,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct Findings {
+    /// Keys that were read.
+    pub keys: u64,
+    /// Sessions among them.
+    pub sessions: u64,
+    /// Entries among them.
+    pub entries: u64,
+    /// Contents that were read.
+    pub artifacts: u64,
+    /// Faults, the first thousand of them.
+    pub faults: Vec<Fault>,
+    /// How many faults there are.
+    pub fault_count: u64,
+    /// Entries without a digest, of a server that knew none. They are guarded by their checksums.
+    pub unlinked_entries: u64,
+    /// Sessions whose chain begins after their first entry, which such a server wrote.
+    pub chains_that_begin_late: u64,
+}
+
+impl Findings {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn whole(&self) -> bool {
+        self.fault_count == 0
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        self.fault_count += 1;
+        if self.faults.len() < NAMED {
+            self.faults.push(fault);
+        }
+    }
+}
+
+/// What to do about damage in one session.
+const RESTORE_SESSION: &str = "the server refuses what it cannot read of this session and serves the \
+    others; to have it back, stop the server, restore a backup into a new directory, or import from \
+    an export of it";
+/// What to do about damage that concerns the store.
+const RESTORE: &str = "put the directory away as it is and restore a backup into a new one; without \
+    one, `sessiond store export --session` takes out the sessions that are whole";
+
+pub(super) fn verify(
+    store: &Inspection,
+    contents: Option<&dyn Contents>,
+    progress: &mut dyn Progress,
+) -> Findings {
+    let source = Direct(&store.db);
+    let mut checks = Checks::new(&source, contents);
+    let mut tally = Tally::default();
+    let of = store.tally.map_or(0, |tally| tally.keys);
+    let mut unread = false;
+    let mut from = Some(Vec::new());
+    while let Some(first) = from {
+        from = match page(&source, &first) {
+            Ok(page) => {
+                for (key, value) in page.records {
+                    if *key != *keys::round() {
+                        tally.add(&key, &value);
+                    }
+                    checks.record(&key, value);
+                }
+                page.next
+            }
+            Err(problem) => {
+                unread = true;
+                checks.unreadable(&first, &problem);
+                keys::next_kind(&first)
+            }
+        };
+        progress.at(checks.read(), of);
+    }
+    let mut findings = checks.done();
+    match store.tally {
+        Some(expected) if expected != tally && !unread => findings.fault(Fault {
+            key: keys::describe(&keys::round()),
+            session: None,
+            problem: format!(
+                "it says that the store holds {} keys; {} were found{}: something was lost, came \
+                 back or is old, although each record is whole",
+                expected.keys,
+                tally.keys,
+                if expected.keys == tally.keys {
+                    ", with another sum"
+                } else {
+                    ""
+                },
+            ),
+            remedy: RESTORE,
+        }),
+        _ => {}
+    }
+    findings
+}
+
+/// A page; a panic of sled is a problem like another.
+fn page(source: &Direct<'_>, first: &[u8]) -> Result<Page, String> {
+    let read = catch_unwind(AssertUnwindSafe(|| source.page(first)));
+    match read {
+        Ok(page) => page.map_err(|error| match error {
+            ReadError::Damaged { problem, .. } | ReadError::Store(problem) => problem,
+        }),
+        Err(_) => Err("the storage engine gave up on its files".to_owned()),
+    }
+}

@@ -1,0 +1,304 @@
+//! One record after the other, in the order of keys.
+
+use sessionplane_core::domain::audit::AuditRecord;
+use sessionplane_core::domain::entry::EntryBody;
+use sessionplane_core::domain::ids::{ArtifactId, EntryId, SessionId};
+use sessionplane_core::domain::interaction::Interaction;
+
+use super::lookup::{Lookup, Verdict, input, parsed, problem_of};
+use super::rows::{Rows, Step};
+use super::{Fault, Findings, RESTORE, RESTORE_SESSION};
+use crate::adapters::sled::committer::Direct;
+use crate::adapters::sled::convert::{ChainedEntry, HeadRow, Meta, RoundRow};
+use crate::adapters::sled::frame;
+use crate::adapters::sled::keys::{self, Named};
+use crate::adapters::sled::round::fetch;
+use crate::adapters::sled::tools::Contents;
+
+/// The state of going through everything.
+pub(super) struct Checks<'a> {
+    source: &'a Direct<'a>,
+    lookup: Lookup<'a>,
+    contents: Option<&'a dyn Contents>,
+    entries: Rows,
+    audits: Rows,
+    findings: Findings,
+    pieces: u64,
+    pieces_named: u64,
+}
+
+impl<'a> Checks<'a> {
+    pub(super) fn new(source: &'a Direct<'a>, contents: Option<&'a dyn Contents>) -> Self {
+        Self {
+            source,
+            lookup: Lookup(source),
+            contents,
+            entries: Rows::default(),
+            audits: Rows::default(),
+            findings: Findings::default(),
+            pieces: 0,
+            pieces_named: 0,
+        }
+    }
+
+    pub(super) fn read(&self) -> u64 {
+        self.findings.keys
+    }
+
+    /// A part of the store that cannot be read at all.
+    pub(super) fn unreadable(&mut self, first: &[u8], problem: &str) {
+        let kind = keys::kind(first).unwrap_or("audit");
+        self.findings.fault(Fault {
+            key: format!("{kind} records from {} on", keys::describe(first)),
+            session: None,
+            problem: problem.to_owned(),
+            remedy: RESTORE,
+        });
+    }
+
+    /// Everything was gone through.
+    pub(super) fn done(mut self) -> Findings {
+        self.end_entries();
+        self.end_audits();
+        if self.pieces != self.pieces_named {
+            let problem = format!(
+                "there are {}, and records name {}",
+                self.pieces, self.pieces_named
+            );
+            self.fault("pieces of long values".to_owned(), None, problem);
+        }
+        self.findings
+    }
+
+    fn fault(&mut self, key: String, session: Option<SessionId>, problem: String) {
+        let remedy = if session.is_some() {
+            RESTORE_SESSION
+        } else {
+            RESTORE
+        };
+        self.findings.fault(Fault {
+            key,
+            session: session.map(|id| id.to_string()),
+            problem,
+            remedy,
+        });
+    }
+
+    /// The next record.
+    pub(super) fn record(&mut self, key: &[u8], value: ::sled::IVec) {
+        self.findings.keys += 1;
+        let Some(named) = keys::named(key) else {
+            let problem = "no server writes such a key".to_owned();
+            return self.fault(keys::describe(key), None, problem);
+        };
+        let session = of_key(named);
+        if let Named::Piece(_) = named {
+            self.pieces += 1;
+            if let Err(problem) = frame::check_piece(key, &value) {
+                self.fault(keys::describe(key), None, problem);
+            }
+            return;
+        }
+        let read = frame::piece_keys(key, &value).and_then(|pieces| {
+            let payload = frame::open(self.source, key, value)?;
+            Ok((pieces.len() as u64, payload))
+        });
+        let payload = match read {
+            Ok((pieces, Some(payload))) => {
+                self.pieces_named += pieces;
+                payload
+            }
+            Ok((_, None)) => return,
+            Err(error) => {
+                self.skip(named);
+                return self.fault(keys::describe(key), session, problem_of(error));
+            }
+        };
+        let (session, verdict) = self.judge(named, key, &payload);
+        if let Err(problem) = verdict {
+            self.fault(keys::describe(key), session, problem);
+        }
+    }
+
+    /// A record that cannot be read is told once, and not again as a gap.
+    fn skip(&mut self, named: Named) {
+        match named {
+            Named::Entry(id) => {
+                let ended = self.entries.skip(id.session, id.seq);
+                self.end_of_entries(ended);
+            }
+            Named::Audit(session, ordinal) => {
+                let ended = self.audits.skip(session, ordinal);
+                self.end_of_audits(ended);
+            }
+            _ => {}
+        }
+    }
+
+    fn judge(&mut self, named: Named, key: &[u8], payload: &[u8]) -> (Option<SessionId>, Verdict) {
+        match named {
+            Named::Meta => (None, parsed::<Meta>(key, payload).map(drop)),
+            Named::Round => (None, parsed::<RoundRow>(key, payload).map(drop)),
+            // Looked at above.
+            Named::Piece(_) => (None, Ok(())),
+            Named::Session(id) => {
+                self.findings.sessions += 1;
+                (Some(id), self.lookup.session(id, key, payload))
+            }
+            Named::Head(id) => (Some(id), self.lookup.head(id, key, payload)),
+            Named::Name | Named::ExternalKey => self.lookup.address(named, key, payload),
+            Named::Entry(id) => (Some(id.session), self.entry(id, key, payload)),
+            Named::Audit(session, ordinal) => {
+                (Some(session), self.audit(session, ordinal, key, payload))
+            }
+            Named::Run(id) => self.lookup.run(id, key, payload),
+            Named::RunOfSession {
+                session,
+                first_entry,
+                run,
+            } => (Some(session), self.lookup.mark(session, first_entry, run)),
+            Named::Input(id) => self
+                .lookup
+                .of_run(id.run, |run| input(id, run, key, payload)),
+            Named::Interaction(id) => self.lookup.of_run(id.run, |run| {
+                let asked: Interaction = parsed(key, payload)?;
+                if asked.id != id {
+                    return Err("it is another question".to_owned());
+                }
+                if asked.resolution.is_none() && run.settled.is_some() {
+                    return Err("it is open although its run has settled".to_owned());
+                }
+                Ok(())
+            }),
+            Named::Binding => self.lookup.binding(key, payload),
+            Named::BindingByTime(at) => (None, self.lookup.binding_mark(key, at)),
+            Named::Lease(id) => (Some(id), self.lookup.lease(id, key, payload)),
+        }
+    }
+
+    fn entry(&mut self, id: EntryId, key: &[u8], payload: &[u8]) -> Verdict {
+        self.findings.entries += 1;
+        let record = match parsed::<ChainedEntry>(key, payload) {
+            Ok(record) => record,
+            Err(problem) => {
+                self.skip(Named::Entry(id));
+                return Err(problem);
+            }
+        };
+        let step = Step::of_entry(&record, payload);
+        if record.previous_digest.is_none() {
+            self.findings.unlinked_entries += 1;
+        } else if self.entries.begins_late(&step, id.session) {
+            self.findings.chains_that_begin_late += 1;
+        }
+        let (ended, stepped) = self.entries.step(id.session, id.seq, step);
+        self.end_of_entries(ended);
+        stepped?;
+        if record.entry.id != id {
+            return Err("it is another entry".to_owned());
+        }
+        if let Some(parent) = record.entry.parent {
+            if parent.session == id.session && parent.seq >= id.seq {
+                return Err("its parent comes after it".to_owned());
+            }
+            self.lookup.there(&keys::entry(parent), "its parent")?;
+        }
+        if let Some(run) = record.entry.run {
+            self.lookup.there(&keys::run(run), "its run")?;
+        }
+        match record.entry.body {
+            EntryBody::Tool {
+                artifact: Some(artifact),
+                ..
+            } => self.content(artifact.id, artifact.bytes),
+            _ => Ok(()),
+        }
+    }
+
+    fn content(&mut self, id: ArtifactId, bytes: u64) -> Verdict {
+        let Some(contents) = self.contents else {
+            return Ok(());
+        };
+        self.findings.artifacts += 1;
+        match contents.content(id) {
+            Ok(Some(content)) if content.len() as u64 == bytes => Ok(()),
+            Ok(Some(content)) => Err(format!(
+                "its artifact {id} has {} bytes, not {bytes}",
+                content.len()
+            )),
+            Ok(None) => Err(format!("its artifact {id} is missing")),
+            Err(problem) => Err(format!("its artifact {id}: {problem}")),
+        }
+    }
+
+    fn end_entries(&mut self) {
+        let ended = self.entries.end();
+        self.end_of_entries(ended);
+    }
+
+    /// The row of a session's entries must be as long as its head says, and end with what that names.
+    fn end_of_entries(&mut self, ended: Option<(SessionId, u64, Option<Step>)>) {
+        let Some((session, last, step)) = ended else {
+            return;
+        };
+        let head: Result<Option<HeadRow>, _> = fetch(self.source, &keys::head(session));
+        let problem = match head {
+            Err(_) => return,
+            Ok(None) => "its session has no head".to_owned(),
+            Ok(Some(row)) if row.head.entries < last => {
+                format!("it is beyond the head, which counts {}", row.head.entries)
+            }
+            // That it lacks the last one is told with the head.
+            Ok(Some(row)) if row.head.entries > last => return,
+            Ok(Some(row)) => match step {
+                Some(step) if !step.is_named_by(&row) => {
+                    "it is not the one that the head names".to_owned()
+                }
+                _ => return,
+            },
+        };
+        let key = keys::describe(&keys::entry(EntryId { session, seq: last }));
+        self.fault(key, Some(session), problem);
+    }
+
+    fn audit(&mut self, session: SessionId, ordinal: u64, key: &[u8], payload: &[u8]) -> Verdict {
+        let (ended, stepped) = self.audits.step(session, ordinal, Step::unchained());
+        self.end_of_audits(ended);
+        stepped?;
+        let record: AuditRecord = parsed(key, payload)?;
+        if (record.session, record.ordinal) != (session, ordinal) {
+            return Err("it is another record".to_owned());
+        }
+        Ok(())
+    }
+
+    fn end_audits(&mut self) {
+        let ended = self.audits.end();
+        self.end_of_audits(ended);
+    }
+
+    fn end_of_audits(&mut self, ended: Option<(SessionId, u64, Option<Step>)>) {
+        let Some((session, last, _)) = ended else {
+            return;
+        };
+        let head: Result<Option<HeadRow>, _> = fetch(self.source, &keys::head(session));
+        let problem = match head {
+            Ok(None) => "its session has no head".to_owned(),
+            Ok(Some(row)) if row.head.audits < last => {
+                format!("it is beyond the head, which counts {}", row.head.audits)
+            }
+            _ => return,
+        };
+        let key = keys::describe(&keys::audit(session, last));
+        self.fault(key, Some(session), problem);
+    }
+}
+
+fn of_key(named: Named) -> Option<SessionId> {
+    match named {
+        Named::Session(id) | Named::Head(id) | Named::Lease(id) | Named::Audit(id, _) => Some(id),
+        Named::Entry(id) => Some(id.session),
+        Named::RunOfSession { session, .. } => Some(session),
+        _ => None,
+    }
+}

@@ -1,0 +1,246 @@
+//! What a record names must be there, and fit it. Nothing here remembers what came before.
+
+use sessionplane_core::domain::binding::Binding;
+use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId};
+use sessionplane_core::domain::input::{InputFate, InputRecord};
+use sessionplane_core::domain::run::RunRecord;
+use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::ports::lease_store::HeldLease;
+use sessionplane_core::ports::repository::ReadError;
+
+use crate::adapters::sled::committer::Direct;
+use crate::adapters::sled::convert::{Address, HeadRow, Record};
+use crate::adapters::sled::frame::Source as _;
+use crate::adapters::sled::keys::{self, Named};
+use crate::adapters::sled::round::{decode, fetch};
+
+/// What is wrong with a record; where a record that it names is damaged, nothing: that is told at
+/// its own place.
+pub(super) type Verdict = Result<(), String>;
+
+/// Looks up what records name.
+pub(super) struct Lookup<'a>(pub(super) &'a Direct<'a>);
+
+impl Lookup<'_> {
+    /// A record that another one names: `None` where it is damaged, which is told elsewhere.
+    fn named<T: Record>(&self, key: &[u8], what: &str) -> Result<Option<T>, String> {
+        match fetch(self.0, key) {
+            Ok(Some(found)) => Ok(Some(found)),
+            Ok(None) => Err(format!("{what} is missing: {}", keys::describe(key))),
+            Err(_) => Ok(None),
+        }
+    }
+
+    pub(super) fn there(&self, key: &[u8], what: &str) -> Verdict {
+        match self.0.raw(key) {
+            Ok(None) => Err(format!("{what} is missing: {}", keys::describe(key))),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn session(&self, id: SessionId, key: &[u8], payload: &[u8]) -> Verdict {
+        let record: SessionRecord = parsed(key, payload)?;
+        if record.id != id {
+            return Err("it is another session".to_owned());
+        }
+        self.there(&keys::head(id), "its head")?;
+        if let Some(name) = &record.name {
+            self.there(&keys::name(&record.tenant, name), "the index of its name")?;
+        }
+        if let Some(external) = &record.external_key {
+            let key = keys::external_key(&record.tenant, external);
+            self.there(&key, "the index of its external key")?;
+        }
+        match record.lineage {
+            Some(lineage) => self.there(&keys::session(lineage.parent), "its parent session"),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn head(&self, id: SessionId, key: &[u8], payload: &[u8]) -> Verdict {
+        let row: HeadRow = parsed(key, payload)?;
+        self.there(&keys::session(id), "its session")?;
+        let seq = row.head.entries;
+        if seq > 0 {
+            self.there(&keys::entry(EntryId { session: id, seq }), "its last entry")?;
+        }
+        if row.head.audits > 0 {
+            let last = keys::audit(id, row.head.audits);
+            self.there(&last, "its last audit record")?;
+        }
+        let beyond = |leaf: &EntryId| leaf.session == id && leaf.seq > seq;
+        if row.head.leaf.as_ref().is_some_and(beyond) {
+            return Err("its leaf is beyond its entries".to_owned());
+        }
+        match &row.head.last_run {
+            Some(last) => self.there(&keys::run(last.run), "its last run"),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn address(
+        &self,
+        named: Named,
+        key: &[u8],
+        payload: &[u8],
+    ) -> (Option<SessionId>, Verdict) {
+        let Address(id) = match parsed(key, payload) {
+            Ok(address) => address,
+            Err(problem) => return (None, Err(problem)),
+        };
+        let leads = || {
+            let record: Option<SessionRecord> =
+                self.named(&keys::session(id), "the session that it leads to")?;
+            let Some(record) = record else { return Ok(()) };
+            let back = match named {
+                Named::Name => record.name.map(|name| keys::name(&record.tenant, &name)),
+                _ => record
+                    .external_key
+                    .map(|external| keys::external_key(&record.tenant, &external)),
+            };
+            match back {
+                Some(back) if back == key => Ok(()),
+                _ => Err("it leads to a session that is called otherwise".to_owned()),
+            }
+        };
+        (Some(id), leads())
+    }
+
+    pub(super) fn run(
+        &self,
+        id: RunId,
+        key: &[u8],
+        payload: &[u8],
+    ) -> (Option<SessionId>, Verdict) {
+        let record: RunRecord = match parsed(key, payload) {
+            Ok(record) => record,
+            Err(problem) => return (None, Err(problem)),
+        };
+        let session = record.session;
+        let check = || {
+            if record.id != id {
+                return Err("it is another run".to_owned());
+            }
+            self.there(&keys::session(session), "its session")?;
+            self.there(&keys::entry(record.first_entry), "its first entry")?;
+            if let Some(last) = record.final_entry {
+                self.there(&keys::entry(last), "its last entry")?;
+            }
+            let mark = keys::run_of_session(record.first_entry, id);
+            let former = [keys::runs_of_session(session), id.to_bytes().to_vec()].concat();
+            if self.there(&former, "").is_err() {
+                self.there(&mark, "its mark in the session's list")?;
+            }
+            if record.settled.is_some() {
+                return Ok(());
+            }
+            let lease: Option<HeldLease> =
+                self.named(&keys::lease(session), "it has not settled, and its lease")?;
+            match lease {
+                Some(lease) if lease.holder.run() != Some(id) => {
+                    Err("it has not settled, and another holds the lease".to_owned())
+                }
+                _ => Ok(()),
+            }
+        };
+        (Some(session), check())
+    }
+
+    pub(super) fn mark(&self, session: SessionId, first_entry: Option<u64>, id: RunId) -> Verdict {
+        let run: Option<RunRecord> = self.named(&keys::run(id), "its run")?;
+        let Some(run) = run else { return Ok(()) };
+        let fits = first_entry.is_none_or(|seq| run.first_entry == EntryId { session, seq });
+        if run.session == session && fits {
+            Ok(())
+        } else {
+            Err("its run is of another session, or begins elsewhere".to_owned())
+        }
+    }
+
+    /// What belongs to a run.
+    pub(super) fn of_run(
+        &self,
+        id: RunId,
+        check: impl FnOnce(&RunRecord) -> Verdict,
+    ) -> (Option<SessionId>, Verdict) {
+        match self.named::<RunRecord>(&keys::run(id), "its run") {
+            Ok(Some(run)) => (Some(run.session), check(&run)),
+            Ok(None) => (None, Ok(())),
+            Err(problem) => (None, Err(problem)),
+        }
+    }
+
+    pub(super) fn binding(&self, key: &[u8], payload: &[u8]) -> (Option<SessionId>, Verdict) {
+        let binding: Binding = match parsed(key, payload) {
+            Ok(binding) => binding,
+            Err(problem) => return (None, Err(problem)),
+        };
+        let check = || {
+            if keys::binding(&binding.key) != key {
+                return Err("it is the binding of another request".to_owned());
+            }
+            self.there(&keys::session(binding.session), "its session")?;
+            if let Some(run) = binding.answer.run() {
+                self.there(&keys::run(run), "its run")?;
+            }
+            let mark = keys::binding_by_time(binding.at, key);
+            self.there(&mark, "the mark of its time, by which it is forgotten,")
+        };
+        (Some(binding.session), check())
+    }
+
+    pub(super) fn binding_mark(&self, key: &[u8], at: u64) -> Verdict {
+        let Some(place) = keys::marked_binding(key) else {
+            return Err("it names no binding".to_owned());
+        };
+        let binding: Option<Binding> = self.named(&place, "its binding")?;
+        match binding {
+            Some(binding) if binding.at.as_millis() != at => {
+                Err("its binding was made at another time".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn lease(&self, session: SessionId, key: &[u8], payload: &[u8]) -> Verdict {
+        let lease: HeldLease = parsed(key, payload)?;
+        if lease.session != session {
+            return Err("it is of another session".to_owned());
+        }
+        self.there(&keys::session(session), "its session")?;
+        let Some(id) = lease.holder.run() else {
+            return Ok(());
+        };
+        let run: Option<RunRecord> = self.named(&keys::run(id), "the run that holds it")?;
+        match run {
+            Some(run) if run.session != session => {
+                Err("the run that holds it is of another session".to_owned())
+            }
+            Some(run) if run.settled.is_some() => {
+                Err("the run that holds it has settled".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(super) fn input(id: InputId, run: &RunRecord, key: &[u8], payload: &[u8]) -> Verdict {
+    let input: InputRecord = parsed(key, payload)?;
+    if input.id != id {
+        return Err("it is another input".to_owned());
+    }
+    if input.fate == InputFate::Pending && run.settled.is_some() {
+        return Err("it waits although its run has settled".to_owned());
+    }
+    Ok(())
+}
+
+pub(super) fn parsed<T: Record>(key: &[u8], payload: &[u8]) -> Result<T, String> {
+    decode(key, payload).map_err(problem_of)
+}
+
+pub(super) fn problem_of(error: ReadError) -> String {
+    match error {
+        ReadError::Damaged { problem, .. } | ReadError::Store(problem) => problem,
+    }
+}

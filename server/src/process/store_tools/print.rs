@@ -1,0 +1,235 @@
+//! What the tools say.
+#![allow(
+    clippy::print_stderr,
+    reason = "how a tool goes on, to whoever started it"
+)]
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::ToolError;
+use crate::adapters::sled::OpenError;
+use crate::adapters::sled::tools::{Dumped, Findings, Loaded, Progress, Stats};
+
+/// How long a tool is silent at first.
+const SILENT: Duration = Duration::from_secs(2);
+/// How often it says how far it is after that.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Tells how far something is that takes long.
+pub(super) struct Meter {
+    what: &'static str,
+    next: Instant,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how often something is said, which no stored time depends on"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl Meter {
+    pub(super) fn new(what: &'static str) -> Self {
+        Self {
+            what,
+            next: now() + SILENT,
+        }
+    }
+}
+
+impl Progress for Meter {
+    fn at(&mut self, done: u64, of: u64) {
+        let now = now();
+        if now < self.next {
+            return;
+        }
+        self.next = now + EVERY;
+        match of {
+            0 => eprintln!("{}: {done} records", self.what),
+            of => eprintln!("{}: {done} of about {of} records", self.what),
+        }
+    }
+}
+
+pub(super) fn failed(error: &ToolError) {
+    eprintln!("sessiond store: {error}");
+}
+
+fn json(value: &impl serde::Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, value)?;
+    out.write_all(b"\n")
+}
+
+fn text(lines: &[String]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    lines.iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+pub(super) fn unopened(error: &OpenError, as_json: bool) -> io::Result<()> {
+    if as_json {
+        return json(&serde_json::json!({ "whole": false, "unopened": error.to_string() }));
+    }
+    text(&[format!("not whole: {error}")])
+}
+
+#[derive(serde::Serialize)]
+struct Verified<'a> {
+    whole: bool,
+    #[serde(flatten)]
+    findings: &'a Findings,
+}
+
+pub(super) fn findings(findings: &Findings, as_json: bool) -> io::Result<()> {
+    let whole = findings.whole();
+    if as_json {
+        return json(&Verified { whole, findings });
+    }
+    text(&told(findings))
+}
+
+fn told(findings: &Findings) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut say = |line: String| lines.push(line);
+    for fault in &findings.faults {
+        say(format!("fault: {}: {}", fault.key, fault.problem));
+        if let Some(session) = &fault.session {
+            say(format!("  session: {session}"));
+        }
+        say(format!("  what to do: {}", fault.remedy));
+    }
+    let unnamed = findings.fault_count - findings.faults.len() as u64;
+    if unnamed > 0 {
+        say(format!("and {unnamed} more faults"));
+    }
+    if findings.unlinked_entries > 0 {
+        say(format!(
+            "note: {} entries were written by a server that knew no digests; {} chains begin after \
+             them",
+            findings.unlinked_entries, findings.chains_that_begin_late
+        ));
+    }
+    let Findings {
+        keys,
+        sessions,
+        entries,
+        artifacts,
+        ..
+    } = findings;
+    let judged = match findings.fault_count {
+        0 => "whole".to_owned(),
+        1 => "not whole, 1 fault".to_owned(),
+        count => format!("not whole, {count} faults"),
+    };
+    say(format!(
+        "{judged}: {sessions} sessions, {entries} entries, {artifacts} artifacts, {keys} keys"
+    ));
+    lines
+}
+
+pub(super) fn exported(dumped: &Dumped) -> io::Result<()> {
+    let Dumped {
+        records,
+        artifacts,
+        missing,
+        bytes,
+    } = dumped;
+    // Standard output may be the export itself.
+    let mut out = io::stderr().lock();
+    writeln!(
+        out,
+        "exported {records} records and {artifacts} artifacts, {bytes} bytes"
+    )?;
+    if *missing > 0 {
+        writeln!(
+            out,
+            "{missing} artifacts could not be read: `sessiond store verify` names them"
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) fn imported(
+    loaded: &Loaded,
+    findings: &Findings,
+    data_dir: &Path,
+    as_json: bool,
+) -> io::Result<()> {
+    let whole = findings.whole();
+    if as_json {
+        let verified = Verified { whole, findings };
+        return json(&serde_json::json!({ "imported": loaded, "verified": verified }));
+    }
+    let Loaded {
+        records,
+        artifacts,
+        missing,
+    } = loaded;
+    let mut lines = vec![format!("read {records} records and {artifacts} artifacts")];
+    if *missing > 0 {
+        lines.push(format!(
+            "{missing} artifacts were missing when the export was made"
+        ));
+    }
+    lines.extend(told(findings));
+    lines.push(format!(
+        "the next start on {} makes new tokens: the old ones are not in the export",
+        data_dir.display()
+    ));
+    text(&lines)
+}
+
+pub(super) fn backed_up(made: &Loaded, to: &Path, as_json: bool) -> io::Result<()> {
+    if as_json {
+        return json(&serde_json::json!({ "backup": made, "to": to }));
+    }
+    let Loaded {
+        records,
+        artifacts,
+        missing,
+    } = made;
+    let mut lines = vec![format!(
+        "{}: {records} records and {artifacts} artifacts; no tokens",
+        to.display()
+    )];
+    if *missing > 0 {
+        lines.push(format!(
+            "{missing} artifacts could not be read: `sessiond store verify` names them"
+        ));
+    }
+    text(&lines)
+}
+
+pub(super) fn stats(stats: &Stats, as_json: bool) -> io::Result<()> {
+    if as_json {
+        return json(stats);
+    }
+    let mut lines = vec![
+        format!(
+            "{} sessions; format {}, opened {} times",
+            stats.sessions, stats.format, stats.boots
+        ),
+        String::new(),
+        format!("{:<16} {:>11} {:>14}", "kind", "records", "bytes"),
+    ];
+    lines.extend(stats.kinds.iter().map(|kind| {
+        let (kind, records, bytes) = (kind.kind, kind.records, kind.bytes);
+        format!("{kind:<16} {records:>11} {bytes:>14}")
+    }));
+    lines.extend([String::new(), format!("{:<28} {:>14}", "file", "bytes")]);
+    let files = stats.files.iter();
+    lines.extend(files.map(|(name, bytes)| format!("{name:<28} {bytes:>14}")));
+    let title = format!(
+        "{:<26} {:>9} {:>14}",
+        "largest sessions", "records", "bytes"
+    );
+    lines.extend([String::new(), title]);
+    lines.extend(stats.largest.iter().map(|largest| {
+        let (session, records, bytes) = (&largest.session, largest.records, largest.bytes);
+        format!("{session} {records:>9} {bytes:>14}")
+    }));
+    text(&lines)
+}

@@ -1,0 +1,231 @@
+//! What each command does.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::print::{self, Meter};
+use super::{Found, StoreCommand, ToolError};
+use crate::adapters::artifacts::FolderArtifacts;
+use crate::adapters::sled::OpenError;
+use crate::adapters::sled::tools::{Dumped, Inspection, LoadError, Loaded, load};
+use crate::process::backup;
+use crate::process::contents::ARTIFACTS;
+use crate::process::data_dir::{STORE, prepare};
+
+pub(super) fn run(command: &StoreCommand, data_dir: &Path) -> Result<Found, ToolError> {
+    match command {
+        StoreCommand::Verify { json } => verify(data_dir, *json),
+        StoreCommand::Export { to, session } => export(data_dir, to, session),
+        StoreCommand::Import { from, json } => import(data_dir, from, false, *json),
+        StoreCommand::Restore { from, json } => import(data_dir, from, true, *json),
+        StoreCommand::Stats { json } => {
+            let store = open(data_dir)?;
+            let stats = store.stats(&mut Meter::new("stats"));
+            print::stats(&stats.map_err(ToolError::Data)?, *json)?;
+            Ok(Found::Whole)
+        }
+        StoreCommand::Backup { to, json } => backup(data_dir, to, *json),
+    }
+}
+
+fn open(data_dir: &Path) -> Result<Inspection, OpenError> {
+    Inspection::open(&data_dir.join(STORE))
+}
+
+fn artifacts(data_dir: &Path) -> FolderArtifacts {
+    FolderArtifacts::existing(data_dir.join(ARTIFACTS))
+}
+
+fn verify(data_dir: &Path, json: bool) -> Result<Found, ToolError> {
+    let store = match open(data_dir) {
+        Ok(store) => store,
+        Err(error @ (OpenError::Damaged { .. } | OpenError::Lost { .. })) => {
+            print::unopened(&error, json)?;
+            return Ok(Found::Faults);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let contents = artifacts(data_dir);
+    let findings = store.verify(Some(&contents), &mut Meter::new("verify"));
+    print::findings(&findings, json)?;
+    Ok(if findings.whole() {
+        Found::Whole
+    } else {
+        Found::Faults
+    })
+}
+
+fn export(data_dir: &Path, to: &Path, sessions: &[String]) -> Result<Found, ToolError> {
+    let store = open(data_dir)?;
+    let contents = artifacts(data_dir);
+    let chosen = (!sessions.is_empty()).then_some(sessions);
+    let mut meter = Meter::new("export");
+    let mut dump = |out: &mut dyn Write| -> Result<Dumped, ToolError> {
+        Ok(store.export(chosen, &contents, out, &mut meter)?)
+    };
+    let dumped = if to.as_os_str() == "-" {
+        dump(&mut BufWriter::new(io::stdout().lock()))?
+    } else {
+        whole_file(to, |out| dump(out))?
+    };
+    print::exported(&dumped)?;
+    Ok(found(dumped.missing))
+}
+
+fn found(missing: u64) -> Found {
+    if missing == 0 {
+        Found::Whole
+    } else {
+        Found::Faults
+    }
+}
+
+fn import(data_dir: &Path, from: &Path, all: bool, json: bool) -> Result<Found, ToolError> {
+    empty(data_dir)?;
+    prepare(data_dir)?;
+    let root = data_dir.join(ARTIFACTS);
+    let contents = FolderArtifacts::open(&root).map_err(file(&root))?;
+    let store = data_dir.join(STORE);
+    let what = if all { "restore" } else { "import" };
+    let mut meter = Meter::new(what);
+    let loaded = if from.as_os_str() == "-" {
+        let mut lines = io::stdin().lock();
+        load(&store, all, &contents, &mut lines, &mut meter)?
+    } else {
+        let opened = File::open(from).map_err(file(from))?;
+        let mut lines = BufReader::with_capacity(256 * 1024, opened);
+        load(&store, all, &contents, &mut lines, &mut meter)?
+    };
+    // What was written is read back, all of it.
+    let findings = open(data_dir)?.verify(Some(&contents), &mut Meter::new("verify"));
+    print::imported(&loaded, &findings, data_dir, json)?;
+    Ok(if findings.whole() {
+        Found::Whole
+    } else {
+        Found::Faults
+    })
+}
+
+/// Nothing may be in the way of what is imported.
+fn empty(data_dir: &Path) -> Result<(), ToolError> {
+    match fs::read_dir(data_dir).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(false) => Err(LoadError::NotEmpty(data_dir.display().to_string()).into()),
+        Err(error) => Err(file(data_dir)(error)),
+    }
+}
+
+fn backup(data_dir: &Path, to: &Path, json: bool) -> Result<Found, ToolError> {
+    let to = if to.is_dir() {
+        to.join(format!("sessionplane-{}.jsonl", stamp()))
+    } else {
+        to.to_owned()
+    };
+    let made = match open(data_dir) {
+        Ok(store) => whole_file(&to, |out| {
+            let contents = artifacts(data_dir);
+            let mut meter = Meter::new("backup");
+            let dumped = store.export(None, &contents, out, &mut meter)?;
+            Ok(Loaded {
+                records: dumped.records,
+                artifacts: dumped.artifacts,
+                missing: dumped.missing,
+            })
+        })?,
+        Err(OpenError::InUse { .. }) => whole_file(&to, |out| Ok(backup::fetch(data_dir, out)?))?,
+        Err(error) => return Err(error.into()),
+    };
+    print::backed_up(&made, &to, json)?;
+    Ok(found(made.missing))
+}
+
+/// Now, as a part of a file's name: UTC, to the second.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a name for people, which no stored time depends on"
+)]
+fn stamp() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+}
+
+/// The date of a day since 1970-01-01.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year + era * 400 + u64::from(month <= 2), month, day)
+}
+
+/// A file that is there when it is whole and on the disk, and not before: it is written beside its
+/// place, for its owner alone.
+fn whole_file<T>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, ToolError>,
+) -> Result<T, ToolError> {
+    let taken = || file(path)(io::ErrorKind::AlreadyExists.into());
+    if path.exists() {
+        return Err(taken());
+    }
+    let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(".partial");
+    let partial = path.with_file_name(name);
+    let opened = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&partial)
+        .map_err(file(&partial))?;
+    let mut out = BufWriter::with_capacity(256 * 1024, opened);
+    let written = write(&mut out).and_then(|written| {
+        let synced = out.flush().and_then(|()| out.get_ref().sync_all());
+        synced.map_err(file(&partial))?;
+        // Unlike a rename this replaces nothing.
+        fs::hard_link(&partial, path).map_err(file(path))?;
+        Ok(written)
+    });
+    let removed = fs::remove_file(&partial).map_err(file(&partial));
+    let written = written?;
+    removed?;
+    sync_parent(path).map_err(file(path))?;
+    Ok(written)
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn file(path: &Path) -> impl FnOnce(io::Error) -> ToolError + use<> {
+    let path: PathBuf = path.to_owned();
+    move |error| ToolError::File { path, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_has_its_date() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(59), (1970, 3, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(20_787), (2026, 11, 30));
+    }
+}

@@ -1,0 +1,196 @@
+//! Backups of a server under load, and what is made of them; the tools as an operator runs them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sessionplane_client::domain::ids::{SessionName, SessionRef};
+use tokio::time::{sleep, timeout};
+
+use crate::daemon::{Daemon, Home};
+use crate::ledger::Shared;
+use crate::{load, verify};
+
+/// How long something that a process does may take.
+const SOON: Duration = Duration::from_secs(60);
+
+fn sessions(prefix: &str) -> Vec<Shared> {
+    let named = |n: usize| SessionName::parse(&format!("{prefix}-{n}")).unwrap();
+    (0..3)
+        .map(|n| Shared::new(SessionRef::Name(named(n))))
+        .collect()
+}
+
+/// Waits until a file is there that another process writes.
+async fn there(path: &Path) {
+    let found = async {
+        while fs::metadata(path).map_or(0, |found| found.len()) == 0 {
+            // Nothing tells of a file of another process but the file.
+            sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(SOON, found).await.expect("it is written");
+}
+
+/// Lets clients work until a number of runs have settled.
+async fn worked(sessions: &[Shared]) {
+    let enough = async {
+        while sessions
+            .iter()
+            .any(|session| session.lock().settled.len() < 2)
+        {
+            // What the clients were told is in the ledger alone.
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, enough).await.expect("runs settle");
+}
+
+async fn started(home: &Home, failpoints: &str) -> Daemon {
+    match home.try_start(Some(failpoints)).await {
+        crate::daemon::Started::Ready(daemon) => daemon,
+        crate::daemon::Started::Ended(status) => panic!("{status}: {}", home.said()),
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c39_a_backup_under_load_is_of_one_moment_and_a_killed_one_is_none() {
+    let home = Home::new();
+    // Slow enough to be killed in its middle, and for much to be written meanwhile.
+    let daemon = started(&home, "store::snapshot-page=sleep(30)").await;
+    let sessions = sessions("b");
+    let work = load::start(&daemon.client(), &sessions, 0, 1);
+    worked(&sessions).await;
+    let (file, killed) = (home.path().join("b.jsonl"), home.path().join("k.jsonl"));
+    let told = home
+        .store_tool(&home.data_dir(), &["backup", "--to", text(&file)])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    // Whoever makes it is killed.
+    let mut command = home.store_command(&home.data_dir(), &["backup", "--to", text(&killed)]);
+    let mut child = command.spawn().unwrap();
+    there(&home.path().join("k.jsonl.partial")).await;
+    child.start_kill().unwrap();
+    child.wait().await.unwrap();
+    assert!(!killed.exists(), "half a backup looks like a whole one");
+    // The server goes on, and gives the next one as soon as it has noticed.
+    let again = async {
+        loop {
+            let told = home
+                .store_tool(&home.data_dir(), &["backup", "--to", text(&killed)])
+                .await;
+            match told.status {
+                Some(0) => return,
+                _ => assert!(told.err.contains("another snapshot"), "{told:?}"),
+            }
+        }
+    };
+    timeout(SOON, again)
+        .await
+        .expect("the killed one is given up");
+    // The server is killed.
+    let last = home.path().join("l.jsonl");
+    let mut command = home.store_command(&home.data_dir(), &["backup", "--to", text(&last)]);
+    let mut child = command.spawn().unwrap();
+    there(&home.path().join("l.jsonl.partial")).await;
+    daemon.kill().await;
+    let status = timeout(SOON, child.wait()).await.unwrap().unwrap();
+    assert_ne!(status.code(), Some(0), "the backup of a dead server");
+    assert!(!last.exists());
+    drop(work);
+    for (n, backup) in [file, killed].iter().enumerate() {
+        restored_is_whole(&home, backup, n).await;
+    }
+}
+
+/// A restored directory verifies, starts, and takes runs; it has none of the tokens.
+async fn restored_is_whole(home: &Home, backup: &Path, n: usize) {
+    let mode = fs::metadata(backup).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "others may read it");
+    let lines = fs::read_to_string(backup).unwrap();
+    for secret in ["owner.token", "digest.key"] {
+        let secret = fs::read_to_string(home.data_dir().join(secret)).unwrap();
+        assert!(!lines.contains(secret.trim()), "a secret is in it");
+    }
+    let second = Home::new();
+    let told = second
+        .store_tool(&second.data_dir(), &["restore", text(backup)])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    let made: Vec<PathBuf> = fs::read_dir(second.data_dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(made.len(), 2, "{made:?}");
+    let again = second.path().join("again.jsonl");
+    let told = second
+        .store_tool(&second.data_dir(), &["export", "--to", text(&again)])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    assert!(fs::read(&again).unwrap() == fs::read(backup).unwrap());
+    let daemon = second.start().await;
+    let fresh = Shared::new(SessionRef::Name(
+        SessionName::parse(&format!("new-{n}")).unwrap(),
+    ));
+    verify::session(&daemon.client(), &fresh, &second.data_dir(), n).await;
+    daemon.kill().await;
+    let told = second
+        .store_tool(&second.data_dir(), &["verify", "--json"])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    let found: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!(found["whole"], true);
+    assert!(found["sessions"].as_u64() >= Some(3), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b54_the_tools_refuse_a_directory_that_a_server_has_and_tell_by_their_status() {
+    let home = Home::new();
+    let nothing = home.path().join("nothing");
+    for tool in [&["verify"][..], &["stats"], &["export"]] {
+        let told = home.store_tool(&nothing, tool).await;
+        assert_eq!(told.status, Some(2), "{told:?}");
+    }
+    let daemon = home.start().await;
+    for tool in [&["verify"][..], &["stats", "--json"], &["export"]] {
+        let told = home.store_tool(&home.data_dir(), tool).await;
+        assert_eq!(told.status, Some(2), "{told:?}");
+        assert!(told.err.contains("in use by another process"), "{told:?}");
+    }
+    let full = home.store_tool(&home.data_dir(), &["import", "-"]).await;
+    assert_eq!(full.status, Some(2), "{full:?}");
+    let into = home.path().join("into");
+    fs::create_dir(&into).unwrap();
+    let told = home
+        .store_tool(&home.data_dir(), &["backup", "--to", text(&into)])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    assert_eq!(fs::read_dir(&into).unwrap().count(), 1);
+    daemon.terminate();
+    assert_eq!(daemon.ended(SOON).await.code(), Some(0));
+    assert!(!home.data_dir().join("backup.sock").exists());
+    let told = home.store_tool(&home.data_dir(), &["stats"]).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    // Without a server it is made of the directory itself.
+    let file = home.path().join("cold.jsonl");
+    let told = home
+        .store_tool(&home.data_dir(), &["backup", "--to", text(&file), "--json"])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    let taken = home
+        .store_tool(&home.data_dir(), &["backup", "--to", text(&file)])
+        .await;
+    assert_eq!(taken.status, Some(2), "it was written over: {taken:?}");
+    // A backup that was cut is told, and makes nothing that would start.
+    let lines = fs::read(&file).unwrap();
+    fs::write(&file, &lines[..lines.len() - 10]).unwrap();
+    let second = home.path().join("second");
+    let told = home.store_tool(&second, &["restore", text(&file)]).await;
+    assert_eq!(told.status, Some(1), "{told:?}");
+    assert!(told.err.contains("cut"), "{told:?}");
+}

@@ -1,0 +1,237 @@
+//! What is exported is everything, and what is imported is equal to it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use sessionplane_core::domain::ids::ArtifactId;
+use sessionplane_core::ports::lease_store::LeaseStore as _;
+use sessionplane_core::ports::repository::Repository as _;
+use sessionplane_server::adapters::sled::tools::{
+    Contents, DumpError, Inspection, LoadError, load,
+};
+use sessionplane_server::adapters::sled::{OpenError, SledStore, StoreOptions};
+use tempfile::TempDir;
+
+use crate::suite::reading::read_all;
+use crate::suite::script::Script;
+use crate::verify::{busy, verified};
+
+/// Contents in memory.
+#[derive(Default)]
+pub(crate) struct Shelf(Mutex<BTreeMap<ArtifactId, Vec<u8>>>);
+
+impl Shelf {
+    pub(crate) fn put(&self, id: ArtifactId, content: &[u8]) {
+        self.0.lock().unwrap().insert(id, content.to_vec());
+    }
+}
+
+impl Contents for Shelf {
+    fn content(&self, id: ArtifactId) -> Result<Option<Vec<u8>>, String> {
+        Ok(self.0.lock().unwrap().get(&id).cloned())
+    }
+    fn keep(&self, id: ArtifactId, content: Vec<u8>) -> Result<(), String> {
+        self.0.lock().unwrap().insert(id, content);
+        Ok(())
+    }
+}
+
+fn exported(path: &Path, chosen: Option<&[String]>, shelf: &Shelf) -> Vec<u8> {
+    let store = Inspection::open(path).unwrap();
+    let mut lines = Vec::new();
+    store
+        .export(chosen, shelf, &mut lines, &mut |_, _| {})
+        .unwrap();
+    lines
+}
+
+fn imported(lines: &[u8], path: &Path, all: bool, shelf: &Shelf) -> Result<(), LoadError> {
+    load(path, all, shelf, &mut &lines[..], &mut |_, _| {}).map(drop)
+}
+
+/// One session whose tool left a content that takes several lines.
+async fn with_artifact(directory: &Path, shelf: &Shelf) -> Script {
+    use sessionplane_core::domain::artifact::ArtifactRef;
+    use sessionplane_core::domain::entry::EntryBody;
+    use sessionplane_core::domain::text::BoundedText;
+    let store = crate::open(directory);
+    let mut script = Script::new(3);
+    let admit = script.admit(store.mint().await.unwrap(), "go");
+    script.write(&store, admit).await.unwrap();
+    for (n, length) in [(1, 0), (2, 700_000), (3, 5)] {
+        let id = ArtifactId::from_bytes([n; 16]);
+        let content: Vec<u8> = (0..=250).cycle().take(length).collect();
+        shelf.put(id, &content);
+        let artifact = Some(ArtifactRef {
+            id,
+            bytes: length as u64,
+        });
+        let tool = EntryBody::Tool {
+            call_id: "c".to_owned(),
+            name: "cat".to_owned(),
+            input_json: BoundedText::default(),
+            output: BoundedText::default(),
+            failed: false,
+            artifact,
+        };
+        let say = script.say(vec![tool]);
+        script.write(&store, say).await.unwrap();
+    }
+    store.close().await;
+    script
+}
+
+#[tokio::test]
+async fn c39_an_export_that_is_imported_is_an_equal_store_that_goes_on() {
+    let (directory, rests, mut cut) = busy().await;
+    let shelf = Shelf::default();
+    with_artifact(directory.path(), &shelf).await;
+    let lines = exported(directory.path(), None, &shelf);
+    let (fresh, second) = (TempDir::new().unwrap(), Shelf::default());
+    imported(&lines, fresh.path(), true, &second).unwrap();
+    let findings = Inspection::open(fresh.path())
+        .unwrap()
+        .verify(Some(&second), &mut |_, _| {});
+    assert!(findings.whole(), "{:?}", findings.faults);
+    assert_eq!(findings.artifacts, 3);
+    let again = exported(fresh.path(), None, &second);
+    assert!(again == lines, "the same store gives other lines");
+    // It is no copy to look at, but a store: its run that was cut is settled, new ones are taken.
+    let (old, new) = (crate::open(directory.path()), crate::open(fresh.path()));
+    for script in [&rests, &cut] {
+        let (a, b) = (
+            read_all(&old, script, 100, usize::MAX),
+            read_all(&new, script, 100, usize::MAX),
+        );
+        assert!(a.await == b.await);
+        assert_eq!(
+            old.session(script.id()).await.unwrap(),
+            new.session(script.id()).await.unwrap()
+        );
+    }
+    assert!(
+        new.mint().await.unwrap() > cut.head.token,
+        "an old token could be given again"
+    );
+    let recover = cut.recover(new.mint().await.unwrap());
+    cut.write(&new, recover).await.unwrap();
+    new.close().await;
+    old.close().await;
+    assert!(verified(fresh.path()).whole());
+}
+
+#[tokio::test]
+async fn c39_chosen_sessions_are_exported_with_what_is_theirs_and_nothing_else() {
+    let (directory, rests, cut) = busy().await;
+    let shelf = Shelf::default();
+    let chosen = [rests.id().to_string()];
+    let lines = exported(directory.path(), Some(&chosen), &shelf);
+    let text = String::from_utf8(lines.clone()).unwrap();
+    assert!(
+        !text.contains(&cut.id().to_string()),
+        "another session is in it"
+    );
+    let fresh = TempDir::new().unwrap();
+    let refused = imported(&lines, fresh.path(), true, &shelf);
+    assert!(matches!(refused, Err(LoadError::NotAll)), "{refused:?}");
+    imported(&lines, fresh.path(), false, &shelf).unwrap();
+    let findings = verified(fresh.path());
+    assert!(findings.whole(), "{:?}", findings.faults);
+    assert_eq!(
+        (findings.sessions, findings.entries),
+        (1, rests.head.entries)
+    );
+    let store = Inspection::open(directory.path()).unwrap();
+    let unknown = store.export(
+        Some(&["nobody".to_owned()]),
+        &shelf,
+        &mut Vec::new(),
+        &mut |_, _| {},
+    );
+    assert!(matches!(unknown, Err(DumpError::NoSuchSession(_))));
+}
+
+#[tokio::test]
+async fn b54_an_export_that_was_cut_or_changed_makes_no_store() {
+    let (directory, ..) = busy().await;
+    let shelf = Shelf::default();
+    with_artifact(directory.path(), &shelf).await;
+    let lines = exported(directory.path(), None, &shelf);
+    let text: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+    let without = |at: usize| [text[..at].concat(), text[at + 1..].concat()].concat();
+    let mut twice = text.clone();
+    twice.insert(3, text[2]);
+    let mut damaged: Vec<Vec<u8>> = vec![
+        Vec::new(),
+        text[0].to_vec(),
+        lines[..lines.len() - 1].to_vec(),
+        lines[..lines.len() / 2].to_vec(),
+        without(0),
+        without(1),
+        without(text.len() - 2),
+        without(text.len() - 1),
+        twice.concat(),
+        [&lines[..], b"{}\n"].concat(),
+    ];
+    for n in 1..40 {
+        let mut flipped = lines.clone();
+        let at = lines.len() * n / 40;
+        flipped[at] ^= 1;
+        damaged.push(flipped);
+    }
+    for (n, damaged) in damaged.iter().enumerate() {
+        let fresh = TempDir::new().unwrap();
+        let refused = imported(damaged, fresh.path(), true, &Shelf::default());
+        assert!(refused.is_err(), "{n} was taken");
+        let started =
+            SledStore::open(fresh.path(), &StoreOptions::new(7)).map(|store| store.boots());
+        assert!(
+            matches!(started, Ok(1) | Err(OpenError::Damaged { .. })),
+            "{n}: half an import is served: {started:?}"
+        );
+    }
+    let newer = String::from_utf8(lines.clone()).unwrap();
+    let newer = newer.replacen("\"version\":1", "\"version\":2", 1);
+    let fresh = TempDir::new().unwrap();
+    let refused = imported(newer.as_bytes(), fresh.path(), true, &shelf);
+    assert!(matches!(refused, Err(LoadError::Newer { found: 2, .. })));
+    let taken = imported(&lines, directory.path(), true, &shelf);
+    assert!(
+        matches!(taken, Err(LoadError::Open(OpenError::Io { .. }))),
+        "{taken:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_store_is_counted_by_kind_and_by_session() {
+    let (directory, rests, cut) = busy().await;
+    let store = Inspection::open(directory.path()).unwrap();
+    let stats = store.stats(&mut |_, _| {}).unwrap();
+    assert_eq!(stats.sessions, 2);
+    let entries = stats
+        .kinds
+        .iter()
+        .find(|kind| kind.kind == "entry")
+        .unwrap();
+    assert_eq!(entries.records, rests.head.entries + cut.head.entries);
+    let all: u64 = stats.kinds.iter().map(|kind| kind.records).sum();
+    assert_eq!(all, verified_keys(&store));
+    let named: Vec<&str> = stats
+        .largest
+        .iter()
+        .map(|found| found.session.as_str())
+        .collect();
+    assert_eq!(named.len(), 2);
+    assert!(named.contains(&rests.id().to_string().as_str()));
+    assert!(
+        stats
+            .files
+            .iter()
+            .any(|(name, bytes)| name == "db" && *bytes > 0)
+    );
+}
+
+fn verified_keys(store: &Inspection) -> u64 {
+    store.verify(None, &mut |_, _| {}).keys
+}
