@@ -11,9 +11,11 @@
 mod contract;
 mod doors;
 mod draining;
+mod edge;
 mod fake;
 mod requests;
 mod server;
 mod silence;
 mod stopping;
 mod streams;
+mod web;

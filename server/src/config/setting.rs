@@ -42,7 +42,6 @@ pub(crate) enum Kind {
     Text(&'static str),
     OneOf(&'static [&'static str]),
     /// Texts, with a word for what each is.
-    #[allow(dead_code, reason = "the web's origins come next")]
     List(&'static str),
 }
 
