@@ -62,14 +62,14 @@ impl Browser {
     }
 }
 
-fn session() -> Option<wire::SessionRef> {
+fn session() -> wire::SessionRef {
     let id = wire::session_ref::Ref::Id(fake::session().to_string());
-    Some(wire::SessionRef { r#ref: Some(id) })
+    wire::SessionRef { r#ref: Some(id) }
 }
 
 fn get_state() -> Bytes {
     let request = wire::GetStateRequest {
-        session: session(),
+        session: Some(session()),
         ..Default::default()
     };
     framed(0, &request.encode_to_vec())
@@ -123,7 +123,7 @@ async fn c62_a_local_page_reads_a_stream_event_by_event() {
     server.fake.publish(events);
     let mut browser = Browser::of(&server).await;
     let request = wire::EventsRequest {
-        session: session(),
+        session: Some(session()),
         ..Default::default()
     };
     let request = framed(0, &request.encode_to_vec());

@@ -135,7 +135,7 @@ impl Kind {
     pub(crate) fn bounds(&self, value: &Value, beyond: bool) -> Result<(), String> {
         match (self, value) {
             (Self::Whole(range), Value::Whole(found))
-                if !range.contains(found) && !(beyond && found > range.end()) =>
+                if found < range.start() || (found > range.end() && !beyond) =>
             {
                 Err(format!("is {found}; use {}", self.takes()))
             }
