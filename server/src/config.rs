@@ -34,6 +34,7 @@ pub use self::tls::{TlsConfig, TlsSettings};
 use crate::app::config::AppConfig;
 use crate::grpc::listener::Address;
 use crate::grpc::server::Config as FaceConfig;
+use crate::grpc::web::check_origin;
 
 /// Where the server listens unless told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
@@ -93,6 +94,8 @@ pub struct Settings {
     pub beyond_ranges: bool,
     /// The store's page cache.
     pub cache_bytes: u64,
+    /// Threads for what blocks.
+    pub blocking_threads: usize,
     /// One JSON object a line instead of text.
     pub log_json: bool,
     /// A `tracing` filter.
@@ -119,6 +122,7 @@ impl Default for Settings {
             close_within: Duration::from_secs(5),
             beyond_ranges: false,
             cache_bytes: 256 * 1024 * 1024,
+            blocking_threads: 64,
             log_json: false,
             log_filter: "info".to_owned(),
             identity: IdentityConfig::default(),
@@ -292,6 +296,11 @@ impl Settings {
         }
         for error in self.identity.registered().1 {
             tell(error);
+        }
+        for origin in &self.face.web_origins {
+            if let Err(what) = check_origin(origin) {
+                tell(value("edge.web_origins", what));
+            }
         }
         let mut names = Vec::new();
         for (name, agent) in &self.agents {

@@ -4,10 +4,12 @@
 //! errors to statuses, and the listener with its connections. What must never enter: a rule of the
 //! domain, an adapter's name, a second place that makes a status.
 //!
-//! The way of a call: `server` accepts its connection (`admission` says whether, `tls` shakes hands), `reading` sees to
+//! The way of a call: `server` accepts its connection (`admission` says whether, `tls` shakes hands), `web`
+//! turns strange pages away and gRPC-Web into gRPC, `reading` sees to
 //! it that it is gRPC and arrives, `routes` asks `authn` who calls and finds the service (`methods`
 //! knows which of its methods stream), the service parses with `convert`, asks the application layer once and converts
-//! the answer, and `ending` lets the response end when its connection or its deadline does.
+//! the answer, `compress` shortens what is long for who can read that, and `ending` lets the response end when its
+//! connection or its deadline does.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,6 +17,7 @@ use std::pin::Pin;
 mod admission;
 mod authn;
 mod call;
+mod compress;
 mod connection;
 mod convert;
 mod ending;
@@ -32,6 +35,7 @@ pub mod server;
 mod session_control;
 mod status;
 pub mod tls;
+pub mod web;
 
 /// Names in each list of a filter at most, for the table of limits.
 pub(crate) const FILTER_MOST: usize = convert::observe::FILTER.0;

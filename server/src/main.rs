@@ -109,6 +109,7 @@ fn main() -> ExitCode {
     start_logging(&config, "info");
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .max_blocking_threads(config.blocking_threads)
         .build()
     {
         Ok(runtime) => runtime,

@@ -296,7 +296,7 @@ async fn end_sessions(app: &App, rest: Rest) {
             "stopped: runs that were active are settled as interrupted"
         ),
         Some(Err(error)) => {
-            tracing::error!(%error, "a run that was cut is settled at the next start")
+            tracing::error!(%error, "a run that was cut is settled at the next start");
         }
         None => tracing::error!("runs that were cut are settled at the next start"),
     }

@@ -96,7 +96,11 @@ async fn c13_a_stream_that_ends_in_a_drain_cancels_nothing() {
     drop(run);
     // An abort would be decided before this is: its stream was gone first.
     desk.steer("say \"still here\"").await;
-    assert_eq!(outcome(&desk.settled(id).await), &RunOutcome::Completed);
+    // Who would only begin to watch now may come too late; who waits for a run is told its end.
+    let record = within("its end", desk.wait_run(id, None))
+        .await
+        .expect("a record");
+    assert_eq!(outcome(&record), &RunOutcome::Completed);
 }
 
 /// Nothing of an application outlives its last handle: it is dropped as a process ends.
@@ -195,7 +199,7 @@ async fn c63_a_drain_sends_the_idle_sessions_watchers_away_and_keeps_those_of_ru
         assert_eq!((gone.reason, gone.outcome), told);
     }
     within("nothing is at work", rest).await;
-    let record = busy.settled(run.id).await;
+    let record = busy.record(run.id).await;
     assert_eq!(outcome(&record), &RunOutcome::Completed);
 }
 

@@ -24,14 +24,14 @@ const CONFIG: &str = r#"
 default_agent = "scripted"
 [agents.scripted]
 engine = "scripted"
+[drain]
+deadline_seconds = 1
 [limits]
 cancel_grace_seconds = 1
 rejoin_grace_seconds = 1
 abort_grace_seconds = 1
 heartbeat_seconds = 1
 idle_seconds = 1
-[drain]
-deadline_seconds = 1
 "#;
 
 /// The server's binary, with failpoints in it.

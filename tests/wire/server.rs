@@ -332,6 +332,12 @@ impl Answer {
         M::decode(bytes).unwrap()
     }
 
+    /// A header of the response.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let value = self.response.headers().get(name)?;
+        Some(value.to_str().unwrap())
+    }
+
     /// The status, past all messages.
     pub(crate) async fn status(mut self) -> Status {
         while self.next().await.is_some() {}

@@ -204,7 +204,8 @@ async fn who_does_not_speak_grpc_is_told_so_in_the_words_of_http() {
     for (method, kind, code) in [
         ("GET", "application/grpc", 405),
         ("POST", "application/json", 415),
-        ("POST", "application/grpc-web", 415),
+        ("POST", "application/grpc-webx", 415),
+        ("POST", "application/grpc-web", 200),
         ("POST", "application/grpc+proto", 200),
     ] {
         let told = caller.speak(method, kind, GET_STATE).await;

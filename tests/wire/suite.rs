@@ -12,6 +12,7 @@ mod contract;
 mod credentials;
 mod doors;
 mod draining;
+mod edge;
 mod fake;
 #[path = "../tools/pki.rs"]
 mod pki;
@@ -22,3 +23,4 @@ mod silence;
 mod stopping;
 mod streams;
 mod tls;
+mod web;

@@ -240,7 +240,7 @@ impl Stream for Observer {
                     Poll::Ready(None) => return Poll::Ready(None),
                     Poll::Pending => match this.send_away(cx) {
                         Poll::Pending => return this.beat(cx),
-                        ended => return ended,
+                        ended @ Poll::Ready(_) => return ended,
                     },
                 },
             }

@@ -75,6 +75,26 @@ macro_rules! text {
     };
 }
 
+/// Texts in a field.
+macro_rules! list {
+    ($key:literal, $kind:expr, $($field:ident).+, $about:literal) => {
+        Setting {
+            key: $key,
+            kind: $kind,
+            flag: None,
+            variable: None,
+            about: $about,
+            needed: false,
+            set: |settings, _, value| {
+                if let Value::List(values) = value {
+                    settings.$($field).+ = values;
+                }
+            },
+            get: |settings, _| Some(Value::List(settings.$($field).+.clone())),
+        }
+    };
+}
+
 /// A text in a field of what a name stands for.
 macro_rules! named {
     ($key:literal, $kind:expr, $($map:ident).+, $field:ident, $about:literal) => {
@@ -338,7 +358,21 @@ pub(crate) static DECLARED: &[Setting] = &[
         4096..=262_144,
         face.max_header_bytes,
         "Size of a request's headers, names and values and 32 for each. A request with more is \
-         refused: TOO_LARGE."
+         refused: TOO_LARGE; one with more than four times as much by a bare HTTP 431."
+    ),
+    whole!(
+        "limits.max_calls",
+        1..=65_536,
+        face.max_calls,
+        "Calls at a time that are not answered yet, health and waits apart. A further one is \
+         refused before it costs anything: OVERLOADED, with the time to come back."
+    ),
+    whole!(
+        "limits.blocking_threads",
+        4..=512,
+        blocking_threads,
+        "Threads that read the store and files. What waits for one is part of a call in work, a run \
+         or an observer, each bounded."
     ),
     whole!(
         "limits.handshake_seconds",
@@ -429,6 +463,12 @@ pub(crate) static DECLARED: &[Setting] = &[
         "edge.open_reflection",
         face.open_reflection,
         "Whether reflection answers callers that have not said who they are."
+    ),
+    list!(
+        "edge.web_origins",
+        Kind::List("http://HOST, https://HOST:PORT, or HOST:* for any port"),
+        face.web_origins,
+        "Where pages are from that may call by gRPC-Web. A page from elsewhere is refused."
     ),
     whole!(
         "store.cache_mib",

@@ -67,10 +67,14 @@ pub fn look(sources: &Sources) -> Result<(Settings, Vec<Problem>), ConfigError> 
             None => problems.push(Problem::new(source, &*flag.key, unknown(&flag.key))),
         }
     }
-    let mut settings = Settings::default();
-    settings.beyond_ranges = given.iter().any(|given| {
+    // Before any value is judged by its range.
+    let beyond_ranges = given.iter().any(|given| {
         given.setting.key == "limits.beyond_ranges" && given.value == Ok(Value::Bool(true))
     });
+    let mut settings = Settings {
+        beyond_ranges,
+        ..Settings::default()
+    };
     let mut taken = BTreeMap::new();
     for given in given {
         // A later source goes before an earlier one, also where the earlier one is wrong.

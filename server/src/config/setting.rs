@@ -42,7 +42,6 @@ pub(crate) enum Kind {
     Text(&'static str),
     OneOf(&'static [&'static str]),
     /// Texts, with a word for what each is.
-    #[allow(dead_code, reason = "the web's origins come next")]
     List(&'static str),
 }
 
@@ -136,7 +135,7 @@ impl Kind {
     pub(crate) fn bounds(&self, value: &Value, beyond: bool) -> Result<(), String> {
         match (self, value) {
             (Self::Whole(range), Value::Whole(found))
-                if !range.contains(found) && !(beyond && found > range.end()) =>
+                if found < range.start() || (found > range.end() && !beyond) =>
             {
                 Err(format!("is {found}; use {}", self.takes()))
             }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::server::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
@@ -26,6 +26,7 @@ use super::hearing::Hearing;
 use super::routes::Routes;
 use super::server::Config;
 use super::tls::Tls;
+use super::web::Web;
 use crate::app::face::Faces;
 
 /// What a caller may send on one stream before it is read: a whole prompt in one go.
@@ -35,6 +36,9 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// What is buffered of a response that its caller does not read. A slow observer's backlog is in
 /// the session's ring, not here.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
+
+/// The least that HTTP/1.1 reads at a time.
+const HTTP1_BUFFER_BYTES: usize = 16 * 1024;
 
 /// How long a connection at rest may take to say goodbye.
 const RESTING_CLOSES_WITHIN: Duration = Duration::from_millis(100);
@@ -73,6 +77,7 @@ impl Closing {
 /// What all connections of a server share.
 pub(crate) struct Shared<F: Faces> {
     pub(crate) routes: Routes<F>,
+    pub(crate) web: Web,
     pub(crate) config: Config,
     pub(crate) closing: Closing,
     pub(crate) calls: TaskTracker,
@@ -108,7 +113,8 @@ where
         traffic: traffic.clone(),
     };
     let stream = TokioIo::new(Hearing::new(stream, traffic.clone()));
-    let connection = builder(&shared).serve_connection(stream, service);
+    let builder = builder(&shared);
+    let connection = builder.serve_connection(stream, service);
     let mut connection = pin!(connection);
 
     let mut aged = false;
@@ -165,7 +171,10 @@ impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
         let (shared, closing) = (self.shared.clone(), self.closing.clone());
         let (open, traffic) = (self.traffic.opened(), self.traffic.clone());
         Box::pin(async move {
-            let response = shared.routes.respond(request, &closing, &shared.calls);
+            let Shared {
+                routes, web, calls, ..
+            } = &*shared;
+            let response = web.respond(routes, request, &closing, calls);
             let response = traffic.answering(response).await;
             Ok(response.map(|body| {
                 Body::new(body.map_frame(move |frame| {
@@ -178,20 +187,34 @@ impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
     }
 }
 
-fn builder<F: Faces>(shared: &Shared<F>) -> http2::Builder<Owned> {
+/// HTTP/2 for everybody, and HTTP/1.1 for pages.
+fn builder<F: Faces>(shared: &Shared<F>) -> auto::Builder<Owned> {
     let config = &shared.config;
-    let mut builder = http2::Builder::new(Owned(shared.calls.clone()));
+    let mut builder = auto::Builder::new(Owned(shared.calls.clone()));
     builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(config.first_request_within)
+        .max_buf_size(transport_headers(config).max(HTTP1_BUFFER_BYTES))
+        .auto_date_header(false);
+    builder
+        .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(config.keepalive_interval)
         .keep_alive_timeout(config.keepalive_timeout)
         .max_concurrent_streams(config.max_streams_per_connection)
-        .max_header_list_size(config.max_header_bytes)
+        .max_header_list_size(u32::try_from(transport_headers(config)).unwrap_or(u32::MAX))
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_send_buf_size(SEND_BUFFER_BYTES)
         .auto_date_header(false);
     builder
+}
+
+/// What the transport reads of headers. More than a call may have: the transport can only refuse with a
+/// bare code, and who is a little over is told which limit it was.
+fn transport_headers(config: &Config) -> usize {
+    config.max_header_bytes.saturating_mul(4)
 }
 
 /// Completes when the connection is to close: it is old, it was opened and never used, or another
@@ -220,7 +243,7 @@ async fn age(config: &Config) {
     }
 }
 
-fn log(ended: Result<(), hyper::Error>) {
+fn log(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection failed");
     }

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
 use sessionplane_core::domain::error::{CallError, Reason};
 use tokio::time::{Sleep, sleep};
 use tonic::Status;
@@ -33,20 +32,24 @@ pub(crate) fn not_grpc(method: &Method, headers: &HeaderMap) -> Option<StatusCod
 
 /// A request's body that must have arrived whole when its time is up: one that is never finished
 /// would hold its memory for ever.
-pub(crate) struct TimelyBody {
-    content: Incoming,
+pub(crate) struct TimelyBody<B> {
+    content: B,
     time: Option<(Pin<Box<Sleep>>, Duration)>,
 }
 
-impl TimelyBody {
+impl<B> TimelyBody<B> {
     /// Reads `content` for at most `within`; for any time without it.
-    pub(crate) fn new(content: Incoming, within: Option<Duration>) -> Self {
+    pub(crate) fn new(content: B, within: Option<Duration>) -> Self {
         let time = within.map(|within| (Box::pin(sleep(within)), within));
         Self { content, time }
     }
 }
 
-impl HttpBody for TimelyBody {
+impl<B> HttpBody for TimelyBody<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<tonic::codegen::StdError>,
+{
     type Data = Bytes;
     type Error = Status;
 
@@ -57,7 +60,7 @@ impl HttpBody for TimelyBody {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.content).poll_frame(cx) {
             return Poll::Ready(
-                frame.map(|frame| frame.map_err(|error| Status::from_error(Box::new(error)))),
+                frame.map(|frame| frame.map_err(|error| Status::from_error(error.into()))),
             );
         }
         let Some((time, within)) = &mut this.time else {

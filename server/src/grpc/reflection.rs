@@ -2,7 +2,6 @@
 //!
 //! What must never enter: a private package.
 
-use super::reading::TimelyBody;
 use http::{Request, Response};
 use sessionplane::FILE_DESCRIPTOR_SET;
 use std::convert::Infallible;
@@ -14,7 +13,7 @@ use tower::util::BoxCloneSyncService;
 const MAX_QUESTION_BYTES: usize = 64 * 1024;
 
 /// A service of which only its calls are known.
-type Service = BoxCloneSyncService<Request<TimelyBody>, Response<Body>, Infallible>;
+type Service = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
 
 /// Both versions.
 #[derive(Clone)]

@@ -6,22 +6,26 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body::Body as HttpBody;
 use sessionplane::v1 as wire;
 use sessionplane_core::domain::access::Principal;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::ports::authenticator::Authenticator;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
+use tonic::codegen::StdError;
 use tonic_health::pb::health_server;
 use tower::{Service, ServiceExt};
 use tracing::Instrument as _;
 
 use super::call::{Call, deadline, trace_id};
+use super::compress::{self, Coding};
 use super::connection::Closing;
 use super::ending::{Ended, EndingBody, Ends, reached};
 use super::events::Metrics;
@@ -36,6 +40,8 @@ use super::status::{complete, refuse, unimplemented};
 use super::{authn, now};
 use crate::app::face::{Caller, Faces, ServerEnds};
 
+/// What HTTP/2 counts for each header beside its name and value.
+const FIELD_BYTES: usize = 32;
 /// Answers once and yet lasts as long as a run: where connections close it ends as a stream does.
 const WAIT_RUN: &str = "/sessionplane.v1.Invoke/WaitRun";
 
@@ -48,6 +54,10 @@ pub(crate) struct Routes<F: Faces> {
     health: health_server::HealthServer<tonic_health::server::HealthService>,
     reflection: Reflection,
     open_reflection: bool,
+    max_header_bytes: usize,
+    max_calls: usize,
+    /// Room for calls that are not answered yet.
+    calls: Semaphore,
     message_within: Duration,
     unread_within: Duration,
     /// How long calls that are not answered yet may go on when their connection closes.
@@ -88,6 +98,9 @@ impl<F: Faces> Routes<F> {
             health: health.service(),
             reflection,
             open_reflection: config.open_reflection,
+            max_header_bytes: config.max_header_bytes,
+            max_calls: config.max_calls,
+            calls: Semaphore::new(config.max_calls.min(Semaphore::MAX_PERMITS)),
             message_within: config.message_within,
             unread_within: config.unread_within,
             // Half of it is left for the words to get out.
@@ -96,12 +109,16 @@ impl<F: Faces> Routes<F> {
     }
 
     /// Answers one request of a connection. What watches over the response is one of `tasks`.
-    pub(crate) async fn respond(
+    pub(crate) async fn respond<B>(
         &self,
-        request: Request<Incoming>,
+        request: Request<B>,
         connection: &Closing,
         tasks: &TaskTracker,
-    ) -> Response<Body> {
+    ) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<StdError>,
+    {
         if let Some(code) = not_grpc(request.method(), request.headers()) {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = code;
@@ -118,19 +135,26 @@ impl<F: Faces> Routes<F> {
         admitted.instrument(span).await
     }
 
-    async fn admit(
+    async fn admit<B>(
         &self,
-        mut request: Request<Incoming>,
+        mut request: Request<B>,
         connection: &Closing,
         tasks: &TaskTracker,
         trace_id: Option<Arc<str>>,
-    ) -> Result<Response<Body>, CallError> {
+    ) -> Result<Response<Body>, CallError>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<StdError>,
+    {
         let arrived = now();
         let path = request.uri().path();
         let route = Route::of(path);
         let streams = self.streaming.has(path);
         let waits = path == WAIT_RUN;
-        let principal = self.principal(&route, &request).await?;
+        self.bounded_headers(request.headers())?;
+        let _room = self.room(&route, waits)?;
+        let coding = Coding::accepted(request.headers());
+        let principal = self.principal(&route, request.headers()).await?;
         if (streams || waits)
             && connection.draining.is_cancelled()
             && !matches!(route, Route::Health)
@@ -167,6 +191,7 @@ impl<F: Faces> Routes<F> {
                 return Err(CallError::unknown(Reason::Unauthenticated, ended.to_string()));
             }
         };
+        let response = compress::response(coding, response);
         if !streams || response.headers().contains_key("grpc-status") {
             return Ok(response);
         }
@@ -178,6 +203,33 @@ impl<F: Faces> Routes<F> {
             by_server: server_ends,
         };
         Ok(response.map(|body| Body::new(EndingBody::new(body, ends, tasks))))
+    }
+
+    /// C60: a request's headers, as HTTP/2 counts them.
+    fn bounded_headers(&self, headers: &HeaderMap) -> Result<(), CallError> {
+        let fields = headers.iter();
+        let size = fields.map(|(name, value)| name.as_str().len() + value.len() + FIELD_BYTES);
+        let (size, limit) = (size.sum(), self.max_header_bytes);
+        if size <= limit {
+            return Ok(());
+        }
+        let way_out = "send less metadata, or have limits.max_header_bytes raised";
+        Err(CallError::too_large("metadata", size, limit, way_out))
+    }
+
+    /// Room for a call until it is answered; refused before anything was done for it. Health is
+    /// always answered, and who waits for a run does nothing meanwhile.
+    fn room(&self, route: &Route, waits: bool) -> Result<Option<SemaphorePermit<'_>>, CallError> {
+        if waits || matches!(route, Route::Health) {
+            return Ok(None);
+        }
+        self.calls.try_acquire().map(Some).map_err(|_full| {
+            let message = format!(
+                "{} calls are in work, and limits.max_calls is no more; try again in a moment",
+                self.max_calls
+            );
+            CallError::refused(Reason::Overloaded, message)
+        })
     }
 
     /// What ends a stream: those that watch no session have nothing to wait for.
@@ -192,12 +244,12 @@ impl<F: Faces> Routes<F> {
     async fn principal(
         &self,
         route: &Route,
-        request: &Request<Incoming>,
+        headers: &HeaderMap,
     ) -> Result<Option<Principal>, CallError> {
         if !self.asks_who(route) {
             return Ok(None);
         }
-        let principal = authn::principal(&*self.authenticator, request.headers()).await?;
+        let principal = authn::principal(&*self.authenticator, headers).await?;
         Ok(Some(principal))
     }
 
@@ -248,14 +300,24 @@ impl<F: Faces> Routes<F> {
         }
     }
 
-    async fn serve(&self, route: &Route, request: Request<TimelyBody>) -> Response<Body> {
+    async fn serve<B>(&self, route: &Route, request: Request<TimelyBody<B>>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<StdError>,
+    {
         let answered = match route {
             Route::Control => return complete(self.control.respond(request).await),
             Route::Unknown => return refuse(unimplemented(request.uri().path())),
             Route::Invoke => self.invoke.clone().call(request).await.map(complete),
             Route::Health => self.health.clone().call(request).await,
-            Route::Reflection => self.reflection.v1.clone().oneshot(request).await,
-            Route::ReflectionAlpha => self.reflection.v1alpha.clone().oneshot(request).await,
+            Route::Reflection => {
+                let request = request.map(Body::new);
+                self.reflection.v1.clone().oneshot(request).await
+            }
+            Route::ReflectionAlpha => {
+                let request = request.map(Body::new);
+                self.reflection.v1alpha.clone().oneshot(request).await
+            }
         };
         answered.unwrap_or_else(|never: Infallible| match never {})
     }

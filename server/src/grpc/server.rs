@@ -22,6 +22,7 @@ use super::methods::Streaming;
 use super::probes;
 use super::reflection::Reflection;
 use super::routes::Routes;
+use super::web::Web;
 use crate::app::face::Faces;
 
 /// How long accepting rests after the system refused it, for example for lack of descriptors.
@@ -57,7 +58,12 @@ pub struct Config {
     /// Largest request message, in bytes, after decompression.
     pub max_request_bytes: usize,
     /// All headers of a request together, in bytes as HTTP/2 counts them.
-    pub max_header_bytes: u32,
+    pub max_header_bytes: usize,
+    /// Calls at a time that are not answered yet. A further one is refused: OVERLOADED. Not health,
+    /// and not waits.
+    pub max_calls: usize,
+    /// Where pages are from that may call: `http://host`, `https://host:port`, or `:*` for any port.
+    pub web_origins: Vec<String>,
     /// How often a silent peer is asked whether it is there.
     pub keepalive_interval: Duration,
     /// How long it may take to answer before it counts as gone.
@@ -90,6 +96,10 @@ impl Default for Config {
             max_streams_per_connection: 1024,
             max_request_bytes: 4 * 1024 * 1024,
             max_header_bytes: 16 * 1024,
+            max_calls: 1024,
+            web_origins: ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
+                .map(str::to_owned)
+                .to_vec(),
             keepalive_interval: KEEPALIVE.0,
             keepalive_timeout: KEEPALIVE.1,
             max_connection_age: None,
@@ -193,6 +203,7 @@ impl<F: Faces> Server<F> {
         let calls = TaskTracker::new();
         let shared = Arc::new(Shared {
             routes,
+            web: Web::new(&config.web_origins),
             config,
             closing,
             calls,

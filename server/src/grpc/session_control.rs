@@ -25,9 +25,6 @@ use super::events::{EncodedEvents, EventsCodec, Metrics};
 use super::status::{refuse, status, unimplemented};
 use crate::app::face::{Face, Faces};
 
-/// Pages below this many bytes are not worth compressing.
-const COMPRESS_FROM_BYTES: usize = 4 * 1024;
-
 /// The service.
 pub(crate) struct SessionControlService<F> {
     faces: Arc<F>,
@@ -115,7 +112,7 @@ impl<F: Faces> SessionControlService<F> {
             .as_caller(call.caller)
             .dispatch(request, options)
             .await?;
-        Ok(small(command::answer(&answer)))
+        Ok(Response::new(command::answer(&answer)))
     }
 
     async fn get_capabilities(
@@ -131,7 +128,9 @@ impl<F: Faces> SessionControlService<F> {
             .get_capabilities(target, options)
             .await?;
         let capabilities = Some(capabilities::report(&report));
-        Ok(small(wire::GetCapabilitiesResponse { capabilities }))
+        Ok(Response::new(wire::GetCapabilitiesResponse {
+            capabilities,
+        }))
     }
 
     async fn list_commands(
@@ -146,7 +145,8 @@ impl<F: Faces> SessionControlService<F> {
             .as_caller(call.caller)
             .list_commands(target, options)
             .await?;
-        capabilities::commands_page(&offered, message.page_size, &message.page_token).map(small)
+        capabilities::commands_page(&offered, message.page_size, &message.page_token)
+            .map(Response::new)
     }
 
     async fn get_state(
@@ -162,7 +162,7 @@ impl<F: Faces> SessionControlService<F> {
             .as_caller(call.caller)
             .get_state(address, at, options)
             .await?;
-        Ok(small(wire::GetStateResponse {
+        Ok(Response::new(wire::GetStateResponse {
             state: Some(session::state(&state)),
         }))
     }
@@ -179,11 +179,7 @@ impl<F: Faces> SessionControlService<F> {
             .as_caller(call.caller)
             .list_entries(request, options)
             .await?;
-        let page = observe::page(&page);
-        if page.encoded_len() < COMPRESS_FROM_BYTES {
-            return Ok(small(page));
-        }
-        Ok(Response::new(page))
+        Ok(Response::new(observe::page(&page)))
     }
 
     async fn events(
@@ -200,13 +196,6 @@ impl<F: Faces> SessionControlService<F> {
             .await?;
         Ok(EncodedEvents::new(observation, self.metrics))
     }
-}
-
-/// An answer that is too small to be compressed, even if the caller could read that.
-fn small<M>(message: M) -> Response<M> {
-    let mut response = Response::new(message);
-    response.disable_compression();
-    response
 }
 
 fn unary<F, B, M, R, Answer>(
@@ -228,15 +217,12 @@ where
             let answer = method(service.clone(), request);
             async move { answer.await.map_err(status) }
         });
-        let mut grpc = grpc(ProstCodec::<R, M>::default(), most)
-            .send_compressed(CompressionEncoding::Zstd)
-            .send_compressed(CompressionEncoding::Gzip);
+        let mut grpc = grpc(ProstCodec::<R, M>::default(), most);
         grpc.unary(handler, request).await
     })
 }
 
-/// Reads what a caller may send. Streams of live events are never compressed: their pieces are
-/// small, and every observer would cost that work again.
+/// Reads what a caller may send. What it is sent is compressed on its way, whatever the method.
 fn grpc<C: Codec>(codec: C, max_request_bytes: usize) -> Grpc<C> {
     Grpc::new(codec)
         .accept_compressed(CompressionEncoding::Zstd)
