@@ -18,7 +18,7 @@ use tokio_rustls::server::TlsStream;
 use super::now;
 
 /// What the connections speak inside of TLS, as both sides agree on it in the handshake.
-pub const ALPN: [&[u8]; 1] = [b"h2"];
+pub const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The first byte of every TLS connection: a handshake record.
 const HANDSHAKE: u8 = 0x16;
