@@ -5,6 +5,10 @@
 //! that of small updates over data that does not grow (20,000). In release mode the bounds are those
 //! that docs/store.md states.
 #![cfg(test)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "it measures what a process really takes"
+)]
 
 #[path = "scale/churn.rs"]
 mod churn;

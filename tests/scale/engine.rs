@@ -36,11 +36,9 @@ pub(crate) fn open(path: &Path) -> Opening {
         .output()
         .unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    let words: Vec<u64> = said
-        .lines()
-        .find_map(|line| line.split_once("opened in "))
-        .map(|(_, words)| words.split(' ').map(|word| word.parse().unwrap()).collect())
-        .unwrap_or_else(|| panic!("it did not open: {said}"));
+    let found = said.lines().find_map(|line| line.split_once("opened in "));
+    let (_, words) = found.unwrap_or_else(|| panic!("it did not open: {said}"));
+    let words: Vec<u64> = words.split(' ').map(|word| word.parse().unwrap()).collect();
     Opening {
         time: Duration::from_micros(words[0]),
         memory: usize::try_from(words[1]).unwrap(),

@@ -115,7 +115,7 @@ async fn a_reader_of_a_snapshot_that_stands_still_holds_no_commit_up() {
         script.write(&store, say).await.unwrap();
     }
     let snapshot = store.snapshot().await.unwrap();
-    let (go_on, stands) = std::sync::mpsc::channel();
+    let (go_on, stands) = std::sync::mpsc::sync_channel(1);
     let (reached, at_page) = tokio::sync::oneshot::channel();
     let reading = tokio::task::spawn_blocking(move || {
         let mut reached = Some(reached);

@@ -9,7 +9,10 @@
 //! - `inflight`: what keeps readers from seeing a round before it is synced. `reader`: all reads.
 //!   `lookup`: the thread that looks request ids up.
 //! - `open`: opening. `directory`: whose it is, and what a cut start left there. `boot`: what must
-//!   be in order then. `upgrade`: from an earlier format. `witness`: noticing that sled lost its end. `store`: the ports over all of it.
+//!   be in order then. `upgrade`: from an earlier format. `witness`: noticing that sled lost its end.
+//!   `store`: the ports over all of it.
+//! - `snapshot`: everything as of one round, while others are written. `walk`: going through
+//!   everything. `tools`: what an operator does with a store.
 //!
 //! How sled is used, and why: one tree; `flush` reaches the operating system only, so the database
 //! file is synced through a descriptor of our own; no `flush_async` (it deadlocks), no sled
