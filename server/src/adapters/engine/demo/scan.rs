@@ -130,7 +130,7 @@ fn lines(text: &str, wanted: &Wanted) -> Vec<Line> {
     if !present.contains(&true) {
         return Vec::new();
     }
-    let mut in_tests = false;
+    let mut in_tests = is_of_tests(text);
     let mut hits = Vec::new();
     for (at, (line, lower)) in text.lines().zip(lower.lines()).enumerate() {
         in_tests |= line.starts_with("#[cfg(test)]");
@@ -150,6 +150,16 @@ fn lines(text: &str, wanted: &Wanted) -> Vec<Line> {
         }
     }
     hits
+}
+
+/// Whether a file has nothing but tests: they do not stand at its end, in a module of their own.
+fn is_of_tests(text: &str) -> bool {
+    let first = ["#[test]", "#[tokio::test"]
+        .into_iter()
+        .filter_map(|mark| text.find(mark))
+        .min();
+    let apart = text.find("#[cfg(test)]\n");
+    first.is_some_and(|first| apart.is_none_or(|apart| first < apart))
 }
 
 fn is_import(line: &str) -> bool {
