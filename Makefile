@@ -15,6 +15,7 @@ run: ## start a server on this machine; ARGS="..." are its flags
 test: setup lint ## everything a change must pass: tools, lint, build of all binaries, all tests
 	cargo build --workspace --bins --features $(FEATURES)
 	cargo test --workspace --features $(FEATURES)
+	tests/outside.sh
 
 soak: ## the same at full counts (200 kills, 10,000 seeds), and the mutants; CRASHES, SEEDS, CASES set them
 	tests/soak.sh

@@ -1,6 +1,7 @@
 //! What is measured, a file for each row. A row starts its servers, measures floor and ours round
 //! by round, and adds its lines to the report.
 
+mod admission;
 mod burst;
 mod dispatch;
 mod events;
@@ -8,6 +9,7 @@ mod lag;
 mod lossless;
 mod pages;
 mod reconnect;
+mod runs;
 mod session;
 mod unary;
 
@@ -42,6 +44,12 @@ pub(crate) fn main() -> Outcome<()> {
         }
         if settings.wants("lag") {
             lag::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("admission") {
+            admission::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("runs") {
+            runs::measure(&settings, &mut report).await?;
         }
         if settings.wants("burst") {
             burst::measure(&settings, &mut report).await?;

@@ -18,9 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "conformance.md"
 SOURCES = ["tests", "server", "client"]
-NAME = re.compile(r"fn ((?:[bc]\d\d_)+\w+)")
+NAME = re.compile(r"(?:fn |def test_)((?:[bc]\d\d_)+\w+)")
 # A test whose name looks as if it named a rule, and is not found by it.
-MISNAMED = re.compile(r"fn ([bc](?:\d|\d{3,})_\w+)")
+MISNAMED = re.compile(r"(?:fn |def test_)([bc](?:\d|\d{3,})_\w+)")
 RULE = re.compile(r"^- \*\*C(\d+)\*\*", re.MULTILINE)
 
 # Clauses of rules in scope whose subject comes in a later part: C1-C64 are scheduled by parts A to I.
@@ -81,8 +81,8 @@ LATER_FAULTS = [
 
 
 def sources() -> list[Path]:
-    """The Rust files of tests and code."""
-    files = (path for top in SOURCES for path in (ROOT / top).rglob("*.rs"))
+    """The Rust files of tests and code, and the Python tests that look at the server from outside."""
+    files = [path for top in SOURCES for kind in ("*.rs", "outside/*.py") for path in (ROOT / top).rglob(kind)]
     return sorted(path for path in files if "target" not in path.relative_to(ROOT).parts)
 
 

@@ -11,6 +11,8 @@ mod changes;
 mod compactions;
 #[path = "crash/daemon.rs"]
 mod daemon;
+#[path = "crash/drains.rs"]
+mod drains;
 #[path = "crash/kills.rs"]
 mod kills;
 #[path = "crash/ledger.rs"]

@@ -4,7 +4,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 CARGO_DENY=0.20.2
-GRPCURL=v1.9.3
 
 say() { echo "setup: $*" >&2; }
 
@@ -24,25 +23,41 @@ buf() {
     touch tests/tools/node_modules/.package-lock.json
 }
 
-grpcurl() {
-    [ -x tests/tools/bin/grpcurl ] && return
-    say "grpcurl $GRPCURL"
-    GOBIN="$PWD/tests/tools/bin" go install "github.com/fullstorydev/grpcurl/cmd/grpcurl@$GRPCURL"
+python-tools() {
+    # Rebuilt when the pins change.
+    local pins=tests/tools/requirements.txt venv=tests/tools/venv
+    cmp --silent "$pins" "$venv/installed.txt" && return
+    say "Python packages, from $pins"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$pins" >&2
+    cp "$pins" "$venv/installed.txt"
 }
 
-strace() {
-    [ -n "$(type -P strace)" ] && return
-    say "strace, from the system's packages"
-    apt-get install -y --no-install-recommends strace >&2 || { apt-get update && apt-get install -y --no-install-recommends strace; } >&2
+go-tools() {
+    # grpcurl, ghz and a parser of compose files; go.sum pins all that is in them.
+    local sums=tests/tools/go.sum bin=tests/tools/bin
+    cmp --silent "$sums" "$bin/installed.sum" && return
+    say "Go tools, from tests/tools/go.mod"
+    (cd tests/tools && GOFLAGS=-mod=readonly GOBIN="$PWD/bin" go install tool)
+    mv "$bin/cmd" "$bin/compose-go"
+    cp "$sums" "$bin/installed.sum"
 }
 
-[ $# -gt 0 ] || set -- clippy rustfmt cargo-deny buf grpcurl strace
+package() { # name, a program of it
+    [ -n "$(type -P "$2")" ] && return
+    say "$1, from the system's packages"
+    apt-get install -y --no-install-recommends "$1" >&2 || { apt-get update && apt-get install -y --no-install-recommends "$1"; } >&2
+}
+
+[ $# -gt 0 ] || set -- clippy rustfmt cargo-deny buf python-tools go-tools strace musl systemd openssl
 for tool in "$@"; do
     case "$tool" in
         clippy) component clippy clippy ;;
         rustfmt) component rustfmt fmt ;;
         cargo-deny) crate cargo-deny "$CARGO_DENY" ;;
-        buf | grpcurl | strace) "$tool" ;;
+        buf | python-tools | go-tools) "$tool" ;;
+        strace | systemd | openssl) package "$tool" "${tool/#systemd/systemd-analyze}" ;;
+        musl) package musl-tools musl-gcc ;;
         *) say "unknown tool $tool"; exit 2 ;;
     esac
 done

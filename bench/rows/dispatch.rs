@@ -174,7 +174,7 @@ impl Bench<'_> {
     }
 }
 
-fn steer(session: &str, request_id: String) -> wire::DispatchRequest {
+pub(super) fn steer(session: &str, request_id: String) -> wire::DispatchRequest {
     let steer = wire::Steer {
         text: TEXT.to_owned(),
     };
@@ -206,7 +206,7 @@ async fn store_alone(settings: &Settings, callers: usize) -> Outcome<f64> {
 }
 
 /// Ids of sessions that the floor makes when it first meets them.
-fn floor_sessions(round: usize, count: usize) -> Vec<String> {
+pub(super) fn floor_sessions(round: usize, count: usize) -> Vec<String> {
     let at = Timestamp::from_millis(1_760_000_000_000 + round as u64);
     (0..count)
         .map(|index| SessionId::mint(at, index as u128).to_string())

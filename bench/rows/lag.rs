@@ -126,7 +126,7 @@ async fn observe(
 }
 
 /// The number of the next event, and how long it took.
-async fn next(stream: &mut Streaming<Bytes>) -> Outcome<(u64, Duration)> {
+pub(super) async fn next(stream: &mut Streaming<Bytes>) -> Outcome<(u64, Duration)> {
     loop {
         let message = stream
             .message()

@@ -73,7 +73,9 @@ pub(super) async fn start(target: &Target, name: &str, scenario: &str) -> Outcom
     Ok(accepted.session_id)
 }
 
-async fn invoke(
+/// Starts a detached run in the session of this name; returns how it was accepted, and the rest of its
+/// stream.
+pub(super) async fn invoke(
     target: &Target,
     name: &str,
     scenario: &str,

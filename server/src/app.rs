@@ -35,6 +35,11 @@ pub mod session_task;
 mod session_timers;
 pub mod single_flight;
 mod transcript;
+mod work;
+
+/// What pages have at most, for the table of limits.
+pub(crate) use observe::{MAX_PAGE as MAX_ENTRIES_PAGE, PAGE_BYTES as MAX_PAGE_BYTES};
+pub(crate) use runs::MAX_PAGE as MAX_RUNS_PAGE;
 
 pub use caller::AppCaller;
 pub use context::{App, Ports};

@@ -1,43 +1,53 @@
-//! What an operator sets: one file, overridden by flags and environment.
+//! What an operator sets, declared once: in a file, the environment and flags.
 //!
-//! Unknown keys are errors. Every value is parsed into the type it is used as; what is wrong is
-//! told with the key, the limit and the way out.
+//! `declared` is the declaration; `load` brings the sources together; `explain`, `schema` and `page`
+//! tell what is declared. A setting is never a secret: secrets are in files that a setting names, so
+//! that everything here can be shown. What must never enter: what a value brings about.
+
+mod declared;
+mod explain;
+mod file;
+mod fixed;
+mod flags;
+mod load;
+mod page;
+mod problem;
+mod schema;
+mod setting;
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
 use sessionplane_core::domain::ids::AgentName;
 
+pub use self::explain::{explain, explain_one};
+pub use self::flags::{given as given_flags, offered as offered_flags};
+pub use self::load::{FlagValue, Sources, load, look};
+pub use self::page::page;
+pub use self::problem::{Problem, Source};
+pub use self::schema::schema;
 use crate::app::config::AppConfig;
+use crate::grpc::listener::Address;
+use crate::grpc::server::Config as FaceConfig;
 
 /// Where the server listens unless told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
-
-/// The seconds of a day.
-const DAY: u64 = 24 * 60 * 60;
 
 /// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read the configuration {path}: {error}")]
+    #[error("cannot read the configuration {}: {error}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
         /// Why.
         error: std::io::Error,
     },
-    /// The file is not what it should be.
-    #[error("the configuration {path} is wrong: {error}")]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        error: Box<toml::de::Error>,
-    },
+    /// It is not what it should be.
+    #[error("the configuration is wrong:\n{}", lines(.0))]
+    Problems(Vec<Problem>),
     /// A value makes no sense.
     #[error("{key}: {problem}")]
     Value {
@@ -48,39 +58,75 @@ pub enum ConfigError {
     },
 }
 
-/// The configuration file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ConfigFile {
+fn lines(problems: &[Problem]) -> String {
+    let lines: Vec<String> = problems.iter().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
+}
+
+/// Everything that is set, with the defaults where nothing is.
+#[derive(Debug, Clone)]
+pub struct Settings {
     /// `127.0.0.1:50051` or `unix:/path`.
-    pub listen: Option<String>,
+    pub listen: String,
+    /// A second address that answers `grpc.health.v1` in plain text and nothing else, for probes
+    /// that speak no TLS.
+    pub health_listen: Option<String>,
     /// Where the store, the owner token and nothing else lives.
     pub data_dir: Option<PathBuf>,
     /// The agent that a new session gets unless another is named.
     pub default_agent: Option<String>,
     /// Directory trees that agents may see, by name.
-    pub workspaces: BTreeMap<String, WorkspaceConfig>,
+    pub workspaces: BTreeMap<String, Workspace>,
     /// Agents, by name.
-    pub agents: BTreeMap<String, AgentConfig>,
-    /// Bounds and delays.
-    pub limits: LimitsConfig,
-    /// The embedded store.
-    pub store: StoreConfig,
-    /// Logging.
-    pub log: LogConfig,
+    pub agents: BTreeMap<String, Agent>,
+    /// Bounds and delays of the application layer.
+    pub app: AppConfig,
+    /// Bounds and delays of the face.
+    pub face: FaceConfig,
+    /// How long a stop may take once its runs have had their time.
+    pub close_within: Duration,
+    /// Values of `limits` above their ranges are taken.
+    pub beyond_ranges: bool,
+    /// The store's page cache.
+    pub cache_bytes: u64,
+    /// One JSON object a line instead of text.
+    pub log_json: bool,
+    /// A `tracing` filter.
+    pub log_filter: String,
+    /// Where the values come from that are not defaults, by key.
+    pub(crate) sources: BTreeMap<String, Source>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: DEFAULT_LISTEN.to_owned(),
+            health_listen: None,
+            data_dir: None,
+            default_agent: None,
+            workspaces: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            app: AppConfig::default(),
+            face: FaceConfig::default(),
+            close_within: Duration::from_secs(5),
+            beyond_ranges: false,
+            cache_bytes: 256 * 1024 * 1024,
+            log_json: false,
+            log_filter: "info".to_owned(),
+            sources: BTreeMap::new(),
+        }
+    }
 }
 
 /// A directory tree that agents may see.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WorkspaceConfig {
+#[derive(Debug, Clone, Default)]
+pub struct Workspace {
     /// Its root on this host.
     pub root: PathBuf,
 }
 
 /// What drives an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineKind {
     /// Searches and reads a workspace; no model.
     Demo,
@@ -89,91 +135,29 @@ pub enum EngineKind {
 }
 
 /// An agent.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AgentConfig {
-    /// What drives it.
-    pub engine: EngineKind,
+#[derive(Debug, Clone, Default)]
+pub struct Agent {
+    /// What drives it; one of the words that are declared.
+    pub engine: Option<String>,
     /// The workspace it sees, for engines that see one.
     pub workspace: Option<String>,
 }
 
-/// Bounds and delays. A value outside its range is refused.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LimitsConfig {
-    /// Most inputs that wait in one run's queue; 1 to 1024, default 256. All of them are in the
-    /// session's state, which must fit one message.
-    pub max_pending_inputs: Option<u64>,
-    /// Seconds a CANCEL run waits for a rejoin after its caller vanished; up to a day, default 10.
-    pub cancel_grace_seconds: Option<u64>,
-    /// Seconds it waits when the server ended the stream; up to a day, default 60.
-    pub rejoin_grace_seconds: Option<u64>,
-    /// Seconds an engine has to stop after an abort before it is killed; 1 to 3600, default 5.
-    pub abort_grace_seconds: Option<u64>,
-    /// Events that a session's ring retains; 16 to 1048576, default 16384.
-    pub ring_events: Option<u64>,
-    /// Seconds between heartbeats on a quiet event stream; 1 to 20, default 15. Clients take a
-    /// stream for dead that is silent for longer.
-    pub heartbeat_seconds: Option<u64>,
-    /// Hours that a request id stays bound, at least; 24 to 87600, default 24.
-    pub binding_retention_hours: Option<u64>,
-    /// Seconds a session's task stays after its last activity; 1 to a day, default 60.
-    pub idle_seconds: Option<u64>,
-    /// Takes values above their ranges, for measurements: memory is then not bounded any more.
-    pub beyond_ranges: bool,
-}
-
-/// The embedded store.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct StoreConfig {
-    /// Page cache in MiB; 16 to 65536.
-    pub cache_mib: u64,
-}
-
-impl Default for StoreConfig {
-    fn default() -> Self {
-        Self { cache_mib: 256 }
+impl Agent {
+    fn kind(&self) -> Option<EngineKind> {
+        match self.engine.as_deref()? {
+            "demo" => Some(EngineKind::Demo),
+            "scripted" => Some(EngineKind::Scripted),
+            _ => None,
+        }
     }
 }
 
-impl StoreConfig {
-    /// The page cache in bytes.
-    ///
-    /// # Errors
-    /// When it is out of its range.
-    pub fn cache_bytes(&self) -> Result<u64, ConfigError> {
-        let range = 16..=64 * 1024;
-        let mib = in_range("store.cache_mib", self.cache_mib, range, false)?;
-        Ok(mib * 1024 * 1024)
-    }
-}
-
-/// Logging.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LogConfig {
-    /// One JSON object a line instead of text.
-    pub json: bool,
-    /// A `tracing` filter; default `info`.
-    pub filter: Option<String>,
-}
-
-impl ConfigFile {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// When it cannot be read or has unknown keys or values of the wrong kind.
-    pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Read {
-            path: path.into(),
-            error,
-        })?;
-        toml::from_str(&text).map_err(|error| ConfigError::Parse {
-            path: path.into(),
-            error: Box::new(error),
-        })
+impl Settings {
+    /// Where a key's value comes from; nothing if nobody set it.
+    #[must_use]
+    pub fn source(&self, key: &str) -> Option<&Source> {
+        self.sources.get(key)
     }
 
     /// The agents to serve: those configured, or the two built-in ones over the workspace that the
@@ -207,40 +191,51 @@ impl ConfigFile {
                  the directory in [workspaces]",
             ));
         }
-        let agents = self.agents.iter().map(|(name, agent)| {
-            let root = self.workspace_of(name, agent)?;
-            Ok((agent_name("agents", name)?, agent.engine, root))
-        });
+        let agents = self
+            .agents
+            .iter()
+            .map(|(name, agent)| self.agent(name, agent));
         agents.collect()
+    }
+
+    fn agent(
+        &self,
+        name: &str,
+        agent: &Agent,
+    ) -> Result<(AgentName, EngineKind, Option<PathBuf>), ConfigError> {
+        let engine = format!("agents.{name}.engine");
+        let kind = agent
+            .kind()
+            .ok_or_else(|| value(engine, "is missing; use demo or scripted"))?;
+        let root = self.workspace_of(name, agent, kind)?;
+        Ok((agent_name(&format!("agents.{name}"), name)?, kind, root))
     }
 
     fn workspace_of(
         &self,
         name: &str,
-        agent: &AgentConfig,
+        agent: &Agent,
+        kind: EngineKind,
     ) -> Result<Option<PathBuf>, ConfigError> {
         let key = format!("agents.{name}.workspace");
-        match (&agent.workspace, agent.engine) {
-            (None, EngineKind::Demo) => Err(value(
-                key,
-                "is missing: this engine reads a workspace; name one",
-            )),
-            (None, EngineKind::Scripted) => Ok(None),
-            (Some(workspace), _) => {
-                if let Some(found) = self.workspaces.get(workspace) {
-                    Ok(Some(found.root.clone()))
-                } else {
-                    let known: Vec<&str> = self.workspaces.keys().map(String::as_str).collect();
-                    Err(value(
-                        key,
-                        format!(
-                            "{workspace:?} is not in [workspaces]; there are: {}",
-                            known.join(", ")
-                        ),
-                    ))
-                }
-            }
+        let Some(workspace) = &agent.workspace else {
+            return match kind {
+                EngineKind::Scripted => Ok(None),
+                EngineKind::Demo => Err(value(
+                    key,
+                    "is missing: this engine reads a workspace; name one",
+                )),
+            };
+        };
+        if let Some(found) = self.workspaces.get(workspace) {
+            return Ok(Some(found.root.clone()));
         }
+        let known: Vec<&str> = self.workspaces.keys().map(String::as_str).collect();
+        let problem = format!(
+            "{workspace:?} is not in [workspaces]; there are: {}",
+            known.join(", ")
+        );
+        Err(value(key, problem))
     }
 
     /// The name of the default agent among those to be served.
@@ -268,93 +263,43 @@ impl ConfigFile {
         ))
     }
 
-    /// Bounds and delays for the application layer.
-    ///
-    /// # Errors
-    /// When a value is out of its range.
-    pub fn app_config(&self) -> Result<AppConfig, ConfigError> {
-        let mut config = AppConfig::default();
-        let limits = &self.limits;
-        let checked = |key: &str, value: Option<u64>, range: RangeInclusive<u64>| {
-            let key = format!("limits.{key}");
-            let checked = |value| in_range(&key, value, range, limits.beyond_ranges);
-            value.map(checked).transpose()
+    /// What is wrong with values that are right each for itself.
+    fn together(&self, problems: &mut Vec<Problem>) {
+        let mut tell = |error: ConfigError| {
+            let (key, what) = match error {
+                ConfigError::Value { key, problem } => (key, problem),
+                other => (String::new(), other.to_string()),
+            };
+            let source = self.sources.get(&key).cloned();
+            let source = source.unwrap_or(Source::Together);
+            problems.push(Problem::new(source, key, what));
         };
-        let count = |key: &str, value, range, target: &mut usize| {
-            if let Some(value) = checked(key, value, range)? {
-                *target = usize::try_from(value).unwrap_or(usize::MAX);
-            }
-            Ok::<(), ConfigError>(())
-        };
-        let seconds = |key: &str, value, range, target: &mut Duration| {
-            if let Some(value) = checked(key, value, range)? {
-                *target = Duration::from_secs(value);
-            }
-            Ok::<(), ConfigError>(())
-        };
-        let (pending, ring) = (limits.max_pending_inputs, limits.ring_events);
-        let target = &mut config.limits.max_pending_inputs;
-        count("max_pending_inputs", pending, 1..=1024, target)?;
-        count(
-            "ring_events",
-            ring,
-            16..=1024 * 1024,
-            &mut config.ring_events,
-        )?;
-        let target = &mut config.limits.cancel_grace;
-        seconds(
-            "cancel_grace_seconds",
-            limits.cancel_grace_seconds,
-            0..=DAY,
-            target,
-        )?;
-        let target = &mut config.limits.rejoin_grace;
-        seconds(
-            "rejoin_grace_seconds",
-            limits.rejoin_grace_seconds,
-            0..=DAY,
-            target,
-        )?;
-        let target = &mut config.limits.abort_grace;
-        seconds(
-            "abort_grace_seconds",
-            limits.abort_grace_seconds,
-            1..=3600,
-            target,
-        )?;
-        let target = &mut config.heartbeat;
-        seconds(
-            "heartbeat_seconds",
-            limits.heartbeat_seconds,
-            1..=20,
-            target,
-        )?;
-        seconds(
-            "idle_seconds",
-            limits.idle_seconds,
-            1..=DAY,
-            &mut config.idle_ttl,
-        )?;
-        let hours = (limits.binding_retention_hours, 24..=87_600);
-        if let Some(hours) = checked("binding_retention_hours", hours.0, hours.1)? {
-            config.binding_retention = Duration::from_secs(hours.saturating_mul(3600));
+        if let Err(error) = self.listen.parse::<Address>() {
+            tell(value("listen", error.to_string()));
         }
-        Ok(config)
+        let mut names = Vec::new();
+        for (name, agent) in &self.agents {
+            match self.agent(name, agent) {
+                Ok((name, ..)) => names.push(name),
+                Err(error) => {
+                    // One that is wrong in itself is an agent all the same.
+                    names.extend(AgentName::parse(name));
+                    tell(error);
+                }
+            }
+        }
+        if self.agents.is_empty() {
+            names.extend(
+                ["demo", "scripted"]
+                    .map(AgentName::parse)
+                    .into_iter()
+                    .flatten(),
+            );
+        }
+        if let Err(error) = self.default_agent(&names) {
+            tell(error);
+        }
     }
-}
-
-/// A value that is within its range, or above it where that is asked for.
-fn in_range(
-    key: &str,
-    found: u64,
-    range: RangeInclusive<u64>,
-    beyond: bool,
-) -> Result<u64, ConfigError> {
-    if range.contains(&found) || (beyond && found > *range.end()) {
-        return Ok(found);
-    }
-    let (least, most) = range.into_inner();
-    Err(value(key, format!("is {found}; use {least} to {most}")))
 }
 
 /// Where the data lives unless told otherwise: `$XDG_STATE_HOME/sessionplane`, else

@@ -24,6 +24,7 @@ mod hearing;
 mod invoke;
 pub mod listener;
 mod methods;
+mod probes;
 mod reading;
 mod reflection;
 mod routes;
@@ -31,8 +32,10 @@ pub mod server;
 mod session_control;
 mod status;
 
-/// Largest request message, in bytes.
-const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
+/// Names in each list of a filter at most, for the table of limits.
+pub(crate) const FILTER_MOST: usize = convert::observe::FILTER.0;
+/// Largest question to health, in bytes, for the table of limits.
+pub(crate) const HEALTH_QUESTION_BYTES: usize = health::MAX_QUESTION_BYTES;
 
 /// The time of the transport: its timers are tokio's, and so is their clock, which a test may pause.
 #[allow(

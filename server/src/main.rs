@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
-use sessionplane_server::config::ConfigFile;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_flags};
+use sessionplane_server::process::config_tool::{self, ConfigCommand};
+use sessionplane_server::process::health::Question;
 use sessionplane_server::process::{self, Options};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -23,15 +25,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     about = "The Sessionplane server: agent sessions that can be found, watched, steered and stopped over gRPC"
 )]
 struct Arguments {
-    /// Where the store and the owner token live. Default: $XDG_STATE_HOME/sessionplane, else
-    /// ~/.local/state/sessionplane.
-    #[arg(long, env = "SESSIONPLANE_DATA_DIR", value_name = "DIR")]
-    data_dir: Option<PathBuf>,
-    /// 127.0.0.1:PORT, or unix:/PATH. Port 0 takes a free one. Default: 127.0.0.1:50051.
-    #[arg(long, env = "SESSIONPLANE_LISTEN", value_name = "ADDRESS")]
-    listen: Option<String>,
     /// The configuration file (TOML).
-    #[arg(long, env = "SESSIONPLANE_CONFIG", value_name = "FILE")]
+    #[arg(long, env = "SESSIONPLANE_CONFIG", value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     /// The directory that the built-in demo agent reads. Default: the current one.
     #[arg(long, value_name = "DIR")]
@@ -40,10 +35,38 @@ struct Arguments {
     /// is removed when the server stops, and one that an earlier server left is removed first.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Verb>,
+}
+
+/// What else it does than serve.
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Check, explain and describe the configuration.
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Ask a running server whether it takes calls; exits 0 if it does, else 1.
+    Health(Question),
+}
+
+impl Arguments {
+    /// The command line, with the flags that the settings declare.
+    fn read() -> (Self, Sources) {
+        let matches = Self::command().args(offered_flags()).get_matches();
+        let arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let sources = Sources {
+            file: arguments.config.clone(),
+            variables: Sources::environment(),
+            flags: given_flags(&matches),
+        };
+        (arguments, sources)
+    }
 }
 
 /// How long the runtime's threads may take to end after everything was stopped.
-const THREADS_END_WITHIN: Duration = Duration::from_secs(2);
+const THREADS_END_WITHIN: Duration = Duration::from_millis(100);
 /// The status of a process that a second signal ended.
 const ENDED_AT_ONCE: i32 = 130;
 
@@ -51,11 +74,14 @@ fn main() -> ExitCode {
     // Without the feature nothing of the environment may reach into the server.
     #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();
-    let arguments = Arguments::parse();
+    let (arguments, sources) = Arguments::read();
+    match &arguments.command {
+        Some(Verb::Config { command }) => return config_tool::run(command, &sources),
+        Some(Verb::Health(question)) => return health(question, &sources),
+        None => {}
+    }
     let options = Options {
-        config: arguments.config,
-        data_dir: arguments.data_dir,
-        listen: arguments.listen,
+        sources,
         workspace: arguments.workspace,
         ready_file: arguments.ready_file,
     };
@@ -85,6 +111,31 @@ fn main() -> ExitCode {
     }
 }
 
+#[allow(clippy::print_stdout, reason = "the answer")]
+fn health(question: &Question, sources: &Sources) -> ExitCode {
+    // Where the address is named, nothing of the configuration is needed.
+    let settings = match config::load(sources) {
+        Ok(settings) => settings,
+        Err(_) if question.names_address() => Settings::default(),
+        Err(error) => return failed(&error),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error),
+    };
+    let address = settings.health_listen.as_ref().unwrap_or(&settings.listen);
+    match runtime.block_on(question.ask(address)) {
+        Ok(address) => {
+            println!("{address} is SERVING");
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(&error),
+    }
+}
+
 #[allow(
     clippy::print_stderr,
     reason = "the last word to whoever started it, whatever the log does"
@@ -94,15 +145,14 @@ fn failed(error: &dyn std::error::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn start_logging(config: &ConfigFile) {
-    let filter = config.log.filter.as_deref().unwrap_or("info");
-    let filter =
-        EnvFilter::try_from_env("SESSIONPLANE_LOG").unwrap_or_else(|_| EnvFilter::new(filter));
+fn start_logging(settings: &Settings) {
+    let filter = EnvFilter::try_new(&settings.log_filter);
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_writer(std::io::stderr);
-    if config.log.json {
+    if settings.log_json {
         builder.json().init();
     } else {
         builder.init();

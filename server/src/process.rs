@@ -3,18 +3,21 @@
 //! What must never enter: a decision about a session or a call.
 
 mod banner;
+pub mod config_tool;
 mod data_dir;
 mod descriptors;
+mod ending;
+pub mod health;
+mod notify;
 mod wiring;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
-use tokio::time::timeout;
 
 use self::banner::Ready;
+use self::ending::{Ending, Rest};
 
 use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::authn::{OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError};
@@ -22,31 +25,21 @@ use crate::adapters::authz::OwnerAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::secret::{self, SecretError};
 use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
-use crate::app::config::AppConfig;
 use crate::app::digest::DigestKey;
 use crate::app::recovery::{self, RecoveryError};
 use crate::app::{App, Ports};
-use crate::config::{ConfigError, ConfigFile, DEFAULT_LISTEN, default_data_dir};
+use crate::config::{self, ConfigError, Settings, Sources, default_data_dir};
 use crate::failpoint;
 use crate::grpc::events::Metrics;
 use crate::grpc::listener::{Address, AddressError, BindError, Listener};
 use crate::grpc::server::{Config as FaceConfig, ServeError, Server};
 use sessionplane_core::ports::clock::Entropy;
 
-/// How long the sessions' tasks may take to leave on a stop: a commit that is under way.
-const SESSIONS_STOP_WITHIN: Duration = Duration::from_secs(5);
-/// How long the store may take to close: its last round, and what it writes at its end.
-const STORE_CLOSES_WITHIN: Duration = Duration::from_secs(10);
-
 /// What the command line asks for.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// The configuration file.
-    pub config: Option<PathBuf>,
-    /// Overrides `data_dir`.
-    pub data_dir: Option<PathBuf>,
-    /// Overrides `listen`.
-    pub listen: Option<String>,
+    /// Where the settings come from.
+    pub sources: Sources,
     /// Overrides the root of the built-in agents' workspace.
     pub workspace: Option<PathBuf>,
     /// A file to write once the server takes calls: one line of JSON. One that is there is removed
@@ -63,6 +56,9 @@ pub enum ProcessError {
     /// The address is not one.
     #[error("listen: {0}")]
     Address(#[from] AddressError),
+    /// The address for probes is not one.
+    #[error("health_listen: {0}")]
+    HealthAddress(AddressError),
     /// A directory cannot be made or read.
     #[error("cannot use {path}: {error}")]
     Directory {
@@ -114,48 +110,40 @@ pub enum ProcessError {
     StoreFailed(String),
 }
 
-/// Reads the configuration, with the file's values under the command line's.
+/// Reads the configuration.
 ///
 /// # Errors
-/// When the file cannot be read or has something unknown in it.
-pub fn configuration(options: &Options) -> Result<ConfigFile, ConfigError> {
+/// When the file cannot be read, or anything in file, environment or flags is wrong.
+pub fn configuration(options: &Options) -> Result<Settings, ConfigError> {
     failpoint::reach("process::beginning");
-    let mut config = options
-        .config
-        .as_deref()
-        .map(ConfigFile::read)
-        .transpose()?
-        .unwrap_or_default();
-    config.data_dir = options.data_dir.clone().or(config.data_dir);
-    config.listen = options.listen.clone().or(config.listen);
-    Ok(config)
+    config::load(&options.sources)
 }
 
 /// Starts, serves until `shutdown` completes, and stops: face first, then sessions, then the store.
-/// A start is given up when `shutdown` completes before it is done. Each step of a stop has a bound;
-/// what does not end in time is left to the end of the process, and the next start finds what a
+/// A start is given up when `shutdown` completes before it is done. All steps of a stop together
+/// have a bound; what does not end in time is left to the end of the process, and the next start finds what a
 /// crash would have left.
 ///
 /// # Errors
 /// See [`ProcessError`]. After a start the store's failure is the only one.
 pub async fn run(
-    config: ConfigFile,
+    config: Settings,
     options: &Options,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ProcessError> {
     // First of all: a file that is there says that a server takes calls.
     let ready = options.ready_file.as_deref().map(Ready::at).transpose()?;
-    let (bounds, cache_bytes) = (config.app_config()?, config.store.cache_bytes()?);
     let data_dir = match &config.data_dir {
         Some(path) => path.clone(),
         None => default_data_dir()?,
     };
     let data_dir = absolute(&data_dir)?;
     data_dir::prepare(&data_dir)?;
-    let address: Address = config.listen.as_deref().unwrap_or(DEFAULT_LISTEN).parse()?;
+    let address: Address = config.listen.parse()?;
+    let probes = probes_address(&config)?;
     let mut shutdown = std::pin::pin!(shutdown);
     let store = tokio::select! {
-        store = open_store(&data_dir, cache_bytes) => store?,
+        store = open_store(&data_dir, config.cache_bytes) => store?,
         () = &mut shutdown => return given_up(),
     };
     let start = Start {
@@ -163,11 +151,12 @@ pub async fn run(
         options,
         data_dir: &data_dir,
         address,
+        probes,
         ready,
-        bounds,
     };
-    let served = serve(start, store.clone(), shutdown).await;
-    close(store).await;
+    let ending = Ending::new(&config);
+    let served = serve(start, store.clone(), &ending, shutdown).await;
+    close(store, ending.rest()).await;
     served
 }
 
@@ -180,17 +169,18 @@ fn artifacts(data_dir: &Path) -> Result<Arc<FolderArtifacts>, ProcessError> {
 
 /// What a start goes by.
 struct Start<'a> {
-    config: &'a ConfigFile,
+    config: &'a Settings,
     options: &'a Options,
     data_dir: &'a Path,
     address: Address,
+    probes: Option<Address>,
     ready: Option<Ready>,
-    bounds: AppConfig,
 }
 
 async fn serve(
     start: Start<'_>,
     store: Arc<SledStore>,
+    ending: &Ending,
     mut shutdown: impl Future<Output = ()> + Send + Unpin,
 ) -> Result<(), ProcessError> {
     let (config, data_dir) = (start.config, start.data_dir);
@@ -201,49 +191,87 @@ async fn serve(
         cut = recovery::recover(&ports) => cut?,
         () = &mut shutdown => return given_up(),
     };
-    let app = App::new(ports, agents, start.bounds);
+    let app = App::new(ports, agents, config.app);
     failpoint::reach("process::before-listen");
-    // The listener is bound last: whoever can connect is served, and finds every run settled.
+    // Listeners are bound last: whoever can connect is served, and finds every run settled.
     let listener = Listener::bind(&start.address).await?;
     let bound = listener.address().clone();
+    let probes = match &start.probes {
+        Some(address) => Some(Listener::for_probes(address).await?),
+        None => None,
+    };
+    let probed = probes.as_ref().map(Listener::address);
     let ready = start
         .ready
-        .map(|ready| ready.write(&bound, data_dir))
+        .map(|ready| ready.write(&bound, probed, data_dir))
         .transpose()?;
     banner::print(&bound, data_dir, token.path(), &lines, cut);
+    notify::ready();
     let server = Server {
         faces: Arc::new(app.clone()),
         authenticator: token,
         metrics: Arc::new(Metrics::default()),
-        config: face_config(),
+        config: face_config(config),
     };
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
     tokio::pin!(sweeper);
     let ended = {
-        let drained = async {
+        let asked = async {
             shutdown.await;
-            app.drain();
+            notify::stopping();
+            ending.begin();
+            // Whoever looks for a server finds none from here on.
+            drop(ready);
+            tell_what_is_waited_for(&app, config);
         };
-        let face = server.serve(listener, drained);
+        let face = server.serve_with_probes(listener, probes, asked);
         tokio::pin!(face);
         tokio::select! {
             stopped = &mut face => stopped.map(|stopped| {
-                tracing::info!(
-                    connections_cut = stopped.dropped_connections,
-                    "stopped: what was acknowledged is kept, active runs will show as interrupted"
-                );
+                tracing::info!(connections_cut = stopped.dropped_connections, "no longer serving");
             }).map_err(ProcessError::from),
             reason = fatal.wait_for(Option::is_some) => Err(store_failed(reason.ok().and_then(|reason| reason.clone()))),
             () = &mut sweeper => Ok(()),
         }
     };
-    // Its file goes before anything else that may take its time.
-    drop(ready);
-    if timeout(SESSIONS_STOP_WITHIN, app.stop()).await.is_err() {
+    end_sessions(&app, ending.rest()).await;
+    ended
+}
+
+fn tell_what_is_waited_for(app: &App, config: &Settings) {
+    let (at_work, face) = (app.at_work(), &config.face);
+    let seconds = (face.lame_duck + face.drain_within).as_secs();
+    if at_work > 0 {
+        tracing::info!(
+            at_work,
+            seconds,
+            "sessions are at work: they have this long to settle; a second signal ends at once"
+        );
+    }
+}
+
+/// Stops what is left of the sessions' work, and settles it as interrupted.
+async fn end_sessions(app: &App, rest: Rest) {
+    if rest.step(4, app.stop()).await.is_none() {
         tracing::error!("sessions did not stop in time; what they acknowledged is kept");
     }
-    ended
+    match rest.step(5, app.interrupt()).await {
+        Some(Ok(0)) => tracing::info!("stopped: what was acknowledged is kept"),
+        Some(Ok(cut)) => tracing::info!(
+            cut,
+            "stopped: runs that were active are settled as interrupted"
+        ),
+        Some(Err(error)) => {
+            tracing::error!(%error, "a run that was cut is settled at the next start")
+        }
+        None => tracing::error!("runs that were cut are settled at the next start"),
+    }
+}
+
+fn probes_address(config: &Settings) -> Result<Option<Address>, ProcessError> {
+    let address = config.health_listen.as_deref().map(str::parse);
+    address.transpose().map_err(ProcessError::HealthAddress)
 }
 
 fn ports(store: &Arc<SledStore>, data_dir: &Path) -> Result<Ports, ProcessError> {
@@ -273,8 +301,8 @@ fn given_up() -> Result<(), ProcessError> {
 
 /// Closes the store. One that hangs is left behind: dropping it would wait for the very thread that
 /// does not end.
-async fn close(store: Arc<SledStore>) {
-    if timeout(STORE_CLOSES_WITHIN, store.close()).await.is_err() {
+async fn close(store: Arc<SledStore>, rest: Rest) {
+    if rest.step(10, store.close()).await.is_none() {
         tracing::error!("the store did not close in time; what it acknowledged is kept");
         std::mem::forget(store);
     }
@@ -288,8 +316,10 @@ fn absolute(path: &Path) -> Result<PathBuf, ProcessError> {
     })
 }
 
-fn face_config() -> FaceConfig {
-    let config = FaceConfig::default();
+fn face_config(settings: &Settings) -> FaceConfig {
+    let mut config = settings.face.clone();
+    // What is left is for the sessions and the store.
+    config.stop_within = settings.close_within * 3 / 10;
     match descriptors::raise() {
         Some(limit) => config.within_descriptors(limit),
         None => config,

@@ -7,6 +7,8 @@ use sessionplane_core::contract::{
 use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::ports::lease_store::LeaseStore as _;
 
+use sessionplane_server::app::config::AppConfig;
+
 use crate::house::House;
 use crate::suite::desk::{Desk, steer, within};
 use crate::suite::watch::types;
@@ -69,4 +71,39 @@ async fn c31_c36_a_backfill_that_finds_nothing_ends() {
     let page = caller.list_entries(request, CallOptions::default()).await;
     let page = page.expect_err("nothing to go on from");
     assert_eq!(page.reason, Reason::StoreFailed);
+}
+
+/// C60: the observers of one session are bounded; one that is one too many is told by what, and one
+/// that leaves makes room.
+#[tokio::test(flavor = "multi_thread")]
+async fn c60_one_observer_too_many_is_refused_by_the_name_of_the_limit() {
+    let house = House::new(AppConfig {
+        max_observers: 2,
+        ..quick()
+    });
+    let desk = Desk::new(&house.world(), "watched");
+    desk.run("say \"x\"").await;
+    let (first, _second) = (desk.watch().await, desk.watch().await);
+    let request = EventsRequest {
+        session: desk.session.clone(),
+        resume: None,
+        entries_since: None,
+        filter: EventFilter::default(),
+    };
+    let caller = desk.caller();
+    let third = caller.events(request.clone(), CallOptions::default()).await;
+    let error = third.err().expect("one too many");
+    assert_eq!(
+        (error.reason, error.outcome),
+        (Reason::LimitReached, Outcome::Refused)
+    );
+    for part in ["limits.max_observers_per_session", "is 2", "GetState"] {
+        assert!(error.message.contains(part), "{error}");
+    }
+    let other = Desk::new(&house.world(), "another");
+    other.run("say \"x\"").await;
+    other.watch().await;
+    drop(first);
+    let third = caller.events(request, CallOptions::default()).await;
+    assert!(third.is_ok(), "one left");
 }

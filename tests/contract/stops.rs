@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use futures_util::poll;
-use sessionplane_core::domain::command::DispatchAnswer;
-use sessionplane_core::domain::error::{Outcome, Reason};
+use sessionplane_core::contract::{CallOptions, EventFilter, EventsRequest};
+use sessionplane_core::domain::command::{Command, DispatchAnswer};
+use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::input::DiscardCause;
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::ports::repository::Repository as _;
@@ -17,6 +18,7 @@ use crate::house::{House, agents, ports, principal};
 use crate::suite::desk::{Ask, Desk, follow_up, within};
 use crate::suite::disconnects::{outcome, patient};
 use crate::suite::run::code;
+use crate::suite::watch::types;
 use crate::suite::world::{Pinned, World, quick};
 
 /// C16: a wait for a run does not outlast the server that drives it.
@@ -152,4 +154,94 @@ async fn callers_of_a_lost_session_hear_it_in_the_order_in_which_they_asked() {
         let next = within("the next answer", order.recv()).await;
         assert_eq!(next, Some(caller));
     }
+}
+
+/// C63: who watches a session that does nothing is sent away at once; who watches a run is told its
+/// end first.
+#[tokio::test(flavor = "multi_thread")]
+async fn c63_a_drain_sends_the_idle_sessions_watchers_away_and_keeps_those_of_runs() {
+    let house = House::new(patient());
+    let (idle, busy) = (
+        Desk::new(&house.world(), "idle"),
+        Desk::new(&house.world(), "busy"),
+    );
+    idle.run("say \"x\"").await;
+    let run = busy.invoke("wait-steer\nsay \"x\"").await;
+    let (mut watches_idle, mut watches_busy) = (idle.watch().await, busy.watch().await);
+    let app = house.app();
+    app.drain();
+    let mut rest = Box::pin(app.at_rest());
+    let gone = watches_idle.error().await.1;
+    let told = (Reason::ServerDraining, Outcome::StreamEnded);
+    assert_eq!((gone.reason, gone.outcome), told);
+    assert!(poll!(&mut rest).is_pending(), "a run is active");
+    // Who comes to it now is served, and who comes to the other is not.
+    let mut late = busy.watch().await;
+    let request = EventsRequest {
+        session: idle.session.clone(),
+        resume: None,
+        entries_since: None,
+        filter: EventFilter::default(),
+    };
+    let refused = idle.caller().events(request, CallOptions::default()).await;
+    let refused = refused.err().expect("nothing to be watched");
+    let not_taken = (Reason::ServerDraining, Outcome::Refused);
+    assert_eq!((refused.reason, refused.outcome), not_taken);
+
+    busy.steer("say \"still here\"").await;
+    for watch in [&mut watches_busy, &mut late] {
+        let (events, gone) = watch.error().await;
+        assert_eq!(types(&events).last(), Some(&"run_settled"), "{events:?}");
+        assert_eq!((gone.reason, gone.outcome), told);
+    }
+    within("nothing is at work", rest).await;
+    let record = busy.settled(run.id).await;
+    assert_eq!(outcome(&record), &RunOutcome::Completed);
+}
+
+/// C63: nothing new begins in a drain, and what was there before it is answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn c63_a_drain_begins_no_run_and_no_compaction_and_answers_what_began_before() {
+    let house = House::new(patient());
+    let desk = Desk::new(&house.world(), "drained");
+    let ask = || Ask::new("say \"x\"").id("one");
+    let before = desk.run(ask()).await;
+    house.app().drain();
+    let not_taken = |error: CallError| {
+        let told = (error.reason, error.outcome);
+        assert_eq!(told, (Reason::ServerDraining, Outcome::Refused), "{error}");
+    };
+    not_taken(desk.open(Ask::new("say \"y\"")).await.err().expect("a run"));
+    let unborn = Desk::new(&house.world(), "unborn");
+    not_taken(
+        unborn
+            .open(Ask::new("say \"y\""))
+            .await
+            .err()
+            .expect("a run"),
+    );
+    let compact = Command::Compact { instructions: None };
+    not_taken(
+        desk.try_dispatch(compact, None, None)
+            .await
+            .expect_err("one"),
+    );
+    assert_eq!(desk.run(ask()).await.last(), before.last(), "joined");
+    within("nothing is at work", house.app().at_rest()).await;
+}
+
+/// C63: what a stop cuts is settled before the process is gone, not by the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn c63_what_a_stop_cuts_is_interrupted_before_the_end() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "cut");
+    let run = desk.invoke("hang").await;
+    let idle = Desk::new(&house.world(), "done");
+    idle.run("say \"x\"").await;
+    let (app, store) = (house.app(), house.store());
+    within("the application stops", app.stop()).await;
+    assert_eq!(app.interrupt().await.expect("the store"), 1);
+    let record = store.run(run.id).await.expect("read").expect("a record");
+    assert_eq!(outcome(&record).code(), Some("interrupted"));
+    assert_eq!(app.interrupt().await.expect("the store"), 0, "once");
 }

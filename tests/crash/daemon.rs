@@ -30,6 +30,8 @@ rejoin_grace_seconds = 1
 abort_grace_seconds = 1
 heartbeat_seconds = 1
 idle_seconds = 1
+[drain]
+deadline_seconds = 1
 "#;
 
 /// The server's binary, with failpoints in it.

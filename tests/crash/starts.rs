@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use sessionplane_client::contract::{Agent as _, CallOptions, InvokeEvent};
 use sessionplane_client::detached;
@@ -11,7 +12,7 @@ use sessionplane_client::domain::run::code;
 
 use futures_util::StreamExt as _;
 
-use crate::daemon::{Daemon, Home, Started};
+use crate::daemon::{Daemon, Home, Started, sessiond};
 
 /// Invokes a run that hangs; gives its id.
 async fn hang(daemon: &Daemon, name: &str) -> RunId {
@@ -135,4 +136,59 @@ async fn b54_a_damaged_store_is_refused_in_words() {
             "{name}: {said}"
         );
     }
+}
+
+#[tokio::test]
+async fn c60_a_configuration_that_is_wrong_is_told_whole_and_starts_nothing() {
+    let home = Home::new();
+    let file = home.path().join("wrong.toml");
+    fs::write(&file, "[limits]\nring_events = 3\nheartbeat_secs = 5\n").unwrap();
+    let place = file.display();
+    let told = [
+        format!("{place}:2: limits.ring_events is 3; use 16 to 1048576"),
+        format!(
+            "{place}:3: limits.heartbeat_secs is no setting; did you mean limits.heartbeat_seconds?"
+        ),
+        "SESSIONPLANE_LISTEN: listen `nowhere` is not an address: use".to_owned(),
+    ];
+    for words in [&["config", "check"][..], &["config", "explain"], &[]] {
+        let mut command = home.command(&sessiond());
+        command.args(words).arg("--config").arg(&file);
+        command.env("SESSIONPLANE_LISTEN", "nowhere");
+        let output = command.stderr(Stdio::piped()).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        for line in &told {
+            assert!(said.contains(line), "{line} after {words:?}:\n{said}");
+        }
+    }
+    assert!(!home.data_dir().exists(), "nothing was begun");
+}
+
+/// C61: what is told of the configuration is told to anybody.
+#[tokio::test]
+async fn c61_an_explanation_names_what_is_set_and_by_whom_and_shows_no_secret() {
+    let home = Home::new();
+    let daemon = home.start().await;
+    let token = fs::read_to_string(home.data_dir().join("owner.token")).unwrap();
+    let mut command = home.command(&sessiond());
+    command.args(home.flags()).args(["config", "explain"]);
+    command.env("SESSIONPLANE_LOG", "warn");
+    command.env("SESSIONPLANE_TOKEN", token.trim());
+    let output = command.stdout(Stdio::piped()).output().await.unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
+    let line = |key: &str| {
+        let found = said.lines().find(|line| line.starts_with(key));
+        found
+            .unwrap_or_else(|| panic!("{key} in:\n{said}"))
+            .to_owned()
+    };
+    assert!(line("listen = \"127.0.0.1:0\"").ends_with("# --listen"));
+    assert!(line("limits.idle_seconds = 1").contains("config.toml:"));
+    assert!(line("log.filter = \"warn\"").ends_with("# SESSIONPLANE_LOG"));
+    assert!(line("agents.scripted.engine = \"scripted\"").contains("config.toml:"));
+    assert!(line("store.cache_mib = 256").ends_with("# default"));
+    assert!(!said.contains(token.trim()), "{said}");
+    drop(daemon);
 }

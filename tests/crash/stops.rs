@@ -3,23 +3,17 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use sessionplane_client::contract::{
-    Agent as _, CallOptions, EventFilter, EventItem, EventsRequest, InvokeEvent,
-    SessionControl as _,
-};
+use sessionplane_client::contract::{Agent as _, CallOptions};
 use sessionplane_client::detached;
 use sessionplane_client::domain::error::Outcome;
 use sessionplane_client::domain::ids::{SessionName, SessionRef};
-use sessionplane_client::domain::run::code;
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
 
 use crate::daemon::{Daemon, Home, Started};
 
-/// The drain's own bounds are 6 s together; the rest is for a busy machine.
+/// The bounds of a stop are 6 s together; the rest is for a busy machine.
 const DRAIN: Duration = Duration::from_secs(20);
-/// Where nothing ends by itself, all bounds together are 23 s.
-const STUCK: Duration = Duration::from_secs(60);
+/// Where nothing ends by itself: a second for the runs, five for the rest, and what is conceded.
+const STUCK: Duration = Duration::from_millis(6200);
 
 #[tokio::test]
 async fn b59_a_start_that_hangs_can_be_stopped() {
@@ -77,64 +71,4 @@ async fn a_second_signal_ends_the_process_at_once() {
     assert_eq!(ended.code(), Some(130), "{}", home.said());
     assert!(!home.said().contains("in time"), "{}", home.said());
     home.start().await;
-}
-
-#[tokio::test]
-async fn b59_a_stop_is_bounded_and_what_it_cut_is_interrupted_at_the_next_start() {
-    let home = Home::new();
-    let daemon = home.start().await;
-    let _says_nothing = TcpStream::connect(daemon.socket()).await.unwrap();
-    let at = SessionRef::Name(SessionName::parse("long").unwrap());
-    let request = detached(at.clone(), "say \"x\"\nhang".to_owned());
-    let mut stream = daemon
-        .client()
-        .invoke(request, CallOptions::default())
-        .await
-        .unwrap();
-    let Some(Ok(InvokeEvent::Accepted { run, .. })) = stream.next().await else {
-        panic!("not accepted");
-    };
-    let mut observers = JoinSet::new();
-    for _ in 0..20 {
-        let request = EventsRequest {
-            session: at.clone(),
-            resume: None,
-            entries_since: None,
-            filter: EventFilter::default(),
-        };
-        let mut events = daemon
-            .client()
-            .events(request, CallOptions::default())
-            .await
-            .unwrap();
-        // Subscribed means open on both sides.
-        assert!(matches!(
-            events.next().await,
-            Some(Ok(EventItem::Subscribed { .. }))
-        ));
-        observers.spawn(async move {
-            loop {
-                match events.next().await {
-                    Some(Ok(_)) => {}
-                    Some(Err(error)) => return error,
-                    None => panic!("a stream fell silent"),
-                }
-            }
-        });
-    }
-    daemon.terminate();
-    assert_eq!(daemon.ended(DRAIN).await.code(), Some(0), "{}", home.said());
-    while let Some(error) = observers.join_next().await {
-        assert_eq!(error.unwrap().outcome, Outcome::StreamEnded);
-    }
-
-    let daemon = home.start().await;
-    assert!(home.said().contains("1 run(s)"), "{}", home.said());
-    let record = daemon
-        .client()
-        .get_run(run, CallOptions::default())
-        .await
-        .unwrap();
-    let outcome = record.settled.expect("it was settled at the start").outcome;
-    assert_eq!(outcome.code(), Some(code::INTERRUPTED));
 }

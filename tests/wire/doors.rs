@@ -149,6 +149,8 @@ async fn c62_reflection_lists_the_public_services_in_both_versions() {
             "sessionplane.v1.Invoke",
             "sessionplane.v1.SessionControl",
             "grpc.health.v1.Health",
+            "grpc.reflection.v1.ServerReflection",
+            "grpc.reflection.v1alpha.ServerReflection",
         ] {
             assert!(names.iter().any(|name| name == public), "{path}: {names:?}");
         }

@@ -107,11 +107,12 @@ impl Stubborn {
 #[tokio::test]
 async fn c63_what_may_last_is_refused_on_a_connection_that_closes() {
     let config = Config {
+        max_connection_age: Some(Duration::from_secs(1)),
         // Over only when the test is.
-        stream_grace: Duration::from_secs(600),
+        max_connection_age_grace: Duration::from_secs(600),
         ..Config::default()
     };
-    let mut server = Running::with(config).await;
+    let server = Running::with(config).await;
     let mut caller = Stubborn::to(&server).await;
     let id = wire::session_ref::Ref::Id(fake::session().to_string());
     let events = wire::EventsRequest {
@@ -124,7 +125,6 @@ async fn c63_what_may_last_is_refused_on_a_connection_that_closes() {
     caller.call(1, EVENTS, &events.encode_to_vec()).await;
     let opened = caller.until(HEADERS, 1).await;
     assert_eq!(opened.flags & END_STREAM, 0, "it goes on");
-    server.stop();
     caller.until(GOAWAY, 0).await;
     server.fake.hang();
     let calls = [

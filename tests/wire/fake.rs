@@ -53,6 +53,8 @@ struct State {
     asked: Mutex<Vec<(Caller, CallOptions)>>,
     open: AtomicUsize,
     open_told: watch::Sender<usize>,
+    /// Something is at work: a drain waits for it.
+    at_work: watch::Sender<bool>,
 }
 
 impl Fake {
@@ -68,7 +70,12 @@ impl Fake {
             asked: Mutex::default(),
             open: AtomicUsize::new(0),
             open_told: watch::Sender::new(0),
+            at_work: watch::Sender::new(false),
         }))
+    }
+    /// Says whether something is at work, which a drain waits for.
+    pub(crate) fn works(&self, does: bool) {
+        self.0.at_work.send_replace(does);
     }
     pub(crate) fn fail_with(&self, error: CallError) {
         *self.0.failure.lock().unwrap() = Some(error);
@@ -129,6 +136,10 @@ impl Faces for Fake {
             state: self.0.clone(),
             caller,
         }
+    }
+    async fn drain(&self) {
+        let mut at_work = self.0.at_work.subscribe();
+        at_work.wait_for(|does| !does).await.unwrap();
     }
 }
 

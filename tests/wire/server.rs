@@ -47,6 +47,8 @@ pub(crate) struct Running {
     pub(crate) token: String,
     pub(crate) directory: TempDir,
     pub(crate) address: Address,
+    /// Where it answers probes, for a server that does so.
+    pub(crate) probes: Option<Address>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Stopped>,
 }
@@ -61,7 +63,23 @@ impl Running {
         Self::at(&"127.0.0.1:0".parse().unwrap(), directory, config).await
     }
 
+    /// A server that answers probes on a listener of their own, open to everybody.
+    pub(crate) async fn probed(config: Config) -> Self {
+        let (directory, address) = (tempfile::tempdir().unwrap(), "127.0.0.1:0".parse().unwrap());
+        let probes = Listener::for_probes(&"0.0.0.0:0".parse().unwrap()).await;
+        Self::on(&address, Some(probes.unwrap()), directory, config).await
+    }
+
     pub(crate) async fn at(address: &Address, directory: TempDir, config: Config) -> Self {
+        Self::on(address, None, directory, config).await
+    }
+
+    async fn on(
+        address: &Address,
+        probes: Option<Listener>,
+        directory: TempDir,
+        config: Config,
+    ) -> Self {
         let owner = OwnerToken::open(directory.path()).unwrap();
         let token = std::fs::read_to_string(owner.path())
             .unwrap()
@@ -69,6 +87,7 @@ impl Running {
             .to_owned();
         let listener = Listener::bind(address).await.unwrap();
         let address = listener.address().clone();
+        let probed = probes.as_ref().map(|probes| probes.address().clone());
         let (fake, metrics) = (Fake::new(), Arc::new(Metrics::default()));
         let server = Server {
             faces: Arc::new(fake.clone()),
@@ -79,7 +98,8 @@ impl Running {
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let asked_to_stop = async { stopped.await.unwrap_or(()) };
-            server.serve(listener, asked_to_stop).await.unwrap()
+            let served = server.serve_with_probes(listener, probes, asked_to_stop);
+            served.await.unwrap()
         });
         Self {
             fake,
@@ -87,6 +107,7 @@ impl Running {
             token,
             directory,
             address,
+            probes: probed,
             stop: Some(stop),
             task,
         }
@@ -120,7 +141,14 @@ impl Running {
 
     /// A caller without a token.
     pub(crate) async fn stranger(&self) -> Caller {
-        let send = match &self.address {
+        Caller::to(&self.address).await
+    }
+}
+
+impl Caller {
+    /// A caller without a token, on a connection of its own.
+    pub(crate) async fn to(address: &Address) -> Self {
+        let send = match address {
             Address::Tcp(address) => {
                 let stream = TcpStream::connect(address).await.unwrap();
                 stream.set_nodelay(true).unwrap();

@@ -74,19 +74,50 @@ async fn c62_health_says_no_before_anything_else_stops() {
 }
 
 #[tokio::test]
-async fn c63_streams_may_go_on_for_their_grace() {
+async fn c63_streams_and_calls_go_on_until_the_time_of_what_is_at_work_is_over() {
     let config = Config {
-        stream_grace: Duration::from_secs(3),
+        drain_within: Duration::from_secs(3),
         ..Config::default()
     };
     let mut server = Running::with(config).await;
+    server.fake.works(true);
     let caller = server.owner().await;
     let mut running = invoke(&caller).await;
     server.stop();
     let early = tokio::time::timeout(Duration::from_secs(1), running.next()).await;
     assert!(early.is_err(), "it goes on");
+    // Who steers a run, or begins to watch it, is still let in.
+    let newcomer = server.owner().await;
+    observe(&newcomer).await;
+    assert_eq!(health(&newcomer, "").await, NOT_SERVING);
+    drop(newcomer);
     let status = running.status().await;
     assert_eq!(told(&status).0, "SERVER_DRAINING");
+    drop(caller);
+    assert_eq!(server.stopped().await, CLEAN);
+}
+
+#[tokio::test]
+async fn c63_a_stop_waits_no_longer_than_for_what_is_at_work() {
+    let config = Config {
+        // Over only when the test is.
+        drain_within: Duration::from_secs(600),
+        ..Config::default()
+    };
+    let mut server = Running::with(config).await;
+    server.fake.works(true);
+    let caller = server.owner().await;
+    let watched = {
+        let request = HealthCheckRequest::default();
+        caller.ask("/grpc.health.v1.Health/Watch", &request).await
+    };
+    let mut running = invoke(&caller).await;
+    server.stop();
+    let early = tokio::time::timeout(Duration::from_secs(1), running.next()).await;
+    assert!(early.is_err(), "it goes on");
+    server.fake.works(false);
+    assert_eq!(told(&running.status().await).0, "SERVER_DRAINING");
+    assert_eq!(told(&watched.status().await).0, "SERVER_DRAINING");
     drop(caller);
     assert_eq!(server.stopped().await, CLEAN);
 }

@@ -12,6 +12,7 @@ mod contract;
 mod doors;
 mod draining;
 mod fake;
+mod probes;
 mod requests;
 mod server;
 mod silence;

@@ -157,7 +157,8 @@ pub(crate) enum Verb {
     ///
     /// Waits across lost connections and restarts of the server, for as long as
     /// --timeout says. Of a session it waits for the active run or compaction;
-    /// if there is none, its last run is told. Exit codes: 0 completed, 1 failed
+    /// if there is none, its last run is told. A question that the run waits with
+    /// is told once, with the way to answer it. Exit codes: 0 completed, 1 failed
     /// or aborted, 3 not settled in time (it goes on).
     #[command(after_help = reading::WAIT_EXAMPLES)]
     Wait(WaitArgs),
@@ -205,7 +206,6 @@ pub(crate) enum Verb {
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
     /// Write the manual pages into a folder
-    #[command(hide = true)]
     Man(ManArgs),
     /// Show the version of this program and of the API it speaks
     Version,
@@ -309,7 +309,7 @@ Examples:
 /// `man`.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// The folder, which must be there
+    /// The folder; it is made if it is not there
     #[arg(value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
 }
@@ -398,6 +398,7 @@ mod tests {
             "capabilities",
             "commands",
             "completions",
+            "man",
         ] {
             let verb = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), verb.render_long_help().to_string());

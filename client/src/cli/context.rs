@@ -8,19 +8,20 @@ use std::time::Duration;
 
 use sessionplane_core::contract::{CallOptions, SessionControl as _, SessionState};
 use sessionplane_core::domain::error::{CallError, Reason};
-use sessionplane_core::domain::ids::{RequestId, SessionRef};
+use sessionplane_core::domain::ids::{RequestId, RunId, SessionRef};
 
 use super::args::{Globals, TextSource, Waits};
 use super::exit::{Exit, Stop};
 use super::hint::{self, About, Effect};
 use super::interrupt::Interrupts;
+use super::program::PROGRAM;
 use super::screen::Screen;
 use super::{credentials, prompt};
 use crate::clock::mint_request_id;
 use crate::connection::Client;
 
 /// After so long a person is told that something is being waited for.
-const IMPATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const IMPATIENCE: Duration = Duration::from_secs(2);
 
 /// What a verb works with.
 pub(crate) struct Context {
@@ -36,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) interrupts: Interrupts,
     /// A text is being read, and nothing was sent yet.
     reading: AtomicBool,
+    /// A stream has begun: what it shows until the time is up is all that was asked for.
+    streams: AtomicBool,
     /// What goes on however long it is waited for, once the server has told that it does.
     goes_on: Mutex<Option<GoesOn>>,
 }
@@ -44,8 +47,8 @@ pub(crate) struct Context {
 struct GoesOn {
     /// What is waited for, in words that a time can follow.
     unfinished: String,
-    /// Who to wait for, as an argument.
-    target: String,
+    /// What becomes of it when nobody waits, and the ways on.
+    next: String,
 }
 
 impl Context {
@@ -67,6 +70,7 @@ impl Context {
             patience,
             interrupts: Interrupts::new(),
             reading: AtomicBool::new(false),
+            streams: AtomicBool::new(false),
             goes_on: Mutex::new(None),
         })
     }
@@ -129,11 +133,33 @@ impl Context {
     /// From here on the command waits for what goes on without it: `unfinished` says what has not
     /// happened yet if its time is up, `target` is what `sessionctl wait` is to be given.
     pub(crate) fn goes_on(&self, unfinished: String, target: &str) {
+        let next = format!("it goes on\n  wait on: {PROGRAM} wait {target}");
+        *self.waited_for() = Some(GoesOn { unfinished, next });
+    }
+
+    /// The same of a run that this command has begun or rejoined: it `cancels` the run by leaving, or
+    /// not.
+    pub(crate) fn run_goes_on(&self, run: RunId, cancels: bool) {
+        let request_id = &self.request_id;
+        let fate = if cancels {
+            "it is aborted unless somebody rejoins it soon"
+        } else {
+            "it goes on"
+        };
         let goes_on = GoesOn {
-            unfinished,
-            target: target.to_owned(),
+            unfinished: format!("run {run} has not settled"),
+            next: format!(
+                "{fate}\n  \
+                 wait on:   {PROGRAM} wait {run}\n  \
+                 rejoin it: the same command with --request-id {request_id}"
+            ),
         };
         *self.waited_for() = Some(goes_on);
+    }
+
+    /// From here on a stream shows what happens: the end of its time is its end.
+    pub(crate) fn stream_has_begun(&self) {
+        self.streams.store(true, Ordering::Relaxed);
     }
 
     fn waited_for(&self) -> std::sync::MutexGuard<'_, Option<GoesOn>> {
@@ -147,14 +173,18 @@ impl Context {
             let words = format!("no text came within {timeout:?}; nothing was sent");
             return Stop::failed(Exit::Unknown, words);
         }
-        if let Some(GoesOn { unfinished, target }) = &*self.waited_for() {
-            let words = format!("{unfinished} within {timeout:?}; it goes on");
-            let error = CallError::unknown(Reason::DeadlineExceeded, words.clone());
-            let next = format!("\n  wait on: sessionctl wait {target}");
-            return Stop::of(error, words + &next);
+        let late = |words: &str| CallError::unknown(Reason::DeadlineExceeded, words);
+        if let Some(GoesOn { unfinished, next }) = &*self.waited_for() {
+            let words = format!("{unfinished} within {timeout:?}; {next}");
+            let first = words.lines().next().unwrap_or_default();
+            return Stop::of(late(first), words);
+        }
+        if self.streams.load(Ordering::Relaxed) {
+            let words = format!("the time is up: this was shown for {timeout:?}");
+            return Stop::of(late(&words), words);
         }
         let words = format!("no outcome from {target} within {timeout:?}");
-        let error = CallError::unknown(Reason::DeadlineExceeded, words.clone());
+        let error = late(&words);
         match verb {
             Waits::Answer(effect) => self.stop(error, About::Nothing, effect),
             Waits::Run => {

@@ -4,31 +4,35 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use super::args::{Arguments, Globals, Verb, Waits};
 use super::context::Context;
 use super::exit::{Exit, Stop};
+use super::program::{self, PROGRAM};
 use super::screen::Screen;
 use super::{json, verbs};
 
 /// What a bare `sessionctl` prints.
-const FIRST_STEPS: &str = "\
-start a server:   sessiond            (in the source tree: make run)
-start a session:  sessionctl invoke --new NAME \"what to do\"
-be there:         sessionctl attach NAME      (all commands: sessionctl --help)";
+fn first_steps() -> String {
+    format!(
+        "start a server:   sessiond            (in the source tree: make run)\n\
+         start a session:  {PROGRAM} invoke --new NAME \"what to do\"\n\
+         be there:         {PROGRAM} attach NAME      (all commands: sessionctl --help)"
+    )
+}
 
 /// Runs `sessionctl`.
 #[must_use]
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match arguments() {
         Ok(arguments) => arguments,
         Err(error) => return told(&error).into(),
     };
     let mut screen = Screen::of_process(arguments.globals.looks());
     let Some(verb) = arguments.verb else {
-        let printed = screen.line(FIRST_STEPS).map_err(Stop::from);
+        let printed = screen.line(&first_steps()).map_err(Stop::from);
         return ended(printed.map(|()| Exit::Done), &mut screen, false).into();
     };
     let json = arguments.globals.json;
@@ -37,6 +41,12 @@ pub fn main() -> ExitCode {
     }
     let end = started(verb, arguments.globals, &mut screen);
     ended(end, &mut screen, json).into()
+}
+
+fn arguments() -> Result<Arguments, clap::Error> {
+    let matches = Arguments::command().try_get_matches()?;
+    program::was_called(&matches);
+    Arguments::from_arg_matches(&matches)
 }
 
 /// Help, the version, or a command line that makes no sense.

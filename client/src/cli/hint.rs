@@ -1,13 +1,16 @@
 //! Refusals in words that teach: what happened, then what to do next. Words only.
 
+mod field;
+
 use std::time::Duration;
 
 use sessionplane_core::domain::command::{Command, CommandKind, Rejection, RejectionCode};
-use sessionplane_core::domain::error::{CallError, Outcome, Reason};
+use sessionplane_core::domain::error::{CallError, FieldViolation, Outcome, Reason};
 use sessionplane_core::domain::ids::{RequestId, RunId, SessionRef};
 
 use super::context::Context;
 use super::exit::{Exit, Stop};
+use super::program::PROGRAM;
 use super::session::shell_word;
 use super::visible;
 pub(crate) use crate::retry::Effect;
@@ -66,7 +69,8 @@ pub(crate) fn refusal(
 fn words(error: &CallError, about: About<'_>, effect: Effect, setting: &Setting<'_>) -> String {
     let mut lines = vec![first_line(error, about, setting)];
     lines.extend(fields(error));
-    lines.extend(next_steps(error, about, setting));
+    lines.extend(advised(error, about));
+    lines.extend(next_steps(error, about, effect, setting));
     if effect == Effect::Writes && error.outcome != Outcome::Refused {
         lines.push(unknown(setting.request_id));
     }
@@ -95,8 +99,21 @@ fn first_line(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Str
         (Reason::Unauthenticated, _) => {
             format!("{address} does not know this caller: {}", error.message)
         }
-        _ => error.message.clone(),
+        _ => field::said(&error.message).0,
     }
+}
+
+/// What the server advises, in words of the command line.
+fn advised(error: &CallError, about: About<'_>) -> Option<String> {
+    let verb = field::said(&error.message).1?;
+    let about_parent = |violation: &FieldViolation| violation.field.starts_with("branch_hints");
+    let session = match about {
+        // What is wrong with --from is so of the entries of another session.
+        _ if error.violations.iter().any(about_parent) => "PARENT".to_owned(),
+        About::Session(session) => word(session),
+        About::Nothing | About::Run(_) => "SESSION".to_owned(),
+    };
+    Some(format!("what there is: {PROGRAM} {verb} {session}"))
 }
 
 /// Whether it is the parent session that is unknown, and not the session that was called.
@@ -107,31 +124,41 @@ fn is_of_parent(error: &CallError) -> bool {
 
 /// The fields concerned, unless the message names them already.
 fn fields(error: &CallError) -> impl Iterator<Item = String> {
-    let named = |violation: &&sessionplane_core::domain::error::FieldViolation| {
-        !error.message.contains(&violation.description)
-    };
-    error
-        .violations
-        .iter()
-        .filter(named)
-        .map(|violation| format!("{}: {}", violation.field, violation.description))
+    let named = |violation: &&FieldViolation| !error.message.contains(&violation.description);
+    error.violations.iter().filter(named).map(|violation| {
+        let (description, _) = field::said(&violation.description);
+        format!("{}: {description}", field::typed(&violation.field))
+    })
 }
 
-fn next_steps(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Vec<String> {
+fn next_steps(
+    error: &CallError,
+    about: About<'_>,
+    effect: Effect,
+    setting: &Setting<'_>,
+) -> Vec<String> {
     let elsewhere = "another address: --address or SESSIONPLANE_ADDRESS".to_owned();
     match (error.reason, about) {
         (Reason::NoSuchSession, _) if is_of_parent(error) => {
             vec!["leave --parent out to begin with nothing".to_owned()]
         }
-        (Reason::NoSuchSession, About::Session(session))
-            if !matches!(session, SessionRef::Id(_)) =>
-        {
-            let word = word(session);
-            vec![format!("create it: sessionctl invoke --new {word} \"...\"")]
+        (Reason::NoSuchSession, About::Session(SessionRef::Id(id))) => {
+            vec![format!("if it is the id of a run: {PROGRAM} run {id}")]
+        }
+        (Reason::NoSuchSession, About::Session(session)) => {
+            let create = format!("{PROGRAM} invoke --new {} \"...\"", word(session));
+            match effect {
+                // Who reads expects it to be there.
+                Effect::Reads => vec![
+                    "check the name: it was given to the session when it was created".to_owned(),
+                    format!("or create it: {create}"),
+                ],
+                Effect::Writes => vec![format!("create it: {create}")],
+            }
         }
         (Reason::NoSuchRun, About::Run(_)) => vec![
-            "the last run of a session:  sessionctl state SESSION".to_owned(),
-            "the run of each entry:      sessionctl --json entries SESSION".to_owned(),
+            format!("the runs of a session:      {PROGRAM} runs SESSION"),
+            format!("the last run of a session:  {PROGRAM} state SESSION"),
         ],
         (Reason::Unimplemented, _) => vec![elsewhere],
         (Reason::Transport, _) => vec![
@@ -161,24 +188,26 @@ pub(crate) fn busy(session: &SessionRef, details: &str) -> String {
     let names_run = |word: &str| word.parse::<RunId>().is_ok();
     let way_in = if details.split_whitespace().any(names_run) {
         format!(
-            "steer it:    sessionctl steer {word} \"...\"\n  \
-             queue after: sessionctl follow-up {word} \"...\""
+            "steer it:    {PROGRAM} steer {word} \"...\"\n  \
+             queue after: {PROGRAM} follow-up {word} \"...\""
         )
     } else {
-        format!("wait for it: sessionctl wait {word}")
+        format!("wait for it: {PROGRAM} wait {word}")
     };
     format!(
         "session {} is busy: {details}\n  \
          {way_in}\n  \
-         watch it:    sessionctl attach {word}\n  \
-         stop it:     sessionctl abort {word}",
+         watch it:    {PROGRAM} attach {word}\n  \
+         stop it:     {PROGRAM} abort {word}",
         quoted(session)
     )
 }
 
 /// A command that was rejected. Each way on is told once, also where the server's words hold it.
 pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Rejection) -> String {
-    let Rejection { code, message, .. } = rejection;
+    let code = &rejection.code;
+    // Each way on that a server advises has its line below.
+    let (message, advised) = field::said(&rejection.message);
     let word = word(session);
     let over = matches!(
         code,
@@ -186,32 +215,35 @@ pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Reje
     );
     let message = match message.split_once(';') {
         Some((what, _)) if over => what,
-        _ => message,
+        _ => &message,
     };
     if over && kind == CommandKind::Abort {
         return format!("nothing to abort, {}: {message}", code.as_str());
     }
     let first = format!("rejected, {}: {message}", code.as_str());
     let next = match code {
-        _ if over => format!("start a run: sessionctl invoke {word} \"...\""),
+        _ if over => format!("start a run: {PROGRAM} invoke {word} \"...\""),
         RejectionCode::UnsupportedCapability => {
-            format!("what it can do: sessionctl capabilities {word}")
+            format!("what it can do: {PROGRAM} capabilities {word}")
         }
-        RejectionCode::NoSuchInteraction => format!("what is open: sessionctl respond {word}"),
+        RejectionCode::NoSuchInteraction => format!("what is open: {PROGRAM} respond {word}"),
         RejectionCode::SessionBusy => {
-            format!("wait for it: sessionctl wait {word}\n  stop it:     sessionctl abort {word}")
+            format!("wait for it: {PROGRAM} wait {word}\n  stop it:     {PROGRAM} abort {word}")
         }
         RejectionCode::InvalidCommand if kind == CommandKind::SetModel => {
-            format!("what may be chosen: sessionctl capabilities {word}")
+            format!("what may be chosen: {PROGRAM} capabilities {word}")
         }
         RejectionCode::InvalidCommand if kind == CommandKind::SetThinking => {
-            format!("what may be chosen: sessionctl state {word}")
+            format!("what may be chosen: {PROGRAM} state {word}")
         }
         RejectionCode::InvalidCommand if kind == CommandKind::Navigate => {
-            format!("the entries there are: sessionctl entries {word}")
+            format!("the entries there are: {PROGRAM} entries {word}")
         }
         _ if rejection.retryable => "the same command may succeed later".to_owned(),
-        _ => return first,
+        _ => match advised {
+            Some(verb) => format!("what there is: {PROGRAM} {verb} {word}"),
+            None => return first,
+        },
     };
     format!("{first}\n  {next}")
 }
@@ -237,10 +269,10 @@ pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) ->
         Command::Respond { interaction, .. } => {
             // The answer may be a secret.
             let answer = "'... the same answer ...'";
-            return format!("sessionctl respond {interaction} --request-id {id} {answer}");
+            return format!("{PROGRAM} respond {interaction} --request-id {id} {answer}");
         }
     };
-    format!("sessionctl {verb} {word} --request-id {id}{rest}")
+    format!("{PROGRAM} {verb} {word} --request-id {id}{rest}")
 }
 
 /// A text as an argument that can be pasted; a stand-in where it cannot.
@@ -262,7 +294,7 @@ pub(crate) fn lost_run(session: &SessionRef, cancel: bool, request_id: &str) -> 
     let word = word(session);
     format!(
         "{fate}\n  \
-         watch it:  sessionctl attach {word}\n  \
+         watch it:  {PROGRAM} attach {word}\n  \
          rejoin it: the same command with --request-id {request_id}"
     )
 }
@@ -272,7 +304,7 @@ pub(crate) fn unreachable_run(run: RunId, context: &Context) -> String {
     let (target, request_id) = (context.client.target(), &context.request_id);
     format!(
         "what becomes of run {run} is not known while {target} cannot be reached\n  \
-         find out:  sessionctl run {run}\n  \
+         find out:  {PROGRAM} run {run}\n  \
          rejoin it: the same command with --request-id {request_id}"
     )
 }
@@ -304,137 +336,4 @@ pub(crate) fn word(session: &SessionRef) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use sessionplane_core::domain::ids::SessionName;
-
-    use super::*;
-
-    fn docs() -> SessionRef {
-        SessionRef::Name(SessionName::parse("docs").unwrap())
-    }
-
-    fn said(error: &CallError, effect: Effect) -> String {
-        let setting = Setting {
-            address: "http://127.0.0.1:50051".to_owned(),
-            token: "the token came from SESSIONPLANE_TOKEN",
-            request_id: "01K0000000000000000000000A",
-            patience: Duration::from_secs(15),
-        };
-        let session = docs();
-        let about = match error.reason {
-            Reason::NoSuchRun => About::Run("01K0000000000000000000000B".parse().unwrap()),
-            _ => About::Session(&session),
-        };
-        words(error, about, effect, &setting)
-    }
-
-    #[test]
-    fn refusals_say_what_to_do_next() {
-        let refused = CallError::refused;
-        let errors = [
-            (CallError::no_such_session(), Effect::Reads),
-            (
-                CallError::no_such_session().about_field("parent_session"),
-                Effect::Writes,
-            ),
-            (
-                CallError::unknown(Reason::Transport, "connection reset"),
-                Effect::Reads,
-            ),
-            (
-                refused(Reason::Transport, "Connection refused"),
-                Effect::Writes,
-            ),
-            (
-                CallError::unknown(
-                    Reason::Unimplemented,
-                    "something else than a Sessionplane server answers there: HTTP 404",
-                ),
-                Effect::Reads,
-            ),
-            (refused(Reason::NoSuchRun, "no such run"), Effect::Reads),
-            (
-                CallError::unknown(Reason::DeadlineExceeded, "no answer within 30s"),
-                Effect::Writes,
-            ),
-            (
-                refused(Reason::Unauthenticated, "no credential"),
-                Effect::Reads,
-            ),
-            (
-                refused(Reason::Overloaded, "too much is waiting")
-                    .retry_after(Duration::from_millis(1500)),
-                Effect::Writes,
-            ),
-            (
-                refused(
-                    Reason::RequestIdReused,
-                    "the request id was used with another text",
-                ),
-                Effect::Writes,
-            ),
-            (
-                CallError::too_large("prompt.text", 2_000_000, 1_048_576, "use a file"),
-                Effect::Writes,
-            ),
-        ];
-        let all: Vec<_> = errors
-            .iter()
-            .map(|(error, effect)| format!("error: {}\n", said(error, *effect)))
-            .collect();
-        insta::assert_snapshot!(all.join("\n"));
-    }
-
-    #[test]
-    fn c03_a_command_is_repeated_by_its_id_and_its_very_text() {
-        let id = RequestId::parse("r-1").unwrap();
-        let said = |command| repeat(&docs(), &command, &id);
-        let steer = |text: &str| Command::Steer { text: text.into() };
-        assert_eq!(
-            said(steer("it's late")),
-            r"sessionctl steer docs --request-id r-1 'it'\''s late'"
-        );
-        let text = "then".into();
-        assert_eq!(
-            said(Command::FollowUp { text }),
-            "sessionctl follow-up docs --request-id r-1 then"
-        );
-        assert_eq!(
-            said(Command::Abort),
-            "sessionctl abort docs --request-id r-1"
-        );
-        for text in ["-", "a\u{1b}b", &"x".repeat(1000)] {
-            assert!(said(steer(text)).ends_with(" '... the same text ...'"));
-        }
-    }
-
-    #[test]
-    fn a_busy_session_shows_the_ways_in() {
-        insta::assert_snapshot!(busy(&docs(), "run 01K0000000000000000000000B is active"));
-        let compacting = "the session is being compacted; wait until it is over, or abort it";
-        let told = busy(&docs(), compacting);
-        assert!(told.contains("sessionctl wait docs"), "{told}");
-        assert!(
-            !told.contains("steer") && !told.contains("follow-up"),
-            "{told}"
-        );
-    }
-
-    #[test]
-    fn a_rejection_shows_its_code_and_the_way_on() {
-        let rejection = |code| Rejection {
-            code,
-            message: "nothing is running; start a run with invoke".to_owned(),
-            retryable: false,
-        };
-        let said = [
-            (CommandKind::Steer, RejectionCode::NoActiveRun),
-            (CommandKind::Abort, RejectionCode::NoActiveRun),
-            (CommandKind::Abort, RejectionCode::RunCommandFailed),
-            (CommandKind::FollowUp, RejectionCode::UnsupportedCapability),
-            (CommandKind::Steer, RejectionCode::InvalidCommand),
-        ];
-        let said = said.map(|(kind, code)| rejected(&docs(), kind, &rejection(code)));
-        insta::assert_snapshot!(said.join("\n"));
-    }
-}
+mod tests;

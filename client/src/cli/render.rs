@@ -19,5 +19,4 @@ pub(crate) use state::{bar, capability_lines, offer_lines, state_lines, summary}
 pub(crate) use thread::Thread;
 pub(crate) use time::rfc3339;
 
-/// How wide a line of facts may be.
-const WIDTH: usize = 80;
+use super::screen::WIDTH;

@@ -12,6 +12,9 @@ const RESET: &str = "\x1b[0m";
 const CLEAR_LINE: &str = "\r\x1b[2K";
 const ONE_UP: &str = "\x1b[1A\x1b[2K";
 
+/// How wide a line of facts may be for a person.
+pub(crate) const WIDTH: usize = 80;
+
 /// A row of the foot is one row, however narrow the terminal is.
 const WRAP_OFF: &str = "\x1b[?7l";
 const WRAP_ON: &str = "\x1b[?7h";
@@ -144,6 +147,16 @@ impl Screen {
     /// Whether a person sees what goes on.
     pub(crate) fn is_watched(&self) -> bool {
         self.err.is_terminal
+    }
+
+    /// How wide a line of a list may be: as wide as a terminal, and as it comes in a pipe, where a
+    /// program reads all of it.
+    pub(crate) fn width(&self) -> usize {
+        if self.out.is_terminal {
+            WIDTH
+        } else {
+            usize::MAX
+        }
     }
 
     /// Whether text may be laid out, and lines replaced.

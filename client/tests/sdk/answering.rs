@@ -12,7 +12,7 @@ use super::cli::{ran, reads, sends, sessionctl, told};
 use super::fake::{Fake, Stage, Step, soon};
 use super::wire;
 
-fn id(ordinal: u32) -> String {
+pub(crate) fn id(ordinal: u32) -> String {
     format!("{}-q{ordinal}", wire::RUN)
 }
 
@@ -31,7 +31,7 @@ fn asked(ordinal: u32, title: &str, shape: v1::question::Shape) -> v1::Interacti
     }
 }
 
-fn approval(ordinal: u32) -> v1::Interaction {
+pub(crate) fn approval(ordinal: u32) -> v1::Interaction {
     let choice = |id: &str, label: &str| v1::Choice {
         id: id.to_owned(),
         label: label.to_owned(),
@@ -49,7 +49,7 @@ fn approval(ordinal: u32) -> v1::Interaction {
     approval
 }
 
-fn secret(ordinal: u32) -> v1::Interaction {
+pub(crate) fn secret(ordinal: u32) -> v1::Interaction {
     let shape = v1::question::Shape::Input(v1::InputShape { secret: true });
     asked(ordinal, "Password?", shape)
 }
@@ -70,7 +70,7 @@ fn form(ordinal: u32) -> v1::Interaction {
     asked(ordinal, "Where to?", shape)
 }
 
-fn waiting(interactions: Vec<v1::Interaction>) -> v1::SessionState {
+pub(crate) fn waiting(interactions: Vec<v1::Interaction>) -> v1::SessionState {
     v1::SessionState {
         interactions,
         ..wire::state(true)
@@ -90,7 +90,7 @@ async fn asking(interactions: Vec<v1::Interaction>, times: usize) -> Fake {
     .await
 }
 
-fn responses(fake: &Fake) -> Vec<(String, v1::interaction_answer::Answer)> {
+pub(crate) fn responses(fake: &Fake) -> Vec<(String, v1::interaction_answer::Answer)> {
     let response = |request: &v1::DispatchRequest| match request.command.clone() {
         Some(Given::Respond(respond)) => {
             let answer = respond.answer.unwrap().answer.unwrap();
@@ -270,7 +270,38 @@ async fn c02_an_answer_of_unknown_outcome_is_repeated_to_its_own_question() {
     assert!(err.contains(&repeat), "{err}");
 }
 
-fn requested(seq: u64, interaction: v1::Interaction) -> v1::EventsResponse {
+#[tokio::test]
+async fn a_hint_holds_the_flags_that_say_which_server_is_meant() {
+    let fake = asking(vec![approval(1), approval(2)], 2).await;
+    let url = fake.url();
+    let words = [
+        "--address",
+        &url,
+        "--data-dir",
+        "/no where",
+        "respond",
+        "docs",
+    ];
+    let mut command = sessionctl(&fake, &words);
+    command.env("SESSIONPLANE_ADDRESS", "127.0.0.1:1");
+    let (code, out, err) = told(soon(command.output()).await.unwrap());
+    assert_eq!((code, err.as_str()), (0, ""));
+    let way = format!(
+        "answer: sessionctl --address {url} --data-dir '/no where' respond {} allow|deny",
+        id(1)
+    );
+    assert!(out.contains(&way), "{out}");
+    let mut command = sessionctl(&fake, &["--json", "respond", "docs", "allow"]);
+    command.env("SESSIONPLANE_DATA_DIR", "/nowhere");
+    let (_, _, err) = told(soon(command.output()).await.unwrap());
+    let way = format!("\n  sessionctl respond {} ...", id(2));
+    assert!(
+        err.contains(&way),
+        "the environment is there the next time too: {err}"
+    );
+}
+
+pub(crate) fn requested(seq: u64, interaction: v1::Interaction) -> v1::EventsResponse {
     let requested = v1::InteractionRequested {
         interaction: Some(interaction),
     };

@@ -73,6 +73,12 @@ async fn the_answer_is_on_standard_output_and_all_else_beside_it() {
 #[tokio::test]
 async fn c14_a_session_is_created_only_when_asked_for() {
     let fake = invoking(sends(full_run())).await;
+    fake.stage.lock().unwrap().states = [Err(wire::ours(
+        Code::NotFound,
+        "NO_SUCH_SESSION",
+        "refused",
+    ))]
+    .into();
     let arguments = [
         "invoke",
         "--new",
@@ -158,54 +164,6 @@ async fn c02_an_unknown_outcome_names_the_request_id_to_repeat() {
         fake.look(|stage| stage.dispatched[0].request_id.clone()),
         "build-7"
     );
-}
-
-#[tokio::test]
-async fn c02_a_time_out_is_the_same_for_a_program_whichever_timer_is_up() {
-    let hanging = || {
-        let mut steps = sends([wire::subscribed(false, false)]);
-        steps.push(Step::Hang);
-        Ok(steps)
-    };
-    let state = v1::GetStateResponse {
-        state: Some(wire::state(false)),
-    };
-    let fake = Fake::start(Stage {
-        mute: true,
-        states: [Ok(state)].into(),
-        events: [hanging()].into(),
-        invokes: [Ok(vec![Step::Send(wire::accepted(false)), Step::Hang])].into(),
-        ..Stage::default()
-    })
-    .await;
-    for words in [
-        &["steer", "docs", "go"][..],
-        &["events", "docs"],
-        &["invoke", "docs", "go"],
-    ] {
-        let all = [&["--json", "--timeout", "300ms"], words].concat();
-        let (code, out, _) = ran(&fake, &all).await;
-        assert_eq!(code, 3, "{words:?}");
-        let last: serde_json::Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
-        assert_eq!(
-            last["error"]["reason"], "DEADLINE_EXCEEDED",
-            "{words:?}: {out}"
-        );
-        assert_eq!(last["error"]["outcome"], "unknown", "{words:?}: {out}");
-    }
-}
-
-#[tokio::test]
-async fn a_text_that_never_comes_is_not_waited_for_longer_than_asked() {
-    let fake = Fake::start(Stage::default()).await;
-    let mut command = sessionctl(&fake, &["--timeout", "300ms", "steer", "docs", "-"]);
-    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-    let stdin = child.stdin.take();
-    let (code, _, err) = told(soon(child.wait_with_output()).await.unwrap());
-    drop(stdin);
-    assert_eq!(code, 3, "{err}");
-    assert!(err.contains("nothing was sent"), "{err}");
-    fake.look(|stage| assert!(stage.dispatched.is_empty()));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! `sessionctl` that comes in the middle, or misses an end: everything is shown once, and whole.
+//! `sessionctl` that comes in the middle, or misses an end: what comes is shown, and all of it whole.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ async fn shows(fake: &Fake, arguments: &[&str], until: &str) -> String {
 }
 
 #[tokio::test]
-async fn attach_shows_what_it_joined_in_the_middle_once_and_whole() {
+async fn attach_shows_what_it_joined_in_the_middle_as_it_comes_and_then_whole() {
     let fake = observed(vec![joined()]).await;
     let shown = shows(&fake, &["attach", "docs"], "thanks\n").await;
     insta::assert_snapshot!(shown);

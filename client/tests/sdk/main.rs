@@ -22,6 +22,7 @@ mod rendering;
 mod request_ids;
 mod runs;
 mod terminal;
+mod timeouts;
 mod transcripts;
 mod verbs;
 mod waiting;

@@ -133,3 +133,46 @@ async fn attach_in_plain_shows_neither_a_layout_nor_a_line_of_state() {
         }
     }
 }
+
+#[tokio::test]
+async fn c25_a_secret_is_typed_unseen_where_it_is_asked_for() {
+    let steps = sends([
+        wire::subscribed(false, false),
+        wire::snapshot_of(super::answering::waiting(vec![super::answering::secret(1)])),
+    ]);
+    let state = v1::GetStateResponse {
+        state: Some(wire::state(true)),
+    };
+    let fake = Fake::start(Stage {
+        states: [Ok(state)].into(),
+        events: [Ok([steps, vec![Step::Hang]].concat())].into(),
+        dispatches: [Ok(wire::dispatch_done()), Ok(wire::dispatch_done())].into(),
+        ..Stage::default()
+    })
+    .await;
+    let told = std::sync::Arc::new(tokio::sync::Notify::new());
+    fake.stage.lock().unwrap().on_dispatch = Some(told.clone());
+    let (mut person, program) = terminal();
+    let mut child = spawned(&fake, &["attach", "docs"], &program);
+    drop(program);
+    let mut shown = reads_from(&mut person, "]\r\n> ").await;
+    assert!(
+        shown.contains("/answer q1 (then type it, unseen)"),
+        "{shown}"
+    );
+    person.write_all(b"/answer q1\n").await.unwrap();
+    shown = reads_from(&mut person, "(not shown) ").await;
+    person.write_all(b"hunter2\n").await.unwrap();
+    soon(told.notified()).await;
+    shown += &reads_from(&mut person, "> ").await;
+    person.write_all(b"/answer q1 hunter3\n").await.unwrap();
+    soon(told.notified()).await;
+    shown += &reads_from(&mut person, "may still be seen").await;
+    assert!(!shown.contains("hunter2"), "{shown:?}");
+    assert!(shown.contains("> /answer q1 (a secret)"), "{shown:?}");
+    child.kill().await.unwrap();
+    let answers: Vec<_> = super::answering::responses(&fake);
+    let text = |text: &str| v1::interaction_answer::Answer::Text(text.to_owned());
+    let answers: Vec<_> = answers.into_iter().map(|(_, answer)| answer).collect();
+    assert_eq!(answers, [text("hunter2"), text("hunter3")]);
+}

@@ -119,7 +119,11 @@ async fn c24_an_entry_to_go_on_from_is_named_by_its_id_or_its_number() {
 async fn a_new_session_may_branch_off_another() {
     let fake = Fake::start(Stage {
         invokes: [Ok(sends([wire::accepted(false), wire::completed()]))].into(),
-        states: [Ok(wire::state_answer(wire::state(false)))].into(),
+        states: [
+            Err(wire::ours(Code::NotFound, "NO_SUCH_SESSION", "refused")),
+            Ok(wire::state_answer(wire::state(false))),
+        ]
+        .into(),
         ..Stage::default()
     })
     .await;
@@ -137,6 +141,41 @@ async fn a_new_session_may_branch_off_another() {
     });
     let (code, ..) = ran(&fake, &["invoke", "--parent", "docs", "side", "hi"]).await;
     assert_eq!(code, 2, "only a new session has a parent");
+}
+
+#[tokio::test]
+async fn c14_what_is_given_for_a_new_session_in_vain_is_told_before_it_runs() {
+    for (words, told) in [
+        (
+            &["--agent", "other"][..],
+            "--agent is not used; its agent is demo",
+        ),
+        (
+            &["--agent", "other", "--parent", "side"],
+            "--agent and --parent are not used; its agent is demo",
+        ),
+        (&["--agent", "demo"], ""),
+        (&[], ""),
+    ] {
+        let fake = Fake::start(Stage {
+            invokes: [Ok(sends([wire::accepted(false), wire::completed()]))].into(),
+            states: [Ok(wire::state_answer(wire::state(false)))].into(),
+            ..Stage::default()
+        })
+        .await;
+        let words = [&["invoke", "--new"], words, &["docs", "hi"]].concat();
+        let (code, _, err) = ran(&fake, &words).await;
+        assert_eq!(code, 0, "{err}");
+        let first = err.lines().next().unwrap_or_default();
+        assert_eq!(first.contains("exists already"), !told.is_empty(), "{err}");
+        assert!(first.ends_with(told), "{err}");
+        let asked = fake.look(|stage| stage.states.is_empty());
+        assert_eq!(
+            asked,
+            words.len() > 4,
+            "only where something may be in vain"
+        );
+    }
 }
 
 #[tokio::test]
@@ -193,7 +232,10 @@ async fn c32_events_are_filtered_by_the_server_and_a_typo_is_told() {
     interrupt(&child).await;
     let (code, _, err) = told(soon(child.wait_with_output()).await.unwrap());
     assert_eq!(code, 130);
-    assert!(err.contains("no events of type run_setled"), "{err}");
+    assert!(
+        err.contains("no events of type run_setled; the nearest that it knows is run_settled"),
+        "{err}"
+    );
     fake.look(|stage| {
         let filter = stage.observed[0].filter.clone().unwrap();
         assert_eq!(filter.types, ["run_setled", "turn_started"]);
@@ -247,7 +289,8 @@ async fn c29_entries_follow_across_a_lost_connection_each_once() {
 #[tokio::test]
 async fn completions_and_manual_pages_need_no_server() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().display().to_string();
+    let folder = folder.path().join("is/made");
+    let path = folder.display().to_string();
     let fake = Fake::start(Stage::default()).await;
     let run = async |words: &[&str]| {
         let mut command = sessionctl(&fake, words);
@@ -258,6 +301,10 @@ async fn completions_and_manual_pages_need_no_server() {
         let (code, out, err) = run(&["completions", shell]).await;
         assert_eq!((code, err.as_str()), (0, ""), "{shell}");
         assert!(out.contains("set-thinking"), "{shell}");
+        assert!(
+            out.contains("compaction_finished"),
+            "{shell}: types of events"
+        );
     }
     let (code, out, _) = run(&["--json", "completions", "bash"]).await;
     let told: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -270,7 +317,7 @@ async fn completions_and_manual_pages_need_no_server() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(told["folder"], path);
     for page in ["sessionctl.1", "sessionctl-respond.1"] {
-        let page = std::fs::read_to_string(folder.path().join(page)).unwrap();
+        let page = std::fs::read_to_string(folder.join(page)).unwrap();
         assert!(page.contains(".TH"), "{page}");
     }
 }

@@ -271,6 +271,11 @@ impl Faces for App {
             life: self.life.clone(),
         }
     }
+
+    async fn drain(&self) {
+        App::drain(self);
+        self.at_rest().await;
+    }
 }
 
 #[async_trait]

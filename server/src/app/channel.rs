@@ -4,6 +4,7 @@
 //! that is older than an event it has seen. A publisher never waits for an observer.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope};
@@ -27,6 +28,10 @@ pub struct Channel {
     budget: Arc<Budget>,
     inner: Mutex<Inner>,
     wake: watch::Sender<u64>,
+    /// Who observes: each holds one of it.
+    observers: Arc<()>,
+    /// The session's task has something to do.
+    at_work: AtomicBool,
 }
 
 struct Inner {
@@ -106,7 +111,33 @@ impl Channel {
             budget,
             inner: Mutex::new(inner),
             wake: watch::Sender::new(0),
+            observers: Arc::default(),
+            at_work: AtomicBool::new(false),
         }
+    }
+
+    /// Says whether the session's task has something to do.
+    pub(crate) fn works(&self, does: bool) {
+        self.at_work.store(does, Ordering::SeqCst);
+    }
+
+    /// Whether it has: also before the first event of a run, and until after its last.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.at_work.load(Ordering::SeqCst)
+    }
+
+    /// Wakes who reads, although nothing was published.
+    pub(crate) fn wake(&self) {
+        let newest = self.lock().seq;
+        self.wake.send_replace(newest);
+    }
+
+    /// A place among the observers, given up when it is dropped; none if `most` have one.
+    pub(crate) fn place(&self, most: usize) -> Option<Arc<()>> {
+        // Under the lock, so that of two that come for the last place one is refused.
+        let _inner = self.lock();
+        let taken = Arc::strong_count(&self.observers) - 1;
+        (taken < most).then(|| self.observers.clone())
     }
 
     /// Numbers events, folds them into the view and shows them: one step, one wake.

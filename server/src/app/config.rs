@@ -22,6 +22,8 @@ pub struct AppConfig {
     pub idle_channels: usize,
     /// How long a session's task stays after its last activity.
     pub idle_ttl: Duration,
+    /// Event streams that one session has at a time.
+    pub max_observers: usize,
     /// How often an observer of a quiet session hears that it is alive.
     pub heartbeat: Duration,
     /// How long a request id stays bound after its acceptance, at least.
@@ -42,6 +44,7 @@ impl Default for AppConfig {
             idle_ring_bytes: 32 * 1024,
             idle_channels: 4096,
             idle_ttl: Duration::from_secs(60),
+            max_observers: 4096,
             heartbeat: Duration::from_secs(15),
             binding_retention: Duration::from_secs(24 * 60 * 60),
             engine_open_timeout: Duration::from_secs(30),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt as _};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::time::Timestamp;
@@ -20,9 +21,10 @@ use super::channel::Channel;
 use super::channels::Channels;
 use super::config::AppConfig;
 use super::digest::DigestKey;
-use super::recovery;
+use super::recovery::{self, RecoveryError};
 use super::residents::Residents;
 use super::single_flight::SingleFlight;
+use super::work::Work;
 
 /// The adapters that the application stands on.
 #[derive(Clone)]
@@ -53,7 +55,9 @@ pub(crate) struct Context {
     pub(crate) channels: Channels,
     pub(crate) residents: Residents,
     pub(crate) flights: SingleFlight,
-    /// The faces are being stopped: a stream that ends from here on was ended by the server.
+    pub(crate) work: Work,
+    /// No run begins any more, and who watches a session that has none is sent away. A stream that
+    /// ends from here on was ended by the server.
     pub(crate) draining: CancellationToken,
     pub(crate) stopping: CancellationToken,
     next_stream: AtomicU64,
@@ -131,6 +135,7 @@ impl App {
             channels: Channels::new(config),
             residents: Residents::default(),
             flights: SingleFlight::default(),
+            work: Work::default(),
             draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
             next_stream: AtomicU64::new(1),
@@ -170,14 +175,44 @@ impl App {
         ports.repository.sweep_bindings(before, max).await
     }
 
-    /// Says that the faces are about to end their streams: that is no cancellation of the runs
-    /// behind them (C13). Call it before the faces are stopped.
+    /// C63: no run begins any more, and who watches a session that has none is sent away. What is
+    /// under way goes on. A stream that ends from here on is no cancellation of its run (C13).
     pub fn drain(&self) {
         self.context.draining.cancel();
     }
 
+    /// Completes when no session is at work: after [`App::drain`] none begins to be.
+    pub async fn at_rest(&self) {
+        self.context.work.over().await;
+    }
+
+    /// How many sessions are at work.
+    #[must_use]
+    pub fn at_work(&self) -> usize {
+        self.context.work.count()
+    }
+
+    /// Settles as interrupted what [`App::stop`] has cut; returns how much. The next start would do
+    /// the same, and does it for what is not reached here.
+    ///
+    /// # Errors
+    /// When the store refuses one; those before it are settled.
+    pub async fn interrupt(&self) -> Result<usize, RecoveryError> {
+        let cut = self.context.work.take_cut();
+        let ports = &self.context.ports;
+        let mut settled = stream::iter(cut)
+            .map(|session| recovery::abandon(ports, session))
+            .buffer_unordered(recovery::CONCURRENT);
+        let mut count = 0;
+        while let Some(settled) = settled.next().await {
+            settled?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
     /// Stops every session's task and waits until all have left. Runs that are still active stay
-    /// unsettled in the store; the next start settles them as interrupted.
+    /// unsettled in the store: [`App::interrupt`] settles them, or the next start.
     pub async fn stop(&self) {
         self.context.draining.cancel();
         self.context.stopping.cancel();

@@ -69,4 +69,7 @@ pub trait Faces: Send + Sync + 'static {
     type Handle: Face + 'static;
     /// A handle that acts as `caller`. Cheap: it is made for every call.
     fn as_caller(&self, caller: Caller) -> Self::Handle;
+    /// C63: the server stops. Nothing new begins from now on; completes when nothing is at work any
+    /// more. Dropping it changes nothing of that.
+    fn drain(&self) -> impl Future<Output = ()> + Send;
 }

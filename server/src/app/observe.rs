@@ -167,11 +167,8 @@ impl AppCaller {
         request: EventsRequest,
     ) -> Result<Observation, CallError> {
         let channel = self.observed(&request.session).await?;
-        Ok(Box::pin(Observer::open(
-            self.context.clone(),
-            channel,
-            &request,
-        )))
+        let observer = Observer::open(self.context.clone(), channel, &request)?;
+        Ok(Box::pin(observer))
     }
 
     /// The channel of a session that the caller may observe.

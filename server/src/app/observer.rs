@@ -1,6 +1,7 @@
 //! An observer's stream in the order of C31: subscribed, durable entries, snapshot, live events.
 
 use std::collections::VecDeque;
+use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
@@ -8,11 +9,13 @@ use std::task::{Context as TaskContext, Poll};
 use futures_core::Stream;
 use sessionplane_core::contract::{EventFilter, EventItem, EventsRequest, SessionState};
 use sessionplane_core::domain::entry::Entry;
-use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::ids::EntrySeq;
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::{EntryRange, ReadError};
+
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::caller::store;
 use super::channel::Channel;
@@ -61,14 +64,25 @@ pub(crate) struct Observer {
     /// Events that were told so far.
     told: u64,
     heartbeat: Heartbeat,
+    _place: Arc<()>,
+    /// Completes when the server begins to stop; none once it has.
+    drained: Option<Drained>,
 }
+
+type Drained = Pin<Box<WaitForCancellationFutureOwned>>;
 
 impl Observer {
     pub(crate) fn open(
         context: Arc<Context>,
         channel: Arc<Channel>,
         request: &EventsRequest,
-    ) -> Self {
+    ) -> Result<Self, CallError> {
+        let most = context.config.max_observers;
+        let place = channel.place(most).ok_or_else(|| too_many(most))?;
+        if context.draining.is_cancelled() && !channel.is_at_work() {
+            return Err(draining());
+        }
+        let drained = Box::pin(context.draining.clone().cancelled_owned());
         let heartbeat = Heartbeat::new(context.ports.clock.clone(), context.config.heartbeat);
         let resumed = request
             .resume
@@ -98,7 +112,7 @@ impl Observer {
                 full,
             )))
         };
-        Self {
+        Ok(Self {
             context,
             channel,
             ready,
@@ -107,7 +121,9 @@ impl Observer {
             filter: request.filter.clone(),
             told: 0,
             heartbeat,
-        }
+            _place: place,
+            drained: Some(drained),
+        })
     }
 
     fn over(&mut self, error: CallError) -> Polled {
@@ -136,6 +152,22 @@ impl Observer {
                 Phase::Backfill(Box::pin(backfill(context, channel, after, false)))
             }
         };
+    }
+
+    /// C63: ends where the server stops and nothing is to be watched any more. Who watches a run
+    /// stays until its end was told.
+    fn send_away(&mut self, cx: &mut TaskContext<'_>) -> Polled {
+        if let Some(drained) = &mut self.drained {
+            std::task::ready!(drained.as_mut().poll(cx));
+            self.drained = None;
+        }
+        if self.channel.is_at_work() {
+            return Poll::Pending;
+        }
+        self.over(CallError {
+            outcome: Outcome::StreamEnded,
+            ..draining()
+        })
     }
 
     /// Says that everything up to the reader's place was considered. Not up to the channel's: an
@@ -176,14 +208,15 @@ impl Stream for Observer {
                     let error = (**error).clone();
                     return this.over(error);
                 }
-                Phase::Backfill(step) => match std::task::ready!(step.as_mut().poll(cx)) {
-                    Err(error) => {
+                Phase::Backfill(step) => match step.as_mut().poll(cx) {
+                    Poll::Pending => return this.send_away(cx),
+                    Poll::Ready(Err(error)) => {
                         let CallError {
                             reason, message, ..
                         } = store(error);
                         return this.over(CallError::stream_ended(reason, message));
                     }
-                    Ok((items, next)) => this.proceed(items, next),
+                    Poll::Ready(Ok((items, next))) => this.proceed(items, next),
                 },
                 Phase::Live(cursor) => match Pin::new(&mut *cursor).poll_next(cx) {
                     Poll::Ready(Some(Ok(event))) => {
@@ -205,11 +238,28 @@ impl Stream for Observer {
                     Poll::Ready(Some(Err(Cut::Closed))) => return this.over(lost()),
                     Poll::Ready(Some(Err(Cut::Lapped))) => return this.over(too_slow()),
                     Poll::Ready(None) => return Poll::Ready(None),
-                    Poll::Pending => return this.beat(cx),
+                    Poll::Pending => match this.send_away(cx) {
+                        Poll::Pending => return this.beat(cx),
+                        ended => return ended,
+                    },
                 },
             }
         }
     }
+}
+
+fn draining() -> CallError {
+    let message = "this server is stopping, and the session has no run to be watched; subscribe \
+                   again, over a new connection, when another has taken its place";
+    CallError::refused(Reason::ServerDraining, message)
+}
+
+fn too_many(most: usize) -> CallError {
+    let message = format!(
+        "the session has {most} event streams, and limits.max_observers_per_session is {most}; end \
+         one that is not needed, or read with GetState and ListEntries"
+    );
+    CallError::refused(Reason::LimitReached, message)
 }
 
 fn too_slow() -> CallError {

@@ -13,7 +13,7 @@ use super::context::Ports;
 use crate::failpoint;
 
 /// Sessions that are recovered at the same time, so that their commits share rounds.
-const CONCURRENT: usize = 64;
+pub(crate) const CONCURRENT: usize = 64;
 
 /// Why a session could not be recovered.
 #[derive(Debug, thiserror::Error)]

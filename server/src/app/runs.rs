@@ -15,7 +15,7 @@ use super::pages;
 /// Runs in a page when the caller does not say.
 const DEFAULT_PAGE: usize = 50;
 /// Runs in a page at most.
-const MAX_PAGE: usize = 500;
+pub(crate) const MAX_PAGE: usize = 500;
 
 /// What a page of runs may weigh, in bytes, unless its first run alone weighs more.
 const PAGE_BYTES: usize = 1024 * 1024;

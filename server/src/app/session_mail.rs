@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use sessionplane_core::contract::OnDisconnect;
-use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::command::CommandKind;
+use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::lifecycle::{
     Answer, DetachCause, DispatchFacts, InvokeFacts, StreamId,
@@ -49,6 +50,13 @@ pub(crate) type ReplyTo = oneshot::Sender<Result<Reply, NoReply>>;
 /// Completes when an invoke stream is gone.
 pub(crate) type Gone = oneshot::Receiver<DetachCause>;
 
+/// The refusal of what would begin on a server that stops.
+pub(crate) fn draining() -> CallError {
+    let message = "this server is stopping and begins nothing new; repeat the call, over a new \
+                   connection, when another has taken its place";
+    CallError::refused(Reason::ServerDraining, message)
+}
+
 /// What a session's task is sent.
 pub(crate) enum Mail {
     /// Start a run.
@@ -75,6 +83,15 @@ pub(crate) enum Mail {
 }
 
 impl Mail {
+    /// Whether it asks for something that goes on once it is answered, where nothing is going on.
+    pub(crate) fn begins_work(&self) -> bool {
+        match self {
+            Self::Invoke { .. } => true,
+            Self::Dispatch { facts, .. } => facts.command.kind() == CommandKind::Compact,
+            Self::Attach { .. } => false,
+        }
+    }
+
     /// Answers that nothing of it was done.
     pub(crate) fn refuse(self, error: CallError) {
         let (Self::Invoke { reply, .. }

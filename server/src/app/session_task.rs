@@ -27,9 +27,10 @@ use super::engine_host::{EngineLink, Report, Seat};
 use super::residents::{Departed, Retired};
 use super::session_check;
 use super::session_loss::{lose, turn_away};
-use super::session_mail::{Birth, Gone, Mail, NoReply, ReplyTo};
+use super::session_mail::{self, Birth, Gone, Mail, NoReply, ReplyTo};
 use super::session_timers::SessionTimers;
 use super::single_flight::Flight;
+use super::work::AtWork;
 use crate::failpoint;
 
 /// Inputs that wait behind a commit at most; then neither the mailbox nor the engine is read. (The
@@ -64,6 +65,8 @@ pub(crate) struct SessionTask {
     pub(super) seat: Seat,
     pub(super) timers: SessionTimers,
     detached: FuturesUnordered<Detached>,
+    /// Held from before the first mail is looked at until there is nothing to do.
+    at_work: Option<AtWork>,
 }
 
 /// What woke the task.
@@ -155,6 +158,7 @@ impl SessionTask {
             seat,
             timers: SessionTimers::default(),
             detached: FuturesUnordered::new(),
+            at_work: None,
         }
     }
 
@@ -187,6 +191,9 @@ impl SessionTask {
             };
             if let Err(end) = outcome {
                 break end;
+            }
+            if self.is_idle() {
+                self.at_work = None;
             }
         };
         self.leave(end).await;
@@ -224,6 +231,14 @@ impl SessionTask {
     }
 
     async fn mail(&mut self, mail: Mail) {
+        // Before the drain is looked at: either it sees this session at work, or this sees the drain.
+        let (work, draining) = (&self.context.work, &self.context.draining);
+        let channel = &self.channel;
+        self.at_work
+            .get_or_insert_with(|| work.begin(channel, draining));
+        if draining.is_cancelled() && mail.begins_work() {
+            return mail.refuse(session_mail::draining());
+        }
         let input = match mail {
             Mail::Invoke {
                 mut facts,
@@ -452,6 +467,7 @@ impl SessionTask {
     async fn leave(self, end: End) {
         let (context, channel) = (self.context.clone(), self.channel.clone());
         let (id, seat) = (channel.session(), self.seat.clone());
+        let is_cut = matches!(end, End::Stopping) && !self.session.is_free();
         // With the mailbox goes what nobody will read; who sends from here on waits for the next
         // task. With the engine's link goes the engine, and no other is opened before it has gone.
         drop(self);
@@ -466,7 +482,12 @@ impl SessionTask {
                 context.channels.forget(id);
                 context.residents.leave(id);
             }
-            End::Stopping => context.residents.leave(id),
+            End::Stopping => {
+                if is_cut {
+                    context.work.cut(id);
+                }
+                context.residents.leave(id);
+            }
         }
     }
 }

@@ -33,8 +33,6 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// What is buffered of a response that its caller does not read. A slow observer's backlog is in
 /// the session's ring, not here.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
-/// All headers of a request together.
-const HEADER_LIST_BYTES: u32 = 16 * 1024;
 
 /// How long a connection at rest may take to say goodbye.
 const RESTING_CLOSES_WITHIN: Duration = Duration::from_millis(100);
@@ -169,7 +167,7 @@ fn builder<F: Faces>(shared: &Shared<F>) -> http2::Builder<Owned> {
         .keep_alive_interval(config.keepalive_interval)
         .keep_alive_timeout(config.keepalive_timeout)
         .max_concurrent_streams(config.max_streams_per_connection)
-        .max_header_list_size(HEADER_LIST_BYTES)
+        .max_header_list_size(config.max_header_bytes)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_send_buf_size(SEND_BUFFER_BYTES)

@@ -12,7 +12,7 @@ const LIVENESS: &str = "liveness";
 
 /// Largest question, in bytes: the name of a service. Anybody may ask, so that nobody's memory is
 /// taken with long ones.
-const MAX_QUESTION_BYTES: usize = 1024;
+pub(crate) const MAX_QUESTION_BYTES: usize = 1024;
 
 /// What readiness is told of: the server as a whole, and each service.
 const READINESS: [&str; 3] = [

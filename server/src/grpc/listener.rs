@@ -118,10 +118,21 @@ pub(crate) enum Accepted {
 impl Listener {
     /// Starts to listen. A socket that a dead server left behind is replaced.
     pub async fn bind(address: &Address) -> Result<Self, BindError> {
-        let (kind, address) = match address {
+        match address {
             Address::Tcp(wanted) if !wanted.ip().is_loopback() => {
-                return Err(BindError::NotLoopback(*wanted));
+                Err(BindError::NotLoopback(*wanted))
             }
+            address => Self::bind_anywhere(address).await,
+        }
+    }
+
+    /// Binds for what whoever asks is answered: health, and nothing else.
+    pub async fn for_probes(address: &Address) -> Result<Self, BindError> {
+        Self::bind_anywhere(address).await
+    }
+
+    async fn bind_anywhere(address: &Address) -> Result<Self, BindError> {
+        let (kind, address) = match address {
             Address::Tcp(wanted) => {
                 let bound = TcpListener::bind(wanted).await;
                 let listener = bound.map_err(|error| address.error(error))?;

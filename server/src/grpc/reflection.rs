@@ -31,8 +31,15 @@ impl Reflection {
     /// # Errors
     /// When the descriptors that were compiled in cannot be read.
     pub(crate) fn new() -> Result<Self, Error> {
-        let v1 = builder().build_v1()?;
-        let v1alpha = builder().build_v1alpha()?;
+        // Each tells of the other: a tool calls only what it finds listed.
+        let v1 = builder()
+            .register_encoded_file_descriptor_set(
+                tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+            )
+            .build_v1()?;
+        let v1alpha = builder()
+            .register_encoded_file_descriptor_set(tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET)
+            .build_v1alpha()?;
         Ok(Self {
             v1: Service::new(v1.max_decoding_message_size(MAX_QUESTION_BYTES)),
             v1alpha: Service::new(v1alpha.max_decoding_message_size(MAX_QUESTION_BYTES)),

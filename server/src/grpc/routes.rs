@@ -33,7 +33,7 @@ use super::reflection::Reflection;
 use super::server::Config;
 use super::session_control::SessionControlService;
 use super::status::{complete, refuse, unimplemented};
-use super::{MAX_REQUEST_BYTES, authn, now};
+use super::{authn, now};
 use crate::app::face::{Caller, Faces, ServerEnds};
 
 /// Answers once and yet lasts as long as a run: where connections close it ends as a stream does.
@@ -79,12 +79,12 @@ impl<F: Faces> Routes<F> {
         let invoke = wire::invoke_server::InvokeServer::new(invoke)
             .accept_compressed(CompressionEncoding::Zstd)
             .accept_compressed(CompressionEncoding::Gzip)
-            .max_decoding_message_size(MAX_REQUEST_BYTES);
+            .max_decoding_message_size(config.max_request_bytes);
         Self {
             authenticator,
             streaming,
             invoke,
-            control: SessionControlService::new(faces, metrics),
+            control: SessionControlService::new(faces, metrics, config.max_request_bytes),
             health: health.service(),
             reflection,
             open_reflection: config.open_reflection,
@@ -162,12 +162,20 @@ impl<F: Faces> Routes<F> {
             return Ok(response);
         }
         let ends = Ends {
-            closing: connection.closing.clone(),
+            closing: Self::ends_with(&route, connection).clone(),
             until,
             unread_within: self.unread_within,
             by_server: server_ends,
         };
         Ok(response.map(|body| Body::new(EndingBody::new(body, ends, tasks))))
+    }
+
+    /// What ends a stream: those that watch no session have nothing to wait for.
+    fn ends_with<'c>(route: &Route, connection: &'c Closing) -> &'c CancellationToken {
+        match route {
+            Route::Invoke | Route::Control => &connection.closing,
+            _ => &connection.draining,
+        }
     }
 
     /// Who calls; nobody where anybody may.

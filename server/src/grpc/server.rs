@@ -1,7 +1,8 @@
 //! The listener and its connections: takes them, and lets go of them in bounded time.
 //!
-//! A stop goes in steps, each with its own bound: health says no while calls are still taken; no
-//! new connections and streams; streams end in words; connections are dropped. What must never
+//! A stop goes in steps, each with its own bound: health says no while calls are still taken; nothing
+//! new begins, and what is at work settles; no new connections and streams; streams end in words;
+//! connections are dropped. What must never
 //! enter: a signal handler, or what is served.
 
 use std::sync::Arc;
@@ -18,12 +19,15 @@ use super::events::Metrics;
 use super::health::Health;
 use super::listener::{Accepted, Listener};
 use super::methods::Streaming;
+use super::probes;
 use super::reflection::Reflection;
 use super::routes::Routes;
 use crate::app::face::Faces;
 
 /// How long accepting rests after the system refused it, for example for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long streams that have nothing more to tell may take to be read to their end.
+const STREAMS_END_WITHIN: Duration = Duration::from_millis(500);
 /// How long calls may take to notice that their connection is gone.
 const CALLS_END_WITHIN: Duration = Duration::from_secs(1);
 
@@ -48,6 +52,10 @@ pub struct Config {
     pub unread_within: Duration,
     /// Most calls at a time on one connection.
     pub max_streams_per_connection: u32,
+    /// Largest request message, in bytes, after decompression.
+    pub max_request_bytes: usize,
+    /// All headers of a request together, in bytes as HTTP/2 counts them.
+    pub max_header_bytes: u32,
     /// How often a silent peer is asked whether it is there.
     pub keepalive_interval: Duration,
     /// How long it may take to answer before it counts as gone.
@@ -61,8 +69,8 @@ pub struct Config {
     /// On a stop: how long calls are still taken while health says no already, so that load
     /// balancers notice.
     pub lame_duck: Duration,
-    /// On a stop, after that: how long streams may go on before they are ended.
-    pub stream_grace: Duration,
+    /// On a stop, after that: how long runs may go on, and with them the streams of who watches.
+    pub drain_within: Duration,
     /// On a stop, after that: how long connections may take to close before they are dropped. A
     /// call that has no answer after half of it is told so.
     pub stop_within: Duration,
@@ -77,13 +85,15 @@ impl Default for Config {
             message_within: Duration::from_secs(30),
             unread_within: Duration::from_secs(300),
             max_streams_per_connection: 1024,
+            max_request_bytes: 4 * 1024 * 1024,
+            max_header_bytes: 16 * 1024,
             keepalive_interval: KEEPALIVE.0,
             keepalive_timeout: KEEPALIVE.1,
             max_connection_age: None,
             max_connection_age_grace: Duration::from_secs(30),
             open_reflection: false,
             lame_duck: Duration::ZERO,
-            stream_grace: Duration::ZERO,
+            drain_within: Duration::from_secs(20),
             stop_within: Duration::from_secs(5),
         }
     }
@@ -141,8 +151,33 @@ impl<F: Faces> Server<F> {
         listener: Listener,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Stopped, ServeError> {
+        self.serve_with_probes(listener, None, shutdown).await
+    }
+
+    /// Serves, and answers probes on a listener of their own until the server has stopped.
+    pub async fn serve_with_probes(
+        self,
+        listener: Listener,
+        probes: Option<Listener>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Stopped, ServeError> {
         let health = Health::serving().await;
+        let probed = probes::serve(probes, health.service());
+        let served = self.serve_calls(health, listener, shutdown);
+        tokio::select! {
+            served = served => served,
+            never = probed => match never {},
+        }
+    }
+
+    async fn serve_calls(
+        self,
+        health: Health,
+        listener: Listener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Stopped, ServeError> {
         let (config, closing) = (self.config, Closing::new());
+        let faces = self.faces.clone();
         let routes = Routes::new(
             self.faces,
             self.authenticator,
@@ -166,6 +201,10 @@ impl<F: Faces> Server<F> {
         health.stopping().await;
         let lame_duck = sleep(shared.config.lame_duck);
         accept_until(&shared, &listener, &mut connections, lame_duck).await;
+        // C63: who watches a run, or steers it, may still come.
+        let drained = timeout(shared.config.drain_within, faces.drain());
+        let drained = async { drop(drained.await) };
+        accept_until(&shared, &listener, &mut connections, drained).await;
         drop(listener);
         Ok(stop(&shared, connections.tasks).await)
     }
@@ -223,14 +262,17 @@ async fn stop<F: Faces>(shared: &Shared<F>, mut connections: JoinSet<()>) -> Sto
         ..
     } = shared;
     closing.draining.cancel();
-    all_ended(&mut connections, config.stream_grace).await;
+    // Streams whose run has settled end by themselves, once their last event was read.
+    let ending = STREAMS_END_WITHIN.min(config.stop_within);
+    all_ended(&mut connections, ending).await;
     closing.closing.cancel();
     all_ended(&mut connections, config.stop_within).await;
 
     let dropped_connections = connections.len();
     connections.shutdown().await;
     calls.close();
-    let in_time = timeout(CALLS_END_WITHIN, calls.wait()).await.is_ok();
+    let noticing = CALLS_END_WITHIN.min(config.stop_within / 2);
+    let in_time = timeout(noticing, calls.wait()).await.is_ok();
     let calls_left = if in_time { 0 } else { calls.len() };
     Stopped {
         dropped_connections,

@@ -18,11 +18,11 @@ use tonic::{Request, Response};
 use tonic_prost::ProstCodec;
 use tower::service_fn;
 
+use super::Responding;
 use super::call::Call;
 use super::convert::{capabilities, command, field, observe, position, session};
 use super::events::{EncodedEvents, EventsCodec, Metrics};
 use super::status::{refuse, status, unimplemented};
-use super::{MAX_REQUEST_BYTES, Responding};
 use crate::app::face::{Face, Faces};
 
 /// Pages below this many bytes are not worth compressing.
@@ -32,6 +32,7 @@ const COMPRESS_FROM_BYTES: usize = 4 * 1024;
 pub(crate) struct SessionControlService<F> {
     faces: Arc<F>,
     metrics: Arc<Metrics>,
+    max_request_bytes: usize,
 }
 
 impl<F> Clone for SessionControlService<F> {
@@ -39,14 +40,19 @@ impl<F> Clone for SessionControlService<F> {
         Self {
             faces: self.faces.clone(),
             metrics: self.metrics.clone(),
+            max_request_bytes: self.max_request_bytes,
         }
     }
 }
 
 impl<F: Faces> SessionControlService<F> {
     /// A service over the application layer.
-    pub(crate) fn new(faces: Arc<F>, metrics: Arc<Metrics>) -> Self {
-        Self { faces, metrics }
+    pub(crate) fn new(faces: Arc<F>, metrics: Arc<Metrics>, max_request_bytes: usize) -> Self {
+        Self {
+            faces,
+            metrics,
+            max_request_bytes,
+        }
     }
 
     /// Answers one call.
@@ -80,6 +86,7 @@ impl<F: Faces> SessionControlService<F> {
         B: HttpBody + Send + 'static,
         B::Error: Into<tonic::codegen::StdError> + Send,
     {
+        let most = self.max_request_bytes;
         Box::pin(async move {
             let handler = service_fn(move |request| {
                 let this = self.clone();
@@ -90,7 +97,9 @@ impl<F: Faces> SessionControlService<F> {
                         .map_err(status)
                 }
             });
-            grpc(EventsCodec).server_streaming(handler, request).await
+            grpc(EventsCodec, most)
+                .server_streaming(handler, request)
+                .await
         })
     }
 
@@ -213,12 +222,13 @@ where
     R: Message + Send + 'static,
     Answer: Future<Output = Result<Response<R>, CallError>> + Send + 'static,
 {
+    let most = service.max_request_bytes;
     Box::pin(async move {
         let handler = service_fn(move |request| {
             let answer = method(service.clone(), request);
             async move { answer.await.map_err(status) }
         });
-        let mut grpc = grpc(ProstCodec::<R, M>::default())
+        let mut grpc = grpc(ProstCodec::<R, M>::default(), most)
             .send_compressed(CompressionEncoding::Zstd)
             .send_compressed(CompressionEncoding::Gzip);
         grpc.unary(handler, request).await
@@ -227,9 +237,9 @@ where
 
 /// Reads what a caller may send. Streams of live events are never compressed: their pieces are
 /// small, and every observer would cost that work again.
-fn grpc<C: Codec>(codec: C) -> Grpc<C> {
+fn grpc<C: Codec>(codec: C, max_request_bytes: usize) -> Grpc<C> {
     Grpc::new(codec)
         .accept_compressed(CompressionEncoding::Zstd)
         .accept_compressed(CompressionEncoding::Gzip)
-        .max_decoding_message_size(MAX_REQUEST_BYTES)
+        .max_decoding_message_size(max_request_bytes)
 }

@@ -33,14 +33,12 @@ impl Ready {
     pub(super) fn write(
         mut self,
         address: &Address,
+        probes: Option<&Address>,
         data_dir: &Path,
     ) -> Result<Self, ProcessError> {
-        let address = match address {
-            Address::Tcp(_) => address.clone(),
-            Address::Unix(path) => Address::Unix(super::absolute(path)?),
-        };
         let ready = serde_json::json!({
-            "address": endpoint(&address),
+            "address": found_from_anywhere(address)?,
+            "health_address": probes.map(found_from_anywhere).transpose()?,
             "pid": std::process::id(),
             "data_dir": data_dir,
             "version": env!("CARGO_PKG_VERSION"),
@@ -128,6 +126,15 @@ fn text(
     out
 }
 
+/// The address as clients take it, wherever they are started.
+fn found_from_anywhere(address: &Address) -> Result<String, ProcessError> {
+    let address = match address {
+        Address::Tcp(_) => address.clone(),
+        Address::Unix(path) => Address::Unix(super::absolute(path)?),
+    };
+    Ok(endpoint(&address))
+}
+
 /// The address as clients take it.
 fn endpoint(address: &Address) -> String {
     match address {
@@ -176,7 +183,7 @@ mod tests {
         let ready = Ready::at(&path).unwrap();
         assert!(!path.exists(), "nobody is ready yet");
         let address = Address::Unix("s.sock".into());
-        let ready = ready.write(&address, Path::new("/d")).unwrap();
+        let ready = ready.write(&address, None, Path::new("/d")).unwrap();
         let told: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let here = std::env::current_dir().unwrap().join("s.sock");
@@ -185,7 +192,9 @@ mod tests {
         assert!(!path.exists(), "it stopped");
 
         let ready = Ready::at(&path).unwrap();
-        let ready = ready.write(&address, Path::new("/d")).unwrap();
+        let ready = ready
+            .write(&address, Some(&address), Path::new("/d"))
+            .unwrap();
         std::fs::write(&path, "another server is ready").unwrap();
         drop(ready);
         assert!(path.exists(), "it is the other server's");

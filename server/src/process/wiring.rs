@@ -12,7 +12,7 @@ use crate::adapters::engine::demo::DemoEngine;
 use crate::adapters::engine::scripted::ScriptedEngine;
 use crate::app::agents::AgentCatalog;
 use crate::app::{App, Ports};
-use crate::config::{ConfigFile, EngineKind};
+use crate::config::{EngineKind, Settings};
 
 /// How often old request bindings are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
@@ -21,7 +21,7 @@ const SWEEP_AT_MOST: usize = 1000;
 
 /// The agents to serve, and a line about each for the start.
 pub(super) fn agents(
-    config: &ConfigFile,
+    config: &Settings,
     options: &Options,
     data_dir: &Path,
     ports: &Ports,

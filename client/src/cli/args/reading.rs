@@ -4,7 +4,7 @@ use clap::Args;
 use sessionplane_core::domain::ids::{AgentName, RunId, SessionRef};
 
 use super::SessionArgs;
-use super::value::count_from_one;
+use super::value::{EventType, count_from_one};
 use crate::cli::place::Place;
 use crate::cli::session;
 
@@ -49,7 +49,8 @@ pub(crate) struct EventsArgs {
     #[arg(long, conflicts_with = "since")]
     pub(crate) all: bool,
     /// Only live events of these types, e.g. run_settled,tool_started
-    #[arg(long, value_name = "TYPES", value_delimiter = ',', num_args = 1)]
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', num_args = 1,
+        value_parser = EventType)]
     pub(crate) filter: Vec<String>,
     /// No deltas of thinking
     #[arg(long)]
@@ -71,7 +72,8 @@ pub(crate) struct RunsArgs {
     /// Only runs before this one
     #[arg(long, value_name = "RUN_ID")]
     pub(crate) before: Option<RunId>,
-    /// Show the first words of each prompt, which takes one more call for each
+    /// Show the first line of each prompt, or as JSON all of it as "prompt"; takes
+    /// one more call for each
     #[arg(long)]
     pub(crate) prompts: bool,
 }
@@ -80,8 +82,9 @@ pub(crate) struct RunsArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
     /// The run
-    #[arg(value_name = "RUN_ID")]
-    pub(crate) run: RunId,
+    // Whoever gives a session's name here is told of its runs, which is no matter of parsing.
+    #[arg(value_name = "RUN_ID", value_parser = session::parse)]
+    pub(crate) run: SessionRef,
 }
 
 /// `wait`.

@@ -1,19 +1,34 @@
 //! Counts and times as a command line writes them, with words for what is none.
 
+use std::ffi::OsStr;
+use std::num::IntErrorKind;
 use std::time::Duration;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Command};
+use sessionplane_core::domain::event::EVENT_TYPES;
 
 use crate::clock::LONGEST;
 
 /// Reads a count.
 pub(super) fn count(text: &str) -> Result<u32, String> {
-    let count = text.parse().ok();
-    count.ok_or_else(|| "must be a whole number, 0 or more".to_owned())
+    whole(text, 0)
 }
 
 /// Reads a count of at least one.
 pub(super) fn count_from_one(text: &str) -> Result<u32, String> {
-    let count = text.parse().ok().filter(|count| *count > 0);
-    count.ok_or_else(|| "must be a whole number, 1 or more".to_owned())
+    whole(text, 1)
+}
+
+fn whole(text: &str, least: u32) -> Result<u32, String> {
+    let most = u32::MAX;
+    match text.parse::<u32>() {
+        Ok(count) if count >= least => Ok(count),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => {
+            Err(format!("is too large; the largest is {most}"))
+        }
+        _ => Err(format!("must be a whole number, {least} or more")),
+    }
 }
 
 /// Reads a duration: a number and `ms`, `s`, `m` or `h`; a bare number is seconds. At most a year.
@@ -43,9 +58,43 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads a type of events. Those that are known are offered, and no other one is refused: a newer
+/// server may have more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EventType;
+
+impl TypedValueParser for EventType {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(EVENT_TYPES.into_iter().map(PossibleValue::new)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_that_is_too_large_says_what_the_largest_is() {
+        assert_eq!(count("4294967295"), Ok(u32::MAX));
+        for (read, least) in [(count as fn(&str) -> _, 0), (count_from_one, 1)] {
+            let large = read("99999999999").unwrap_err();
+            assert_eq!(large, "is too large; the largest is 4294967295");
+            let none = read("many").unwrap_err();
+            assert_eq!(none, format!("must be a whole number, {least} or more"));
+        }
+        assert!(count_from_one("0").is_err());
+    }
 
     #[test]
     fn a_time_has_a_unit() {

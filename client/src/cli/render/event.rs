@@ -2,7 +2,7 @@
 
 use sessionplane_core::contract::EventFilter;
 use sessionplane_core::domain::compaction::CompactionOutcome;
-use sessionplane_core::domain::entry::EntryBody;
+use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::event::{Event, EventBody, OutputChannel, QueueChange};
 use sessionplane_core::domain::ids::EntryId;
 
@@ -18,6 +18,18 @@ use crate::watch::WatchItem;
 
 /// What is said where a message is joined in the middle.
 pub(super) const JOINED_MESSAGE: &str = "… joined in the middle of a message";
+
+/// What is said before a message of which some was told, but not all.
+pub(super) fn whole_message(entry: &Entry) -> &'static str {
+    match &entry.body {
+        EntryBody::Assistant { text, thinking, .. }
+            if text.omitted_bytes + thinking.omitted_bytes > 0 =>
+        {
+            "-- the message, as far as this tells it --"
+        }
+        _ => "-- the whole message --",
+    }
+}
 
 /// What is said where all entries are sent again.
 pub(crate) const STARTS_OVER: &str =
@@ -55,6 +67,8 @@ pub(crate) struct Log {
     pairs_messages: bool,
     /// The same of a tool call.
     pairs_tools: bool,
+    /// How wide a line may be.
+    width: usize,
 }
 
 impl Log {
@@ -62,14 +76,15 @@ impl Log {
     ///
     /// Something is told once, live or by its entry, only where its beginning, its pieces and its
     /// entry are all let through. Otherwise each of them says what it has to say.
-    pub(crate) fn of(filter: &EventFilter, entries_since: Option<EntryId>) -> Self {
+    pub(crate) fn of(filter: &EventFilter, since: Option<EntryId>, width: usize) -> Self {
         let comes = |name: &str| filter.types.is_empty() || filter.types.contains(name);
         let entries = comes("entry_appended");
         Self {
             live: Live::default(),
-            thread: Thread::after(entries_since),
+            thread: Thread::after(since),
             pairs_messages: entries && comes("message_started") && comes("message_delta"),
             pairs_tools: entries && comes("tool_started") && comes("tool_finished"),
+            width,
         }
     }
 
@@ -91,8 +106,10 @@ impl Log {
                     before.push(STARTS_OVER.to_owned());
                 }
                 for entry in entries {
-                    self.live.entry(entry);
                     contents.extend(self.thread.turn(entry));
+                    if self.live.entry(entry) == Told::Parts {
+                        contents.push(whole_message(entry).to_owned());
+                    }
                     contents.extend(entry_lines(entry));
                 }
                 let ids = entries.first().zip(entries.last());
@@ -106,9 +123,8 @@ impl Log {
             }
             WatchItem::Snapshot(state) => format!("snapshot, {}", summary(&state.view)),
             WatchItem::Event(envelope) => {
-                let Some(words) = self.event(&envelope.event, &mut contents) else {
-                    return Vec::new();
-                };
+                before.extend(self.joins(&envelope.event).map(str::to_owned));
+                let words = self.event(&envelope.event, &mut contents);
                 let event_type = envelope.event.body.event_type();
                 format!("{} {event_type} {words}", envelope.seq)
             }
@@ -124,19 +140,29 @@ impl Log {
             }
             WatchItem::Heartbeat(_) => return Vec::new(),
         };
-        before.push(visible::clipped(line.trim_end(), WIDTH));
+        before.push(visible::clipped(line.trim_end(), self.width));
         before.append(&mut contents);
         before
     }
 
-    /// An event in words; none if its entry will tell it whole.
-    fn event(&mut self, event: &Event, contents: &mut Vec<String>) -> Option<String> {
-        let run = event.run;
-        let joined = |telling, remark: String| match telling {
-            Telling::Goes => Some(words(&event.body)),
-            Telling::Joined => Some(remark),
-            Telling::Waits => None,
+    /// What is said before a piece of a message that began before.
+    fn joins(&mut self, event: &Event) -> Option<&'static str> {
+        let EventBody::MessageDelta {
+            message,
+            channel,
+            text,
+        } = &event.body
+        else {
+            return None;
         };
+        let telling = || self.live.delta(event.run, message, (*channel, text));
+        let joins = self.pairs_messages.then(telling) == Some(Telling::Joined);
+        joins.then_some(JOINED_MESSAGE)
+    }
+
+    /// An event in words.
+    fn event(&mut self, event: &Event, contents: &mut Vec<String>) -> String {
+        let run = event.run;
         match &event.body {
             EventBody::MessageStarted { message } if self.pairs_messages => {
                 self.live.begin(run, message, None);
@@ -147,23 +173,21 @@ impl Log {
             EventBody::ToolStarted { call, name, .. } if self.pairs_tools => {
                 self.live.begin(run, call, Some(name));
             }
-            EventBody::MessageDelta { message, .. } if self.pairs_messages => {
-                return joined(self.live.piece(run, message), JOINED_MESSAGE.to_owned());
-            }
-            EventBody::ToolProgress { call, output } if self.pairs_tools => {
-                let remark = joined_tool(call, &output.text);
-                return joined(self.live.piece(run, call), remark);
+            EventBody::ToolProgress { call, output }
+                if self.pairs_tools && self.live.piece(run, call) == Telling::Joined =>
+            {
+                return joined_tool(call, &output.text);
             }
             EventBody::ToolFinished { call, .. }
                 if self.pairs_tools && !self.live.end(run, call) =>
             {
-                return Some(call.clone());
+                return call.clone();
             }
             // Nothing else may have said which call it is.
             EventBody::ToolProgress { call, .. } | EventBody::ToolFinished { call, .. }
                 if !self.pairs_tools =>
             {
-                return Some(format!("{call} {}", words(&event.body)));
+                return format!("{call} {}", words(&event.body));
             }
             EventBody::EntryAppended { entry } => {
                 contents.extend(self.thread.turn(entry));
@@ -171,6 +195,10 @@ impl Log {
                 match self.live.entry(entry) {
                     Told::All => {}
                     Told::Beginning if !is_tool => {}
+                    Told::Parts => {
+                        contents.push(whole_message(entry).to_owned());
+                        contents.extend(entry_lines(entry));
+                    }
                     Told::Beginning | Told::Nothing => contents.extend(entry_lines(entry)),
                 }
             }
@@ -180,7 +208,7 @@ impl Log {
             }
             _ => {}
         }
-        Some(words(&event.body))
+        words(&event.body)
     }
 }
 

@@ -10,7 +10,7 @@ use sessionplane_core::domain::run::RunSettings;
 use sessionplane_core::domain::text::BoundedText;
 
 use super::entry::{cut_off, entry_block, tool_line, tool_output};
-use super::event::{JOINED_MESSAGE, compaction_words, joined_tool, last_line};
+use super::event::{JOINED_MESSAGE, compaction_words, joined_tool, last_line, whole_message};
 use super::interaction::{Desk, asked, resolved};
 use super::live::{Live, Telling, Told};
 use super::run::settled_line;
@@ -20,8 +20,16 @@ use super::time::age;
 use crate::cli::markdown::Blocks;
 use crate::cli::screen::Piece;
 
-/// Longest line of thinking that is held back, in bytes.
+/// Longest line that is held back, in bytes.
 const LINE_BYTES: usize = 4096;
+
+/// How a text is told that is laid out where that is possible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum By {
+    Blocks,
+    /// As it is: where a block began was not seen.
+    Lines,
+}
 
 /// What is being told at the moment.
 #[derive(Debug, Default)]
@@ -39,9 +47,9 @@ pub(crate) struct Flow {
     /// An answer's text is told block by block, so that it can be laid out.
     by_blocks: bool,
     blocks: Blocks,
-    /// The line of thinking that is not told yet, where text is told by blocks: what is below it
-    /// can be seen meanwhile.
-    thought: String,
+    /// The line that is not told yet of what is told line by line where text is told by blocks:
+    /// what is below it can be seen meanwhile.
+    line: String,
     /// What the tool that runs has told last.
     progress: Option<String>,
 }
@@ -60,8 +68,8 @@ impl Flow {
 
     /// What is under way and not told yet, on one line.
     pub(crate) fn under_way(&self) -> Option<&str> {
-        let thought = (!self.thought.is_empty()).then_some(self.thought.as_str());
-        let written = self.blocks.tail().or(thought);
+        let line = (!self.line.is_empty()).then_some(self.line.as_str());
+        let written = self.blocks.tail().or(line);
         written.or(self.progress.as_deref())
     }
 
@@ -72,7 +80,7 @@ impl Flow {
                 message,
                 channel,
                 text,
-            } => self.delta(message, *channel, text),
+            } => self.delta(message, *channel, text, By::Blocks),
             InvokeEvent::ToolStarted {
                 call,
                 name,
@@ -171,11 +179,20 @@ impl Flow {
                 message,
                 channel,
                 text,
-            } => match self.live.piece(run, message) {
-                Telling::Goes => self.delta(message, *channel, text),
-                Telling::Joined => self.aside(JOINED_MESSAGE),
-                Telling::Waits => Vec::new(),
-            },
+            } => {
+                let telling = self.live.delta(run, message, (*channel, text));
+                let mut pieces = match telling {
+                    Telling::Joined => self.aside(JOINED_MESSAGE),
+                    Telling::Goes | Telling::Follows => Vec::new(),
+                };
+                // Whether code is open in the middle of a text nobody knows.
+                let by = match telling {
+                    Telling::Goes => By::Blocks,
+                    Telling::Joined | Telling::Follows => By::Lines,
+                };
+                pieces.extend(self.delta(message, *channel, text, by));
+                pieces
+            }
             EventBody::MessageStarted { message } => {
                 self.live.begin(run, message, None);
                 Vec::new()
@@ -198,7 +215,7 @@ impl Flow {
             } => self.tool_started(run, call, (name, input_json)),
             EventBody::ToolProgress { call, output } => match self.live.piece(run, call) {
                 Telling::Joined => self.aside(&joined_tool(call, &output.text)),
-                Telling::Goes | Telling::Waits => {
+                Telling::Goes | Telling::Follows => {
                     let name = self.live.tool(run, call).unwrap_or("tool");
                     self.progress = Some(format!("* {name}: {}", last_line(&output.text)));
                     Vec::new()
@@ -266,10 +283,18 @@ impl Flow {
     /// What was held back of a text.
     fn rest_of_block(&mut self) -> Vec<Piece> {
         self.progress = None;
-        let thought = std::mem::take(&mut self.thought);
-        let thought = (!thought.is_empty()).then_some(Piece::Aside(thought));
+        let line = std::mem::take(&mut self.line);
+        let line = (!line.is_empty()).then(|| self.running(line));
         let text = self.blocks.finish().map(Piece::Prose);
-        thought.into_iter().chain(text).collect()
+        line.into_iter().chain(text).collect()
+    }
+
+    /// A part of the text that is running, as it is.
+    fn running(&self, text: String) -> Piece {
+        match self.speaking {
+            Some((_, OutputChannel::Thinking)) => Piece::Aside(text),
+            _ => Piece::Answer(text),
+        }
     }
 
     /// A line of the connection's: it does not end the answer's text, which may go on after it.
@@ -280,7 +305,7 @@ impl Flow {
         pieces
     }
 
-    fn delta(&mut self, message: &str, channel: OutputChannel, text: &str) -> Vec<Piece> {
+    fn delta(&mut self, message: &str, channel: OutputChannel, text: &str, by: By) -> Vec<Piece> {
         let goes_on = self
             .speaking
             .as_ref()
@@ -291,26 +316,30 @@ impl Flow {
             pieces.extend(self.pause());
             self.speaking = Some((message.to_owned(), channel));
         }
-        match channel {
-            OutputChannel::Text if self.by_blocks => {
+        match (channel, by) {
+            _ if !self.by_blocks => pieces.push(self.running(text.to_owned())),
+            (OutputChannel::Text, By::Blocks) => {
                 let whole = self.blocks.push(text).into_iter();
                 pieces.extend(whole.map(Piece::Prose));
             }
-            OutputChannel::Text => pieces.push(Piece::Answer(text.to_owned())),
-            OutputChannel::Thinking if self.by_blocks => {
-                self.thought.push_str(text);
-                let whole = match self.thought.rfind('\n') {
-                    Some(end) => end + 1,
-                    None if self.thought.len() > LINE_BYTES => self.thought.len(),
-                    None => 0,
-                };
-                let rest = self.thought.split_off(whole);
-                let lines = std::mem::replace(&mut self.thought, rest);
-                pieces.extend((whole > 0).then_some(Piece::Aside(lines)));
+            (OutputChannel::Text, By::Lines) | (OutputChannel::Thinking, _) => {
+                pieces.extend(self.lines(text));
             }
-            OutputChannel::Thinking => pieces.push(Piece::Aside(text.to_owned())),
         }
         pieces
+    }
+
+    /// The lines that a piece makes whole.
+    fn lines(&mut self, text: &str) -> Option<Piece> {
+        self.line.push_str(text);
+        let whole = match self.line.rfind('\n') {
+            Some(end) => end + 1,
+            None if self.line.len() > LINE_BYTES => self.line.len(),
+            None => 0,
+        };
+        let rest = self.line.split_off(whole);
+        let lines = std::mem::replace(&mut self.line, rest);
+        (whole > 0).then(|| self.running(lines))
     }
 
     /// A line beside the text.
@@ -377,6 +406,11 @@ impl Flow {
         let told = self.live.entry(entry);
         let mut rest = match (told, &entry.body) {
             (Told::Nothing, _) => entry_block(entry),
+            (Told::Parts, _) => {
+                let mut pieces = self.aside(whole_message(entry));
+                pieces.extend(entry_block(entry));
+                return pieces;
+            }
             (
                 Told::Beginning,
                 EntryBody::Tool {

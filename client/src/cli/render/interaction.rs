@@ -8,6 +8,7 @@ use sessionplane_core::domain::interaction::{
 use super::WIDTH;
 use super::time::{age, rfc3339};
 use crate::cli::answering::example;
+use crate::cli::program::PROGRAM;
 use crate::cli::screen::Piece;
 use crate::cli::visible;
 
@@ -70,12 +71,14 @@ fn way(interaction: &Interaction, desk: Desk) -> String {
     let (id, question) = (interaction.id, &interaction.question);
     let secret = matches!(question.shape, Shape::Input { secret: true });
     match desk {
-        // What is typed here is seen here.
-        Desk::Here if !secret => {
-            format!("  answer: /answer q{} {}", id.ordinal, example(question))
-        }
-        Desk::Here | Desk::Shell => {
-            format!("  answer: sessionctl respond {id} {}", example(question))
+        Desk::Here if secret => format!(
+            "  answer: /answer q{} (then type it, unseen), or {PROGRAM} respond {id} {}",
+            id.ordinal,
+            example(question)
+        ),
+        Desk::Here => format!("  answer: /answer q{} {}", id.ordinal, example(question)),
+        Desk::Shell => {
+            format!("  answer: {PROGRAM} respond {id} {}", example(question))
         }
     }
 }

@@ -1,10 +1,13 @@
-//! Which messages and tool calls an observer has seen from their beginning: those are told as
-//! they come to be, all others once and whole, by their entry. Decides only; renders nothing.
+//! Which messages and tool calls an observer has seen from their beginning: those are told once, as
+//! they come to be. Of a message that was joined in the middle the pieces are told too, and by its
+//! entry all of it. Decides only; renders nothing.
 
 use std::collections::VecDeque;
 
 use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::text::BoundedText;
 
 /// Most messages and tool calls that are remembered.
 const REMEMBERED: usize = 1024;
@@ -14,10 +17,10 @@ const REMEMBERED: usize = 1024;
 pub(super) enum Telling {
     /// It follows on what was told.
     Goes,
-    /// The first sign of something that began before: worth a remark, no more.
+    /// The first sign of something that began before: worth a remark.
     Joined,
-    /// Another sign of it: nothing.
-    Waits,
+    /// Another sign of it: it follows on what was told since.
+    Follows,
 }
 
 /// How much of an entry was told before it came.
@@ -27,6 +30,8 @@ pub(super) enum Told {
     All,
     /// Its beginning: a message without its end, a tool without its result.
     Beginning,
+    /// Some of a message, but not all.
+    Parts,
     /// Nothing.
     Nothing,
 }
@@ -36,6 +41,15 @@ enum Stage {
     Open,
     Ended,
     Joined,
+    /// A message of which something was told before events were missed.
+    Lost,
+}
+
+/// How many bytes of a message were told since it was joined.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bytes {
+    text: u64,
+    thinking: u64,
 }
 
 /// A message or a tool call; ids are unique within a run only.
@@ -46,6 +60,7 @@ struct Seen {
     /// The tool's name, if it is a call.
     tool: Option<String>,
     stage: Stage,
+    bytes: Bytes,
 }
 
 /// What was seen, newest last.
@@ -60,16 +75,38 @@ impl Live {
         }
     }
 
-    /// A piece of it came.
+    /// A sign of it came.
     pub(super) fn piece(&mut self, run: Option<RunId>, id: &str) -> Telling {
-        match self.find(run, id).map(|seen| seen.stage) {
-            Some(Stage::Open | Stage::Ended) => Telling::Goes,
-            Some(Stage::Joined) => Telling::Waits,
+        match self.find(run, id) {
+            Some(seen) if seen.stage == Stage::Joined => Telling::Follows,
+            Some(seen) if seen.stage == Stage::Lost => {
+                seen.stage = Stage::Joined;
+                Telling::Joined
+            }
+            Some(_) => Telling::Goes,
             None => {
                 self.add(run, id, None, Stage::Joined);
                 Telling::Joined
             }
         }
+    }
+
+    /// A piece of a message came, and is told.
+    pub(super) fn delta(
+        &mut self,
+        run: Option<RunId>,
+        id: &str,
+        (channel, text): (OutputChannel, &str),
+    ) -> Telling {
+        let telling = self.piece(run, id);
+        if let Some(seen) = self.find(run, id) {
+            let told = match channel {
+                OutputChannel::Text => &mut seen.bytes.text,
+                OutputChannel::Thinking => &mut seen.bytes.thinking,
+            };
+            *told += text.len() as u64;
+        }
+        telling
     }
 
     /// It ended; whether it is the end of something whose beginning was told, and news.
@@ -93,15 +130,27 @@ impl Live {
         match std::mem::replace(&mut seen.stage, Stage::Ended) {
             Stage::Ended => Told::All,
             Stage::Open => Told::Beginning,
-            Stage::Joined => Told::Nothing,
+            Stage::Joined | Stage::Lost => match &entry.body {
+                EntryBody::Assistant { text, thinking, .. }
+                    if size(text) <= seen.bytes.text && size(thinking) <= seen.bytes.thinking =>
+                {
+                    Told::All
+                }
+                EntryBody::Assistant { .. } => Told::Parts,
+                _ => Told::Nothing,
+            },
         }
     }
 
     /// Events were missed: a message that had not ended was not told whole. A tool call is told
     /// by its beginning and its result alone, and an entry will tell a result that was missed.
     pub(super) fn forget(&mut self) {
-        self.0
-            .retain(|seen| seen.stage == Stage::Ended || seen.tool.is_some());
+        let broken = |seen: &&mut Seen| seen.stage != Stage::Ended && seen.tool.is_none();
+        for seen in self.0.iter_mut().filter(broken) {
+            seen.stage = Stage::Lost;
+            // What was told before counts no more: something between is missing.
+            seen.bytes = Bytes::default();
+        }
     }
 
     /// The name of the tool whose call this is, if its beginning was told.
@@ -134,8 +183,14 @@ impl Live {
             id: id.to_owned(),
             tool: tool.map(str::to_owned),
             stage,
+            bytes: Bytes::default(),
         });
     }
+}
+
+/// How many bytes a text has, those included that are not kept.
+fn size(text: &BoundedText) -> u64 {
+    text.omitted_bytes + text.text.len() as u64
 }
 
 #[cfg(test)]
@@ -151,7 +206,7 @@ mod tests {
         live.begin(run(1), "m1", None);
         assert_eq!(live.piece(run(1), "m1"), Telling::Goes);
         assert_eq!(live.piece(run(2), "m1"), Telling::Joined);
-        assert_eq!(live.piece(run(2), "m1"), Telling::Waits);
+        assert_eq!(live.piece(run(2), "m1"), Telling::Follows);
     }
 
     #[test]

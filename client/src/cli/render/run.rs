@@ -47,11 +47,12 @@ pub(crate) fn run_lines(run: &RunRecord) -> Vec<String> {
 
 /// The heading of a list of runs.
 pub(crate) fn runs_heading() -> String {
-    row("RUN", "OUTCOME", "AGE", "TOOK", "MODEL")
+    row(["RUN", "OUTCOME", "AGE", "TOOK", "MODEL"], WIDTH)
 }
 
-/// A run as a row of a list, which never takes more than a line; `now` is what its age is of.
-pub(crate) fn run_row(run: &RunRecord, now: Timestamp) -> String {
+/// A run as a row of a list, no cell of which is cut if it may be wider than a terminal; `now` is
+/// what its age is of.
+pub(crate) fn run_row(run: &RunRecord, now: Timestamp, width: usize) -> String {
     let how = run.settled.as_ref().map(|settled| &settled.outcome);
     let outcome = match how {
         None => "running".to_owned(),
@@ -59,18 +60,22 @@ pub(crate) fn run_row(run: &RunRecord, now: Timestamp) -> String {
         Some(outcome) => outcome.as_str().to_owned(),
     };
     let end = run.settled.as_ref().map_or(now, |settled| settled.at);
-    row(
+    let cells = [
         &run.id.to_string(),
         &outcome,
         &brief(now.since(run.started_at)),
         &brief(end.since(run.started_at)),
         run.settings.model.as_deref().unwrap_or("-"),
-    )
+    ];
+    row(cells, width)
 }
 
-fn row(run: &str, outcome: &str, age: &str, took: &str, model: &str) -> String {
-    let outcome = visible::clipped(outcome, 22);
-    let model = visible::clipped(model, 14);
+fn row([run, outcome, age, took, model]: [&str; 5], width: usize) -> String {
+    let cell = |text, most| {
+        let most = if width > WIDTH { usize::MAX } else { most };
+        visible::clipped(text, most)
+    };
+    let (outcome, model) = (cell(outcome, 22), cell(model, 14));
     let row = format!("{run:<26}  {outcome:<22}  {age:>4}  {took:>5}  {model}");
     row.trim_end().to_owned()
 }
@@ -149,4 +154,26 @@ pub(super) fn usage_words(usage: &Usage) -> Option<String> {
     ];
     let words: Vec<_> = words.into_iter().flatten().collect();
     (!words.is_empty()).then(|| words.join(" / "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_fits_a_terminal_and_is_whole_for_a_program() {
+        let cells = [
+            "01K00000000000000000000002",
+            "failed: a_code_that_is_far_too_long_for_it",
+            "3d",
+            "12s",
+            "scripted-thinking",
+        ];
+        let fitting = row(cells, WIDTH);
+        assert!(fitting.chars().count() <= WIDTH, "{fitting}");
+        assert!(fitting.contains("failed: a_code_that_i…"), "{fitting}");
+        assert!(fitting.ends_with("scripted-thin…"), "{fitting}");
+        let whole = row(cells, usize::MAX);
+        assert!(cells.iter().all(|cell| whole.contains(cell)), "{whole}");
+    }
 }

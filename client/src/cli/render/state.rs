@@ -154,7 +154,7 @@ fn pending(input: &PendingInput) -> String {
 }
 
 /// What can be done, one fact a line.
-pub(crate) fn capability_lines(report: &CapabilityReport) -> Vec<String> {
+pub(crate) fn capability_lines(report: &CapabilityReport, width: usize) -> Vec<String> {
     let can = &report.capabilities;
     let yes = |can: bool| if can { "yes" } else { "no" };
     let steering = match can.steering {
@@ -189,7 +189,8 @@ pub(crate) fn capability_lines(report: &CapabilityReport) -> Vec<String> {
             thinking_level: None,
         };
         let level = report.models.resolve(&chosen).settings.thinking_level;
-        model_line(model, level.as_deref(), is_default)
+        let line = model_line(model, level.as_deref(), is_default);
+        visible::clipped(&line, width)
     }));
     lines.extend([
         format!("questions      {kinds}"),
@@ -239,14 +240,11 @@ fn model_line(model: &Model, level: Option<&str>, is_default: bool) -> String {
     } else {
         ""
     };
-    visible::clipped(
-        &format!("model          {}{levels}{unless}", model.spec),
-        WIDTH,
-    )
+    format!("model          {}{levels}{unless}", model.spec)
 }
 
 /// What a composer may offer, one a line.
-pub(crate) fn offer_lines(offered: &[OfferedCommand]) -> Vec<String> {
+pub(crate) fn offer_lines(offered: &[OfferedCommand], width: usize) -> Vec<String> {
     let widest = offered.iter().map(|it| it.name.chars().count()).max();
     let widest = widest.unwrap_or_default().min(24);
     let line = |it: &OfferedCommand| {
@@ -255,7 +253,7 @@ pub(crate) fn offer_lines(offered: &[OfferedCommand]) -> Vec<String> {
             CommandTarget::Prompt => "prompt",
         };
         let line = format!("{:<widest$}  {target:<8}  {}", it.name, it.description);
-        visible::clipped(line.trim_end(), WIDTH)
+        visible::clipped(line.trim_end(), width)
     };
     offered.iter().map(line).collect()
 }

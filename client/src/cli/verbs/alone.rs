@@ -55,6 +55,7 @@ fn pages(folder: &Path, json: bool, screen: &mut Screen) -> Result<Exit, Stop> {
         );
         Stop::failed(Exit::Failed, words)
     };
+    std::fs::create_dir_all(folder).map_err(unwritten)?;
     clap_mangen::generate_to(Arguments::command(), folder).map_err(unwritten)?;
     if json {
         screen.json(&answer::pages(folder))?;

@@ -1,6 +1,7 @@
 //! `sessionctl attach`: be there, see what happens, steer by typing, leave without disturbing.
 
 mod giving;
+mod hearing;
 mod lines;
 mod questions;
 mod typing;
@@ -13,10 +14,10 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
 use sessionplane_core::contract::{Agent as _, CallOptions, SessionControl as _, SessionState};
-use sessionplane_core::domain::command::{Command, DispatchAnswer};
+use sessionplane_core::domain::command::DispatchAnswer;
 use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::event::EventBody;
-use sessionplane_core::domain::ids::{EntryId, RunId, SessionRef};
+use sessionplane_core::domain::ids::{EntryId, InteractionId, RunId, SessionRef};
 use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::view::SessionView;
@@ -26,10 +27,12 @@ use tokio_util::codec::FramedRead;
 use super::dispatch::accepted_line;
 use crate::cli::args::AttachArgs;
 use crate::cli::context::Context;
+use crate::cli::echo::Silence;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
 use crate::cli::outage::Outage;
+use crate::cli::program::PROGRAM;
 use crate::cli::render::{
     Desk, Flow, STARTS_OVER, asked, bar, connection_line, settled_lines, summary,
 };
@@ -39,7 +42,6 @@ use crate::watch::{Watch, WatchItem, WatchOptions};
 use giving::{Given, Giving};
 use lines::{Line, Lines};
 use questions::Questions;
-use typing::{HELP, Typing, parse};
 
 /// Most records that are asked for at once.
 const RECORDS: usize = 8;
@@ -80,6 +82,7 @@ pub(super) async fn run(
         flow: Flow::attended(rich, entries_since),
         giving: Giving::new(context.client.clone(), session.clone()),
         questions: Questions::default(),
+        secret: None,
         records: FuturesOrdered::new(),
         running: state.view.active_run,
         outage: Outage::default(),
@@ -116,6 +119,8 @@ struct Attached<'a> {
     /// What was typed, while it is not answered.
     giving: Giving,
     questions: Questions,
+    /// The question that the next line answers, while a terminal does not show what is typed.
+    secret: Option<(InteractionId, Silence)>,
     /// The records of runs whose ends were missed, while they are asked for.
     records: FuturesOrdered<Asked>,
     running: Option<RunId>,
@@ -146,23 +151,26 @@ impl Attached<'_> {
             let room = is_typed() || self.giving.has_room();
             let listens = self.introduced && !self.closing && room;
             tokio::select! {
-                item = watch.next() => match item {
-                    Some(Ok(item)) => self.show(&item)?,
-                    Some(Err(error)) => {
-                        return Err(self.context.stop(error, Some(&self.session), Effect::Reads));
-                    }
-                    None => return Ok(Exit::Done),
-                },
-                typed = typed(&mut lines), if listens => self.typed(typed)?,
-                (given, answer) = self.giving.answered() => self.answered(&given, answer)?,
-                (run, record) = arrived(&mut self.records) => self.recorded(run, record)?,
-                // A person is told for how long the server has been gone.
-                _ = ticks.tick() => {}
-                () = context.interrupts.pressed() => {
-                    self.screen.aside(&self.farewell())?;
-                    return Ok(Exit::Interrupted);
-                }
+                            item = watch.next() => match item {
+                                Some(Ok(item)) => {
+            self.context.stream_has_begun();
+            self.show(&item)?;
             }
+                                Some(Err(error)) => {
+                                    return Err(self.context.stop(error, Some(&self.session), Effect::Reads));
+                                }
+                                None => return Ok(Exit::Done),
+                            },
+                            typed = typed(&mut lines), if listens => self.typed(typed)?,
+                            (given, answer) = self.giving.answered() => self.answered(&given, answer)?,
+                            (run, record) = arrived(&mut self.records) => self.recorded(run, record)?,
+                            // A person is told for how long the server has been gone.
+                            _ = ticks.tick() => {}
+                            () = context.interrupts.pressed() => {
+                                self.screen.aside(&self.farewell())?;
+                                return Ok(Exit::Interrupted);
+                            }
+                        }
         }
     }
 
@@ -182,7 +190,7 @@ impl Attached<'_> {
             None => "detached",
         };
         let word = hint::word(&self.session);
-        format!("{what}; re-attach with: sessionctl attach {word}")
+        format!("{what}; re-attach with: {PROGRAM} attach {word}")
     }
 
     /// Draws what stays below everything else: what is under way, the state, and the place to type.
@@ -196,7 +204,12 @@ impl Attached<'_> {
             None => self.flow.under_way(),
         };
         let state = self.view.as_ref().map(bar);
-        let prompt = (is_typed() && self.introduced && !self.closing).then_some("> ");
+        let prompt = if self.secret.is_some() {
+            "(not shown) "
+        } else {
+            "> "
+        };
+        let prompt = (is_typed() && self.introduced && !self.closing).then_some(prompt);
         let rows = [passing, state.as_deref(), prompt];
         Ok(self.screen.foot(rows.into_iter().flatten())?)
     }
@@ -238,7 +251,7 @@ impl Attached<'_> {
             return Ok(());
         }
         if self.records.len() == RECORDS {
-            let words = format!("run {run} has settled; how: sessionctl run {run}");
+            let words = format!("run {run} has settled; how: {PROGRAM} run {run}");
             return Ok(self.screen.aside(&words)?);
         }
         let client = self.context.client.clone();
@@ -343,60 +356,6 @@ impl Attached<'_> {
                 .aside("-- a line steers; /help lists the commands; Ctrl-D detaches --")?;
         }
         Ok(())
-    }
-
-    fn typed(&mut self, typed: Typed) -> Result<(), Stop> {
-        let line = match typed {
-            Some(Ok(Ok(line))) => {
-                if is_typed() {
-                    self.screen.entered(&line)?;
-                }
-                line
-            }
-            Some(Ok(Err(bad))) => return self.not_done(&bad.to_string()),
-            Some(Err(error)) => {
-                self.closing = true;
-                return self.not_done(&format!("standard input: {error}"));
-            }
-            None => {
-                self.closing = true;
-                return Ok(());
-            }
-        };
-        match parse(&line) {
-            Typing::Nothing => {}
-            Typing::Help => self.screen.aside(HELP)?,
-            Typing::Unknown => self.not_done(
-                "no such command; /help lists them\n  \
-                 a text that begins with / is typed with two: //...",
-            )?,
-            Typing::Command(command) => self.give(command)?,
-            Typing::Answer(text) => match self.questions.answer(&text) {
-                Ok(command) => self.give(command)?,
-                Err(problem) => self.not_done(&problem)?,
-            },
-        }
-        Ok(())
-    }
-
-    /// Something that was typed was not done: that is told, and the next line is read.
-    fn not_done(&mut self, words: &str) -> Result<(), Stop> {
-        self.worst = self.worst.worse(Exit::Failed);
-        Ok(self.screen.error(words)?)
-    }
-
-    fn give(&mut self, command: Command) -> Result<(), Stop> {
-        if command == Command::Abort {
-            match self.giving.take_back() {
-                0 => {}
-                1 => self.not_done("the line before it was not sent")?,
-                more => self.not_done(&format!("{more} lines before it were not sent"))?,
-            }
-        }
-        if self.giving.give(command) {
-            return Ok(());
-        }
-        self.not_done("too many lines wait for their answers; that one was not sent")
     }
 
     fn answered(

@@ -24,7 +24,7 @@ pub(super) async fn run(
     if context.globals.json {
         screen.json(&json::capabilities(&report))?;
     } else {
-        screen.line(&capability_lines(&report).join("\n"))?;
+        screen.line(&capability_lines(&report, screen.width()).join("\n"))?;
     }
     Ok(Exit::Done)
 }

@@ -30,6 +30,6 @@ pub(super) async fn run(
         screen.aside("nothing is offered")?;
         return Ok(Exit::Done);
     }
-    screen.line(&offer_lines(&offered).join("\n"))?;
+    screen.line(&offer_lines(&offered, screen.width()).join("\n"))?;
     Ok(Exit::Done)
 }

@@ -7,6 +7,7 @@ use crate::cli::args::{CompactArgs, TextSource};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint;
+use crate::cli::program::PROGRAM;
 use crate::cli::screen::Screen;
 
 pub(super) async fn run(
@@ -26,7 +27,7 @@ pub(super) async fn run(
     let word = hint::word(&session);
     let words = match &before {
         Some(_) => "compacting".to_owned(),
-        None => format!("compacting\n  watch it: sessionctl attach {word}"),
+        None => format!("compacting\n  watch it: {PROGRAM} attach {word}"),
     };
     let given = dispatch::give_and_say(request, context, screen, Some(words)).await?;
     match before.filter(|_| given == Exit::Done) {

@@ -15,6 +15,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
 use crate::cli::pages::Pages;
+use crate::cli::program::PROGRAM;
 use crate::cli::render::{compaction_words, connection_line};
 use crate::cli::screen::Screen;
 use crate::watch::{WatchItem, WatchOptions};
@@ -257,8 +258,8 @@ fn left(stop: Stop, session: &SessionRef) -> Stop {
             let word = hint::word(session);
             let words = format!(
                 "left before the compaction ended\n  \
-                 watch it: sessionctl attach {word}\n  \
-                 stop it:  sessionctl abort {word}"
+                 watch it: {PROGRAM} attach {word}\n  \
+                 stop it:  {PROGRAM} abort {word}"
             );
             Stop::failed(Exit::Interrupted, words)
         }
@@ -273,7 +274,7 @@ fn unknown(session: &SessionRef, newest: Option<EntryId>) -> Stop {
     });
     let words = format!(
         "the compaction is over, but nobody was told how it ended{newest}\n  \
-         a summary is an entry: sessionctl entries {word}"
+         a summary is an entry: {PROGRAM} entries {word}"
     );
     Stop::failed(Exit::Unknown, words)
 }

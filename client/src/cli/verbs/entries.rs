@@ -84,7 +84,10 @@ async fn follow(args: EntriesArgs, context: &Context, screen: &mut Screen) -> Re
             }
         };
         match item {
-            Some(Ok(item)) => list.followed(&item).await?,
+            Some(Ok(item)) => {
+                context.stream_has_begun();
+                list.followed(&item).await?;
+            }
             Some(Err(error)) => return Err(stop(error)),
             None => return Ok(Exit::Done),
         }

@@ -35,7 +35,7 @@ pub(super) async fn run(
         (None, true) => None,
         (None, false) => newest,
     };
-    let mut log = Log::of(&filter, entries_since);
+    let mut log = Log::of(&filter, entries_since, screen.width());
     let options = WatchOptions {
         entries_since,
         filter,
@@ -49,7 +49,10 @@ pub(super) async fn run(
             () = context.interrupts.pressed() => return Err(hint::interrupted(Effect::Reads, context)),
         };
         match item {
-            Some(Ok(item)) => show(&item, &mut log, context, screen)?,
+            Some(Ok(item)) => {
+                context.stream_has_begun();
+                show(&item, &mut log, context, screen)?;
+            }
             Some(Err(error)) => return Err(stop(error)),
             None => return Ok(Exit::Done),
         }
@@ -65,13 +68,48 @@ fn filter(args: &EventsArgs, screen: &mut Screen) -> Result<EventFilter, Stop> {
     }
     for name in &types {
         if !EVENT_TYPES.contains(&name.as_str()) {
-            screen.aside(&format!("! this program knows no events of type {name}"))?;
+            let known = nearest(name).map_or_else(
+                || format!("it knows {}", EVENT_TYPES.join(", ")),
+                |near| format!("the nearest that it knows is {near}"),
+            );
+            screen.aside(&format!(
+                "! this program knows no events of type {name}; {known}"
+            ))?;
         }
     }
     Ok(EventFilter {
         types,
         no_thinking: args.no_thinking,
     })
+}
+
+/// The type that was probably meant: one that is written with a few other characters, or that begins
+/// as the given one does.
+fn nearest(name: &str) -> Option<&'static str> {
+    // No type is longer: what is compared stays small.
+    let short = (3..=32).contains(&name.chars().count());
+    let all = EVENT_TYPES.into_iter().filter(|_| short);
+    let near = all.map(|known| {
+        let begins = known.starts_with(name);
+        (if begins { 0 } else { distance(name, known) }, known)
+    });
+    let (distance, near) = near.min()?;
+    (distance <= 3).then_some(near)
+}
+
+/// How many characters must be added, taken away or changed to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<_> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, c) in one.chars().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], at + 1);
+        for (to, d) in other.iter().enumerate() {
+            let changed = before + usize::from(c != *d);
+            before = row[to + 1];
+            row[to + 1] = changed.min(before + 1).min(row[to] + 1);
+        }
+    }
+    row[other.len()]
 }
 
 /// The newest entry there is: what came before it is not news.
@@ -111,4 +149,19 @@ fn show(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c32_a_mistyped_type_of_events_leads_to_the_one_that_was_meant() {
+        assert_eq!(nearest("run_setled"), Some("run_settled"));
+        assert_eq!(nearest("message"), Some("message_delta"));
+        assert_eq!(nearest("tool_start"), Some("tool_started"));
+        assert_eq!(nearest("weather"), None);
+        assert_eq!(nearest(&"x".repeat(10_000)), None);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
 }

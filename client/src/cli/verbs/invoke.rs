@@ -1,5 +1,6 @@
 //! `sessionctl invoke`: the answer streams to standard output, all else beside it.
 
+mod beforehand;
 mod leaving;
 
 use std::future::Future;
@@ -22,6 +23,7 @@ use crate::cli::hint;
 use crate::cli::json;
 use crate::cli::outage::Outage;
 use crate::cli::place::{Place, cursor};
+use crate::cli::program::PROGRAM;
 use crate::cli::render::{Flow, settled_lines};
 use crate::cli::screen::Screen;
 use crate::clock::instant;
@@ -36,6 +38,8 @@ pub(super) async fn run(
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
     let session = args.session.session;
+    let (agent, branches) = (args.agent.as_ref(), args.parent.is_some());
+    beforehand::warn(&session, agent, branches, context, screen).await?;
     let parent = match args.parent {
         Some(session) => Some(parent(session, args.from, context, screen).await?),
         None => None,
@@ -155,6 +159,7 @@ impl Following<'_> {
             RunItem::Event(event) => {
                 if let InvokeEvent::Accepted { run, .. } = &event {
                     self.run = Some(*run);
+                    self.context.run_goes_on(*run, self.cancels);
                 }
                 if !quiet && !terminal {
                     let pieces = self.flow.invoked(&event);
@@ -253,7 +258,7 @@ fn not_whole(missing: u64, session: &SessionRef) -> Stop {
         Exit::Unknown,
         format!(
             "the run completed, but {missing} bytes of its answer are not shown and not kept\n  \
-             read what is kept: sessionctl --json entries {word}"
+             read what is kept: {PROGRAM} --json entries {word}"
         ),
     )
 }

@@ -15,6 +15,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
+use crate::cli::program::PROGRAM;
 use crate::cli::render::{Desk, question_lines};
 use crate::cli::screen::Screen;
 
@@ -107,7 +108,7 @@ async fn unlisted(
     }
     let words = format!(
         "--request-id {} was taken for a command; whether for this answer is not known\n  \
-         question {id} is open no more; what is: sessionctl respond {}",
+         question {id} is open no more; what is: {PROGRAM} respond {}",
         context.request_id,
         hint::word(&session)
     );
@@ -168,7 +169,7 @@ fn not_open(id: InteractionId, session: &SessionRef) -> Stop {
     let word = hint::word(session);
     let words = format!(
         "no question {id} is open: it was answered, or its run went on\n  \
-         what is open: sessionctl respond {word}"
+         what is open: {PROGRAM} respond {word}"
     );
     Stop::failed(Exit::Failed, words)
 }
@@ -195,7 +196,7 @@ fn meant<'s>(
         let words = format!(
             "no question is open in session \"{session}\"; whether one was answered under \
              --request-id {repeated} is not known\n  \
-             find out, with the question's id: sessionctl respond QUESTION --request-id {repeated} \
+             find out, with the question's id: {PROGRAM} respond QUESTION --request-id {repeated} \
              ..."
         );
         return Err(Stop::failed(Exit::Unknown, words));
@@ -215,7 +216,7 @@ fn only<'s>(state: &'s SessionState, session: &SessionRef) -> Result<&'s Interac
         (Some(first), Some(second)) => {
             let ways = [first, second].into_iter().chain(open).map(|question| {
                 let title = &question.question.title;
-                format!("\n  sessionctl respond {} ...   {title}", question.id)
+                format!("\n  {PROGRAM} respond {} ...   {title}", question.id)
             });
             let words = "several questions are open; say which one is answered".to_owned();
             Err(Stop::usage(ways.fold(words, |words, way| words + &way)))

@@ -12,6 +12,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
+use crate::cli::program::PROGRAM;
 use crate::cli::render::{run_row, runs_heading};
 use crate::cli::screen::Screen;
 use crate::cli::visible;
@@ -50,7 +51,7 @@ pub(super) async fn run(
     if let Some(last) = before.filter(|_| more) {
         let word = hint::word(&session);
         screen.aside(&format!(
-            "older ones: sessionctl runs {word} --before {last}"
+            "older ones: {PROGRAM} runs {word} --before {last}"
         ))?;
     }
     Ok(Exit::Done)
@@ -81,17 +82,27 @@ async fn show(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<(), Stop> {
+    let prompt = if prompts {
+        prompt(run, context, screen).await?
+    } else {
+        None
+    };
     if context.globals.json {
-        return Ok(screen.json(&json::run(run))?);
+        let mut told = json::run(run);
+        if prompts {
+            told["prompt"] = prompt.into();
+        }
+        return Ok(screen.json(&told)?);
     }
     if is_first {
         screen.line(&runs_heading())?;
     }
-    screen.line(&run_row(run, now()))?;
-    if prompts && let Some(prompt) = prompt(run, context, screen).await? {
+    let width = screen.width();
+    screen.line(&run_row(run, now(), width))?;
+    if let Some(prompt) = prompt {
         let line = prompt.lines().find(|line| !line.trim().is_empty());
         let line = format!("  > {}", line.unwrap_or_default().trim());
-        screen.line(&visible::clipped(&line, 80))?;
+        screen.line(&visible::clipped(&line, width))?;
     }
     Ok(())
 }

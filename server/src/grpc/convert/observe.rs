@@ -43,7 +43,7 @@ pub(crate) fn events_request(request: wire::EventsRequest) -> Result<EventsReque
 }
 
 /// Names in a filter at most, and bytes of one.
-const FILTER: (usize, usize) = (64, 64);
+pub(crate) const FILTER: (usize, usize) = (64, 64);
 
 fn filter(filter: Option<wire::EventFilter>) -> Result<EventFilter, CallError> {
     let Some(filter) = filter else {

@@ -15,7 +15,7 @@ fn log(types: &[&str]) -> Log {
         types: types.iter().map(|&name| name.to_owned()).collect(),
         no_thinking: false,
     };
-    Log::of(&filter, None)
+    Log::of(&filter, None, WIDTH)
 }
 
 /// Those of a message's and a tool call's events that a filter lets through, from their middle on
@@ -161,7 +161,28 @@ fn c32_a_filter_for_entries_shows_them_whole_unless_all_of_it_was_shown_live() {
     assert_eq!(all.matches("one two").count(), 0, "told live: {all}");
     let late = shown(&[], true);
     assert!(late.contains(JOINED_MESSAGE), "{late}");
-    assert_eq!(late.matches("one two").count(), 1, "{late}");
+    assert_eq!(
+        late.matches("one two").count(),
+        0,
+        "nothing of it was missed: {late}"
+    );
+    let whole = late_by_a_piece(&[]);
+    assert!(
+        whole.starts_with(&format!("{JOINED_MESSAGE}\n7 message_delta text two\n")),
+        "told as it comes: {whole}"
+    );
+    assert!(whole.contains("\n-- the whole message --\n"), "{whole}");
+    assert_eq!(whole.matches("one two").count(), 1, "{whole}");
+}
+
+/// What a list shows to somebody who came after a message's first piece.
+fn late_by_a_piece(types: &[&str]) -> String {
+    let mut log = log(types);
+    let lines = events()
+        .into_iter()
+        .skip(2)
+        .flat_map(|body| log.lines(&item(body)));
+    lines.map(|line| line + "\n").collect()
 }
 
 #[test]
@@ -176,4 +197,14 @@ fn c24_an_entry_on_another_branch_says_what_it_follows() {
     assert!(!lines.concat().contains("after entry"), "{lines:?}");
     let lines = log.lines(&item(appended(7, 2, notice())));
     assert_eq!(lines[1], "-- after entry 2 --");
+}
+
+#[test]
+fn an_event_is_cut_for_a_terminal_only() {
+    let long = || EventBody::ServingError {
+        reason: "x".repeat(200),
+    };
+    assert_eq!(log(&[]).lines(&item(long()))[0].chars().count(), WIDTH);
+    let mut whole = Log::of(&EventFilter::default(), None, usize::MAX);
+    assert!(whole.lines(&item(long()))[0].ends_with(&"x".repeat(200)));
 }

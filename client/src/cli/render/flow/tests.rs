@@ -226,7 +226,7 @@ fn a_text_that_another_piece_interrupts_is_given_out_first() {
 }
 
 #[test]
-fn what_began_before_is_shown_once_and_whole_by_its_entry() {
+fn what_began_before_is_shown_as_it_comes_and_then_whole_by_its_entry() {
     let events = [
         piece_of("wh"),
         piece_of("ole\n"),
@@ -239,7 +239,7 @@ fn what_began_before_is_shown_once_and_whole_by_its_entry() {
     ];
     assert_eq!(
         shown(&mut Flow::default(), events),
-        "… joined in the middle of a message\n|the whole\n\
+        "… joined in the middle of a message\nwhole\n|-- the whole message --\n|the whole\n\
          … joined in the middle of tool call t1: one\n|* sh {}\n  one\n  two\n"
     );
 }
@@ -279,7 +279,47 @@ fn a_message_that_was_lost_in_the_middle_is_shown_whole() {
     shown(&mut flow, [message(true), piece_of("the ")]);
     flow.forget();
     let rest = shown(&mut flow, [piece_of("hole\n"), message_entry(false)]);
-    assert_eq!(rest, "… joined in the middle of a message\n|the whole\n");
+    assert_eq!(
+        rest,
+        "… joined in the middle of a message\nhole\n|-- the whole message --\n|the whole\n"
+    );
+}
+
+#[test]
+fn a_message_whose_end_was_missed_is_shown_whole_and_said_to_be() {
+    let mut flow = Flow::default();
+    shown(&mut flow, [message(true), piece_of("the ")]);
+    flow.forget();
+    assert_eq!(
+        shown(&mut flow, [message_entry(false)]),
+        "-- the whole message --\n|the whole\n"
+    );
+    assert_eq!(shown(&mut flow, [message_entry(false)]), "", "once");
+}
+
+#[test]
+fn a_message_of_which_nothing_but_its_beginnings_mark_was_missed_is_not_shown_again() {
+    let events = [piece_of("the "), piece_of("whole\n"), message_entry(true)];
+    assert_eq!(
+        shown(&mut Flow::default(), events),
+        "… joined in the middle of a message\nthe whole\n|(cut off)\n"
+    );
+}
+
+#[test]
+fn for_a_person_what_was_joined_in_the_middle_comes_line_by_line_as_it_is() {
+    let mut flow = Flow::attended(true, None);
+    let mark = Piece::Aside("… joined in the middle of a message\n".to_owned());
+    assert_eq!(flow.observed(&piece_of("e();")), [mark]);
+    assert_eq!(flow.under_way(), Some("e();"));
+    let line = Piece::Answer("e();\n".to_owned());
+    assert_eq!(flow.observed(&piece_of("\n```")), [line]);
+    let pieces = flow.observed(&message(false));
+    assert_eq!(pieces, [Piece::Answer("```".to_owned())]);
+    let pieces = flow.observed(&message_entry(false));
+    let whole = Piece::Prose("the whole\n".to_owned());
+    assert_eq!(pieces.last(), Some(&whole), "laid out: {pieces:?}");
+    assert!(pieces.contains(&Piece::Aside("-- the whole message --\n".to_owned())));
 }
 
 #[test]

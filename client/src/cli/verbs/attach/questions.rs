@@ -50,15 +50,15 @@ impl Questions {
 
     /// The command that gives an answer.
     ///
-    /// The first word names a question if the run has asked one of that name, open or not: what is
-    /// meant must not depend on who else has just answered another one. But where one question is
-    /// open and the whole text is one of its choices, it is that.
+    /// A first word of the shape of a question's name names one, open or not, or is refused: what is
+    /// meant must not depend on who else has just answered another one, and a mistyped name must
+    /// not answer what was not meant. But where one question is open and the whole text is one of
+    /// its choices, it is that.
     ///
     /// # Errors
     /// Why there is none, for a person.
     pub(super) fn answer(&self, text: &str) -> Result<Command, String> {
-        let mut open = self.open.values();
-        let only = open.next().filter(|_| open.next().is_none());
+        let only = self.only();
         if let Some(question) = only.filter(|it| has_choices(it))
             && let Ok(command) = respond(question, text)
         {
@@ -66,10 +66,16 @@ impl Questions {
         }
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
         let question = match (self.named(word), only) {
-            (Some(id), _) => self.open.get(&id),
-            (None, Some(only)) => return respond(only, text),
-            (None, None) if self.open.is_empty() => return Err("no question is open".to_owned()),
-            (None, None) => return Err(self.several()),
+            (Named::Asked(id), _) => self.open.get(&id),
+            (Named::Never | Named::Nothing, _) if self.open.is_empty() => {
+                return Err("no question is open".to_owned());
+            }
+            (Named::Never, Some(only)) => return Err(never(word, only)),
+            (Named::Never, None) => {
+                return Err(format!("there is no question {word}; {}", self.several()));
+            }
+            (Named::Nothing, Some(only)) => return respond(only, text),
+            (Named::Nothing, None) => return Err(self.several()),
         };
         match question {
             Some(_) if rest.trim().is_empty() => Err(format!(
@@ -81,15 +87,57 @@ impl Questions {
         }
     }
 
-    /// The question of the run that a word names.
-    fn named(&self, word: &str) -> Option<InteractionId> {
-        if let Ok(id) = word.parse() {
-            return Some(id);
+    /// The question whose answer is a secret, if that is what a text answers; and whether the text
+    /// holds the secret.
+    pub(super) fn secret(&self, text: Option<&str>) -> Option<(&Interaction, bool)> {
+        let text = text.unwrap_or_default();
+        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let (question, given) = match self.named(word) {
+            Named::Asked(id) => (self.open.get(&id)?, !rest.trim().is_empty()),
+            Named::Never => return None,
+            Named::Nothing => (self.only()?, !text.is_empty()),
+        };
+        let is_secret = matches!(question.question.shape, Shape::Input { secret: true });
+        is_secret.then_some((question, given))
+    }
+
+    /// The command that answers a question with a text that was asked for.
+    ///
+    /// # Errors
+    /// Why there is none, for a person.
+    pub(super) fn answer_to(&self, id: InteractionId, text: &str) -> Result<Command, String> {
+        match self.open.get(&id) {
+            Some(question) => respond(question, text),
+            None => Err(format!(
+                "q{} is not open any more; nothing was sent",
+                id.ordinal
+            )),
         }
-        let newest = self.newest?;
-        let ordinal = word.strip_prefix('q')?.parse().ok()?;
-        let asked = (1..=newest.ordinal).contains(&ordinal) && word == format!("q{ordinal}");
-        asked.then_some(InteractionId { ordinal, ..newest })
+    }
+
+    /// The only open question.
+    fn only(&self) -> Option<&Interaction> {
+        let mut open = self.open.values();
+        open.next().filter(|_| open.next().is_none())
+    }
+
+    /// The question of the run that a word names.
+    fn named(&self, word: &str) -> Named {
+        if let Ok(id) = word.parse() {
+            return Named::Asked(id);
+        }
+        let ordinal = word
+            .strip_prefix('q')
+            .and_then(|digits| digits.parse().ok());
+        let Some(ordinal) = ordinal.filter(|ordinal: &u32| word == format!("q{ordinal}")) else {
+            return Named::Nothing;
+        };
+        match self.newest {
+            Some(newest) if (1..=newest.ordinal).contains(&ordinal) => {
+                Named::Asked(InteractionId { ordinal, ..newest })
+            }
+            _ => Named::Never,
+        }
     }
 
     fn several(&self) -> String {
@@ -101,6 +149,26 @@ impl Questions {
             all + &one
         })
     }
+}
+
+/// What the first word of an answer names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Named {
+    /// A question that was asked, open or not.
+    Asked(InteractionId),
+    /// A question that was never asked.
+    Never,
+    /// No question: it is a part of the answer.
+    Nothing,
+}
+
+/// An answer to a question that was never asked, while this one is open.
+fn never(word: &str, only: &Interaction) -> String {
+    let (ordinal, title) = (only.id.ordinal, &only.question.title);
+    format!(
+        "there is no question {word}; open is q{ordinal}: {title}\n  \
+         an answer that begins with {word}: /answer q{ordinal} {word} ..."
+    )
 }
 
 fn has_choices(asked: &Interaction) -> bool {
@@ -207,7 +275,7 @@ mod tests {
         assert_eq!(one.answer("far north"), Ok(text(1, "far north")));
         assert_eq!(one.answer("q1 far north"), Ok(text(1, "far north")));
         assert_eq!(one.answer("q1 q1 was weak"), Ok(text(1, "q1 was weak")));
-        assert_eq!(one.answer("q3 was weak"), Ok(text(1, "q3 was weak")));
+        assert_eq!(one.answer("q1 q3 was weak"), Ok(text(1, "q3 was weak")));
         assert_eq!(one.answer("quite so"), Ok(text(1, "quite so")));
         let whole = format!("{} far north", id(1));
         assert_eq!(one.answer(&whole), Ok(text(1, "far north")));
@@ -229,6 +297,46 @@ mod tests {
         let two = asked([quarters(), TEXT]);
         assert_eq!(two.answer("q1 q2"), Ok(choice(1, "q2")));
         assert!(two.answer("q2").is_err(), "which one is not said");
+    }
+
+    #[test]
+    fn c25_an_answer_to_a_question_that_was_never_asked_goes_to_no_other() {
+        for questions in [asked([TEXT]), asked([quarters()])] {
+            let refused = questions.answer("q9 far north").unwrap_err();
+            assert!(refused.contains("no question q9"), "{refused}");
+            assert!(refused.contains("/answer q1 q9 ..."), "{refused}");
+        }
+        let refused = asked([TEXT, TEXT]).answer("q9 far north").unwrap_err();
+        assert!(refused.contains("no question q9; say which"), "{refused}");
+        let nothing = Questions::default().answer("q9 far north").unwrap_err();
+        assert_eq!(nothing, "no question is open");
+        let q9 = Choice {
+            id: "q9".to_owned(),
+            label: "the ninth".to_owned(),
+        };
+        let one = asked([Shape::Select(vec![q9])]);
+        assert_eq!(one.answer("q9"), Ok(choice(1, "q9")), "its choice");
+    }
+
+    #[test]
+    fn c25_what_answers_a_secret_is_known_before_it_is_shown() {
+        let secret = Shape::Input { secret: true };
+        let one = asked([secret.clone()]);
+        let meant = |questions: &Questions, text| {
+            let secret = questions.secret(text);
+            secret.map(|(question, given)| (question.id.ordinal, given))
+        };
+        assert_eq!(meant(&one, None), Some((1, false)));
+        assert_eq!(meant(&one, Some("q1")), Some((1, false)));
+        assert_eq!(meant(&one, Some("q1 hunter2")), Some((1, true)));
+        assert_eq!(meant(&one, Some("hunter2 q1")), Some((1, true)));
+        assert_eq!(meant(&one, Some("q9 hunter2")), None);
+        let two = asked([TEXT, secret]);
+        assert_eq!(meant(&two, Some("q2 hunter2")), Some((2, true)));
+        assert_eq!(meant(&two, Some("q1 far north")), None);
+        assert_eq!(meant(&two, Some("far north")), None);
+        assert_eq!(two.answer_to(id(2), "hunter2"), Ok(text(2, "hunter2")));
+        assert!(one.answer_to(id(2), "hunter2").is_err(), "it is not open");
     }
 
     #[test]

@@ -9,6 +9,7 @@ TEXT                    steer the active run: it reads TEXT at its next step
 /answer ANSWER          answer the open question
 /answer qN ANSWER       answer the run's question N; do so if ANSWER itself
                         begins with the name of a question
+/answer qN              the same for a secret: it is typed then, and not shown
 /abort                  stop the run, or a compaction
 /compact [TEXT]         have a summary take the place of what was said; TEXT
                         says what to keep (between runs)
@@ -24,11 +25,16 @@ Ctrl-D                  detach; the run goes on";
 pub(super) enum Typing {
     Nothing,
     Unknown,
+    /// A command that lacks something, or has too much: what is wrong and how it is written.
+    Malformed(&'static str),
     Help,
     Command(Command),
-    /// An answer, which may begin with the name of its question.
-    Answer(String),
+    /// An answer, which may begin with the name of its question; none, if nothing follows.
+    Answer(Option<String>),
 }
+
+/// What an answer looks like that has nothing to say.
+pub(super) const NO_ANSWER: &str = "the answer is missing; write: /answer [qN] ANSWER";
 
 /// Reads a line that was typed.
 pub(super) fn parse(line: &str) -> Typing {
@@ -49,7 +55,7 @@ pub(super) fn parse(line: &str) -> Typing {
     let given = (!rest.is_empty()).then_some(rest);
     let command = match (word, given) {
         ("help", None) => return Typing::Help,
-        ("answer", Some(text)) => return Typing::Answer(text.to_owned()),
+        ("answer", text) => return Typing::Answer(text.map(str::to_owned)),
         ("abort", None) => Command::Abort,
         ("follow", Some(text)) => Command::FollowUp { text: text.into() },
         ("compact", instructions) => Command::Compact {
@@ -61,9 +67,21 @@ pub(super) fn parse(line: &str) -> Typing {
         ("thinking", Some(level)) => Command::SetThinking {
             level: chosen(level),
         },
-        _ => return Typing::Unknown,
+        (word, _) => return malformed(word),
     };
     Typing::Command(command)
+}
+
+/// A command that there is, but not so.
+fn malformed(word: &str) -> Typing {
+    Typing::Malformed(match word {
+        "follow" => "the text is missing; write: /follow TEXT",
+        "model" => "the model is missing; write: /model NAME, or /model --default",
+        "thinking" => "the level is missing; write: /thinking LEVEL, or /thinking --default",
+        "abort" => "nothing may follow; write: /abort",
+        "help" => "nothing may follow; write: /help",
+        _ => return Typing::Unknown,
+    })
 }
 
 fn chosen(word: &str) -> Option<String> {
@@ -88,18 +106,27 @@ mod tests {
         });
         assert_eq!(parse("/follow then docs"), follow);
         assert_eq!(parse("  "), Typing::Nothing);
-        for typo in [
-            "/aborted",
-            "/abort now",
-            "/follow",
-            "/follow  ",
-            "/",
-            "/answer",
-            "/model",
-            "/help me",
-        ] {
+        for typo in ["/aborted", "/", "/Abort", "/answers x"] {
             assert_eq!(parse(typo), Typing::Unknown, "{typo:?}");
         }
+    }
+
+    #[test]
+    fn a_command_that_lacks_something_says_what_and_how_it_is_written() {
+        for (typed, form) in [
+            ("/follow", "/follow TEXT"),
+            ("/follow  ", "/follow TEXT"),
+            ("/model", "/model NAME"),
+            ("/thinking ", "/thinking LEVEL"),
+            ("/abort now", "/abort"),
+            ("/help me", "/help"),
+        ] {
+            let Typing::Malformed(words) = parse(typed) else {
+                panic!("{typed:?} was taken");
+            };
+            assert!(words.contains(&format!("write: {form}")), "{words}");
+        }
+        assert_eq!(parse("/answer "), Typing::Answer(None));
     }
 
     #[test]
@@ -121,7 +148,7 @@ mod tests {
 
     #[test]
     fn c25_an_answer_is_taken_as_it_is_typed() {
-        let text = "q2 far north".to_owned();
+        let text = Some("q2 far north".to_owned());
         assert_eq!(parse("/answer  q2 far north "), Typing::Answer(text));
     }
 

@@ -10,6 +10,7 @@ use sessionplane_core::domain::ids::RunId;
 use super::Following;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
+use crate::cli::program::PROGRAM;
 use crate::clock::instant;
 use crate::outcome::may_resume;
 
@@ -31,7 +32,7 @@ impl Following<'_> {
             let word = hint::word(&self.session);
             return Err(Stop::failed(
                 Exit::Interrupted,
-                format!("left before run {run} settled\n  watch it: sessionctl attach {word}"),
+                format!("left before run {run} settled\n  watch it: {PROGRAM} attach {word}"),
             ));
         }
         self.screen

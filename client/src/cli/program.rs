@@ -1,0 +1,92 @@
+//! How this program is called in a hint, so that the hint can be pasted: its name and the flags that
+//! say which server is meant. Flags that came from the environment are there the next time too.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use super::session::shell_word;
+
+/// What a hint begins with without flags.
+const NAME: &str = "sessionctl";
+
+/// The flags that say which server is meant and who asks it, and the argument of each; all others
+/// say how one call is made.
+const WHERE: [(&str, &str); 3] = [
+    ("address", "--address"),
+    ("token_file", "--token-file"),
+    ("data_dir", "--data-dir"),
+];
+
+/// A fact of the whole process, as its name is: it is told once, and every hint needs it.
+static CALLED: OnceLock<String> = OnceLock::new();
+
+/// The program in a hint; written as a word of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Program;
+
+/// How the program is called in a hint.
+pub(crate) const PROGRAM: Program = Program;
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(CALLED.get().map_or(NAME, String::as_str))
+    }
+}
+
+/// From here on hints hold the flags of this command line.
+pub(crate) fn was_called(matches: &ArgMatches) {
+    // Told once, at the beginning: a second time changes nothing.
+    let _ = CALLED.set(called(matches));
+}
+
+fn called(matches: &ArgMatches) -> String {
+    let mut words = vec![NAME.to_owned()];
+    let given = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+    for (id, flag) in WHERE.into_iter().filter(|(id, _)| given(id)) {
+        let value = matches.get_raw(id).and_then(Iterator::last);
+        if let Some(value) = value {
+            words.push(flag.to_owned());
+            words.push(shell_word(&value.to_string_lossy()));
+        }
+    }
+    if matches.get_flag("insecure_send_token") {
+        words.push("--insecure-send-token".to_owned());
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::cli::args::Arguments;
+
+    fn of(words: &[&str]) -> String {
+        let words = ["sessionctl"].iter().chain(words);
+        called(&Arguments::command().try_get_matches_from(words).unwrap())
+    }
+
+    #[test]
+    fn a_hint_holds_the_flags_that_say_where_and_no_others() {
+        assert_eq!(of(&["--json", "--timeout", "3s", "state", "docs"]), NAME);
+        assert_eq!(
+            of(&[
+                "--address",
+                "127.0.0.1:1",
+                "state",
+                "docs",
+                "--data-dir",
+                "/a b"
+            ]),
+            "sessionctl --address 127.0.0.1:1 --data-dir '/a b'"
+        );
+        assert_eq!(
+            of(&["state", "docs", "--insecure-send-token", "--token-file=t"]),
+            "sessionctl --token-file t --insecure-send-token"
+        );
+    }
+}

@@ -1,0 +1,382 @@
+//! THE declaration: every setting, once. The file's parser, the environment, the flags, `config
+//! check`, `explain` and `schema`, and `docs/configuration.md` are made from it.
+//!
+//! What must never enter: what a value brings about.
+
+use super::setting::{Kind, Number, Said, Setting, Value, of};
+
+/// The seconds of a day.
+const DAY: u64 = 24 * 60 * 60;
+const MIB: u64 = 1024 * 1024;
+const HOUR: u64 = 60 * 60;
+
+/// A whole number in a field; `scale` of the field's unit are one of the key's.
+macro_rules! whole {
+    ($key:literal, $range:expr, $($field:ident).+, $about:literal) => {
+        whole!($key, $range, 1, $($field).+, $about)
+    };
+    ($key:literal, $range:expr, $scale:expr, $($field:ident).+, $about:literal) => {
+        Setting {
+            key: $key,
+            kind: Kind::Whole($range),
+            flag: None,
+            variable: None,
+            about: $about,
+            needed: false,
+            set: |settings, _, value| {
+                if let Value::Whole(value) = value {
+                    settings.$($field).+ = Number::put(value, $scale);
+                }
+            },
+            get: |settings, _| Some(Value::Whole(settings.$($field).+.took($scale))),
+        }
+    };
+}
+
+/// Yes or no in a field.
+macro_rules! switch {
+    ($key:literal, $($field:ident).+, $about:literal) => {
+        Setting {
+            key: $key,
+            kind: Kind::Bool,
+            flag: None,
+            variable: None,
+            about: $about,
+            needed: false,
+            set: |settings, _, value| {
+                if let Value::Bool(value) = value {
+                    settings.$($field).+ = value;
+                }
+            },
+            get: |settings, _| Some(Value::Bool(settings.$($field).+)),
+        }
+    };
+}
+
+/// A text in a field.
+macro_rules! text {
+    ($key:literal, $kind:expr, $($field:ident).+, $about:literal) => {
+        Setting {
+            key: $key,
+            kind: $kind,
+            flag: None,
+            variable: None,
+            about: $about,
+            needed: false,
+            set: |settings, _, value| {
+                if let Value::Text(value) = value {
+                    settings.$($field).+ = Said::put(value);
+                }
+            },
+            get: |settings, _| settings.$($field).+.said().map(Value::Text),
+        }
+    };
+}
+
+/// A text in a field of what a name stands for.
+macro_rules! named {
+    ($key:literal, $kind:expr, $map:ident, $field:ident, $about:literal) => {
+        Setting {
+            key: $key,
+            kind: $kind,
+            flag: None,
+            variable: None,
+            about: $about,
+            needed: false,
+            set: |settings, name, value| {
+                if let Value::Text(value) = value {
+                    of(&mut settings.$map, name).$field = Said::put(value);
+                }
+            },
+            get: |settings, name| {
+                let found = settings.$map.get(name)?;
+                found.$field.said().map(Value::Text)
+            },
+        }
+    };
+}
+
+/// Every setting, in the order in which they are told.
+pub(crate) static DECLARED: &[Setting] = &[
+    Setting {
+        flag: Some("listen"),
+        ..text!(
+            "listen",
+            Kind::Text("IP:PORT, localhost:PORT or unix:/PATH"),
+            listen,
+            "Where the server listens. Port 0 takes a free one."
+        )
+    },
+    Setting {
+        flag: Some("health-listen"),
+        ..text!(
+            "health_listen",
+            Kind::Text("IP:PORT or unix:/PATH"),
+            health_listen,
+            "A second address that answers health checks in plain text and nothing else, for probes \
+             that speak no TLS; without it there is none."
+        )
+    },
+    Setting {
+        flag: Some("data-dir"),
+        ..text!(
+            "data_dir",
+            Kind::Text("a directory's path"),
+            data_dir,
+            "Where the store and the owner token live; without it $XDG_STATE_HOME/sessionplane, else \
+             ~/.local/state/sessionplane."
+        )
+    },
+    text!(
+        "default_agent",
+        Kind::Text("the name of an agent"),
+        default_agent,
+        "The agent that a new session gets unless another is named; without it the first by name, \
+         or `demo` where none is configured."
+    ),
+    Setting {
+        needed: true,
+        ..named!(
+            "workspaces.*.root",
+            Kind::Text("a directory's path"),
+            workspaces,
+            root,
+            "The root of a directory tree that agents may see."
+        )
+    },
+    Setting {
+        needed: true,
+        ..named!(
+            "agents.*.engine",
+            Kind::OneOf(&["demo", "scripted"]),
+            agents,
+            engine,
+            "What drives the agent: `demo` searches and reads a workspace, without a model; \
+             `scripted` plays the scenario in its prompt."
+        )
+    },
+    named!(
+        "agents.*.workspace",
+        Kind::Text("the name of a workspace"),
+        agents,
+        workspace,
+        "The workspace that the agent sees, for engines that see one."
+    ),
+    // Sessions and runs.
+    whole!(
+        "limits.max_pending_inputs",
+        1..=1024,
+        app.limits.max_pending_inputs,
+        "Most inputs that wait in one run's queue. All of them are in the session's state, which \
+         must fit one message."
+    ),
+    whole!(
+        "limits.cancel_grace_seconds",
+        0..=DAY,
+        app.limits.cancel_grace,
+        "How long a CANCEL run waits for a rejoin after its caller vanished."
+    ),
+    whole!(
+        "limits.rejoin_grace_seconds",
+        0..=DAY,
+        app.limits.rejoin_grace,
+        "How long it waits when it was the server that ended the stream."
+    ),
+    whole!(
+        "limits.abort_grace_seconds",
+        1..=3600,
+        app.limits.abort_grace,
+        "How long an engine may take to stop after an abort before it is killed."
+    ),
+    whole!(
+        "limits.engine_open_seconds",
+        1..=600,
+        app.engine_open_timeout,
+        "How long an engine may take to open."
+    ),
+    whole!(
+        "limits.idle_seconds",
+        1..=DAY,
+        app.idle_ttl,
+        "How long a session's task stays in memory after its last activity."
+    ),
+    whole!(
+        "limits.binding_retention_hours",
+        24..=87_600,
+        HOUR,
+        app.binding_retention,
+        "How long a request id stays bound, at least."
+    ),
+    // Observers.
+    whole!(
+        "limits.ring_events",
+        16..=1_048_576,
+        app.ring_events,
+        "Events that a session's ring retains for observers that come back."
+    ),
+    whole!(
+        "limits.ring_mib",
+        1..=1024,
+        MIB,
+        app.ring_bytes,
+        "Memory that a session's ring keeps at most."
+    ),
+    whole!(
+        "limits.all_rings_mib",
+        16..=65_536,
+        MIB,
+        app.all_rings_bytes,
+        "Memory that all rings together keep at most; beyond it the largest give up their oldest."
+    ),
+    whole!(
+        "limits.idle_channels",
+        16..=1_048_576,
+        app.idle_channels,
+        "Dormant sessions whose newest events stay in memory."
+    ),
+    whole!(
+        "limits.heartbeat_seconds",
+        1..=20,
+        app.heartbeat,
+        "Time between heartbeats on a quiet event stream. Clients take a stream for dead that is \
+         silent for longer than they were told."
+    ),
+    whole!(
+        "limits.max_observers_per_session",
+        1..=1_048_576,
+        app.max_observers,
+        "Event streams that one session has at a time. A further one is refused: LIMIT_REACHED."
+    ),
+    // Connections and calls.
+    whole!(
+        "limits.max_connections",
+        1..=1_048_576,
+        face.max_connections,
+        "Connections at a time; fewer where the system allows fewer open files. At the limit one \
+         that says nothing or rests makes room."
+    ),
+    whole!(
+        "limits.max_streams_per_connection",
+        1..=65_536,
+        face.max_streams_per_connection,
+        "Calls at a time on one connection; further ones wait at the client."
+    ),
+    whole!(
+        "limits.max_request_bytes",
+        2 * MIB..=64 * MIB,
+        face.max_request_bytes,
+        "Size of a request message, after decompression. A larger one is refused: TOO_LARGE."
+    ),
+    whole!(
+        "limits.max_header_bytes",
+        4096..=262_144,
+        face.max_header_bytes,
+        "Size of a request's headers, names and values and 32 for each. A request with more is \
+         refused: TOO_LARGE."
+    ),
+    whole!(
+        "limits.first_request_seconds",
+        1..=3600,
+        face.first_request_within,
+        "A connection without a call for so long after its start is closed."
+    ),
+    whole!(
+        "limits.rest_seconds",
+        1..=3600,
+        face.rest_after,
+        "A connection without a call for so long rests: at the limit it makes room."
+    ),
+    whole!(
+        "limits.message_seconds",
+        1..=3600,
+        face.message_within,
+        "A request message that has not arrived whole by then is given up."
+    ),
+    whole!(
+        "limits.unread_seconds",
+        1..=DAY,
+        face.unread_within,
+        "A stream of which its reader takes nothing for so long, though there is something, is \
+         ended; its caller resumes."
+    ),
+    whole!(
+        "limits.keepalive_interval_seconds",
+        1..=7200,
+        face.keepalive_interval,
+        "How often a silent peer is asked whether it is there."
+    ),
+    whole!(
+        "limits.keepalive_timeout_seconds",
+        1..=600,
+        face.keepalive_timeout,
+        "How long its answer may take before it counts as gone."
+    ),
+    whole!(
+        "limits.max_connection_age_seconds",
+        0..=7 * DAY,
+        face.max_connection_age,
+        "Age at which a connection is closed, give or take a tenth, so that load spreads to new \
+         servers. 0: never, the best choice behind a mesh."
+    ),
+    whole!(
+        "limits.max_connection_age_grace_seconds",
+        1..=DAY,
+        face.max_connection_age_grace,
+        "How long calls may go on over a connection that is closed for its age; then their streams \
+         end in words."
+    ),
+    switch!(
+        "limits.beyond_ranges",
+        beyond_ranges,
+        "Takes values of this section above their ranges, for measurements: memory is then not \
+         bounded any more."
+    ),
+    // The end.
+    whole!(
+        "drain.lame_duck_seconds",
+        0..=600,
+        face.lame_duck,
+        "On a stop: how long everything is still taken while health says NOT_SERVING, so that load \
+         balancers notice."
+    ),
+    whole!(
+        "drain.deadline_seconds",
+        0..=3600,
+        face.drain_within,
+        "On a stop, after that: how long runs that are active may take to settle. New ones are \
+         refused meanwhile; at the end those left are settled as interrupted."
+    ),
+    whole!(
+        "drain.close_seconds",
+        1..=60,
+        close_within,
+        "On a stop, after that: how long all the rest may take. The process is gone when the three \
+         are over, whatever hangs."
+    ),
+    switch!(
+        "edge.open_reflection",
+        face.open_reflection,
+        "Whether reflection answers callers that have not said who they are."
+    ),
+    whole!(
+        "store.cache_mib",
+        16..=65_536,
+        MIB,
+        cache_bytes,
+        "The store's page cache."
+    ),
+    switch!(
+        "log.json",
+        log_json,
+        "One JSON object a line instead of text."
+    ),
+    Setting {
+        variable: Some("SESSIONPLANE_LOG"),
+        ..text!(
+            "log.filter",
+            Kind::Text("a filter of the tracing crate, like info or sessionplane_server=debug"),
+            log_filter,
+            "What is logged."
+        )
+    },
+];

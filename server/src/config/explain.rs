@@ -1,0 +1,90 @@
+//! Each effective value, and where it comes from. Nothing here is a secret: a setting never is one.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::declared::DECLARED;
+use super::file::unknown;
+use super::load::declared;
+use super::problem::Source;
+use super::setting::{Kind, Setting, Value};
+use super::{ConfigError, Settings, default_data_dir, value};
+
+/// Every effective value, one line each: `key = value  # source`.
+#[must_use]
+pub fn explain(settings: &Settings) -> String {
+    let mut rows = Vec::new();
+    for setting in DECLARED {
+        for name in names(settings, setting) {
+            let key = setting.key_of(&name);
+            rows.push((
+                format!("{key} = {}", effective(settings, setting, &name)),
+                { source(settings, &key) },
+            ));
+        }
+    }
+    let width = rows.iter().map(|(row, _)| row.chars().count()).max();
+    let width = width.unwrap_or_default().min(60);
+    let mut out = String::new();
+    for (row, source) in rows {
+        // Writing to a String does not fail.
+        let _ = writeln!(out, "{row:<width$}  # {source}");
+    }
+    out
+}
+
+/// One setting: its value, where that comes from, and what is declared of it.
+///
+/// # Errors
+/// When there is no such setting.
+pub fn explain_one(settings: &Settings, key: &str) -> Result<String, ConfigError> {
+    let (setting, name) = declared(key).ok_or_else(|| value(key, unknown(key)))?;
+    let mut out = format!(
+        "{key} = {}\n  from     {}\n  takes    {}\n",
+        effective(settings, setting, name),
+        source(settings, key),
+        setting.kind.takes(),
+    );
+    let default = (setting.get)(&Settings::default(), name);
+    let default = default.map_or_else(|| "none".to_owned(), |value| value.to_string());
+    let _ = writeln!(out, "  default  {default}");
+    if let Some(variable) = setting.variable() {
+        let _ = writeln!(out, "  variable {variable}");
+    }
+    if let Some(flag) = setting.flag {
+        let _ = writeln!(out, "  flag     --{flag}");
+    }
+    let _ = writeln!(out, "  {}", setting.about);
+    Ok(out)
+}
+
+/// The names that a setting has a value for: one without a name where it has none.
+fn names(settings: &Settings, setting: &Setting) -> BTreeSet<String> {
+    if !setting.is_named() {
+        return BTreeSet::from([String::new()]);
+    }
+    let all = settings.workspaces.keys().chain(settings.agents.keys());
+    let named = all.filter(|name| (setting.get)(settings, name).is_some());
+    named.cloned().collect()
+}
+
+fn effective(settings: &Settings, setting: &Setting, name: &str) -> String {
+    let found = (setting.get)(settings, name);
+    let found = found.or_else(|| {
+        let directory = (setting.key == "data_dir").then(default_data_dir)?.ok()?;
+        Some(Value::Text(directory.display().to_string()))
+    });
+    match (found, &setting.kind) {
+        (Some(value), _) => value.to_string(),
+        (None, Kind::List(_)) => "[]".to_owned(),
+        (None, _) => "(unset)".to_owned(),
+    }
+}
+
+fn source(settings: &Settings, key: &str) -> Source {
+    settings
+        .sources
+        .get(key)
+        .cloned()
+        .unwrap_or(Source::Default)
+}

@@ -1,0 +1,149 @@
+//! `sessiond health`: asks a server over `grpc.health.v1` whether it takes calls, for probes that
+//! can run a command (compose, systemd, scripts).
+//!
+//! What must never enter: a credential. Health is answered to whoever asks.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tonic::transport::{Channel, Endpoint};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::grpc::listener::{Address, AddressError};
+
+/// The flags of `sessiond health`.
+#[allow(clippy::doc_markdown, reason = "these comments are the help text")]
+#[derive(Debug, Clone, clap::Args)]
+pub struct Question {
+    /// IP:PORT, localhost:PORT or unix:/PATH. Default: where a server with the same flags and
+    /// environment tells of its health, so --health-listen before --listen.
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<String>,
+    /// What to ask for: the name of a service, or `liveness`, which is serving for as long as the
+    /// process runs. Default: the server as a whole.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    service: String,
+    /// Seconds until the answer counts as no. Connecting is part of it.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
+    timeout: u64,
+}
+
+/// Why the answer is no.
+#[derive(Debug, thiserror::Error)]
+pub enum Unhealthy {
+    /// The address is not one.
+    #[error("address: {0}")]
+    Address(#[from] AddressError),
+    /// Nobody takes the connection.
+    #[error("{address} cannot be reached: {problem}")]
+    Unreachable {
+        /// Where the server was looked for.
+        address: Address,
+        /// What the system said.
+        problem: String,
+    },
+    /// No answer came in time.
+    #[error("{address} did not answer within {seconds} s")]
+    Silent {
+        /// Where the server was asked.
+        address: Address,
+        /// How long the answer was waited for.
+        seconds: u64,
+    },
+    /// The server knows nothing of it, or is something else.
+    #[error("{address} does not tell: {problem}")]
+    Unknown {
+        /// Where the server was asked.
+        address: Address,
+        /// What it said.
+        problem: String,
+    },
+    /// The server answered, and not with yes.
+    #[error("{address} is {}", .status.as_str_name())]
+    Not {
+        /// Where the server was asked.
+        address: Address,
+        /// What it said.
+        status: ServingStatus,
+    },
+}
+
+impl Question {
+    /// Whether the command line says which server is asked.
+    #[must_use]
+    pub fn names_address(&self) -> bool {
+        self.address.is_some()
+    }
+
+    /// Asks the server of the flag, else the one at `configured`. The answer, or its absence, comes
+    /// within the timeout.
+    ///
+    /// # Errors
+    /// Unless the server says that it is serving.
+    pub async fn ask(&self, configured: &str) -> Result<Address, Unhealthy> {
+        let named = self.address.as_deref().unwrap_or(configured);
+        let address = dialled(named.parse()?);
+        let answer = timeout(Duration::from_secs(self.timeout), self.status(&address)).await;
+        let status = answer.map_err(|_late| Unhealthy::Silent {
+            address: address.clone(),
+            seconds: self.timeout,
+        })??;
+        match status {
+            ServingStatus::Serving => Ok(address),
+            status => Err(Unhealthy::Not { address, status }),
+        }
+    }
+
+    async fn status(&self, address: &Address) -> Result<ServingStatus, Unhealthy> {
+        let unreachable = |error: &dyn std::error::Error| Unhealthy::Unreachable {
+            address: address.clone(),
+            problem: innermost(error),
+        };
+        let channel = connect(address)
+            .await
+            .map_err(|error| unreachable(&error))?;
+        let request = HealthCheckRequest {
+            service: self.service.clone(),
+        };
+        let answer = HealthClient::new(channel).check(request).await;
+        let answer = answer.map_err(|status| Unhealthy::Unknown {
+            address: address.clone(),
+            problem: format!("{:?}: {}", status.code(), status.message()),
+        })?;
+        Ok(answer.into_inner().status())
+    }
+}
+
+async fn connect(address: &Address) -> Result<Channel, tonic::transport::Error> {
+    let uri = match address {
+        Address::Tcp(address) => format!("http://{address}"),
+        Address::Unix(path) => format!("unix:{}", path.display()),
+    };
+    Endpoint::from_shared(uri)?.connect().await
+}
+
+/// Where to connect to reach who listens on an address: on all of them means also on loopback.
+fn dialled(address: Address) -> Address {
+    match address {
+        Address::Tcp(tcp) if tcp.ip().is_unspecified() => {
+            let ip: IpAddr = match tcp.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            };
+            Address::Tcp(SocketAddr::new(ip, tcp.port()))
+        }
+        other => other,
+    }
+}
+
+/// What the system said, below the words of the transport.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

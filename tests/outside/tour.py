@@ -1,0 +1,155 @@
+"""Runs the commands of README's tour, and compares what README shows with what they print.
+
+Between the marks `<!-- tour -->` and `<!-- /tour -->` each block of kind `console` is a terminal: lines that begin
+with `$ ` are commands, what follows is their output. A line `[...]` stands for any lines. A command that ends with
+` &` goes on, and `$ wait` shows what it has printed. `tour.py --write` puts what is printed now in place of what
+README shows: whole outputs where nothing is left out, else the same lines.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from server import DEADLINE, ROOT, SESSIONCTL, Server, clean_environment, wait_until
+
+README = ROOT / "README.md"
+MARKS = re.compile(r"(?s)(?<=<!-- tour -->).*?(?=<!-- /tour -->)")
+BLOCK = re.compile(r"(?s)(?<=```console\n).*?(?=```)")
+GAP = "[...]"
+DEFAULT = "127.0.0.1:50051"
+
+
+class Mismatch(Exception):
+    """README shows what is not so."""
+
+
+def normal(line: str) -> str:
+    """A line without what differs from run to run."""
+    line = re.sub(r"\b[0-9A-HJKMNP-TV-Z]{26}\b", "ID", line)
+    line = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", line)
+    return re.sub(r"\s+", " ", re.sub(r"\d+(\.\d+)?", "N", line)).strip()
+
+
+def fitting(shown: list[str], printed: list[str]) -> list[str]:
+    """What is printed, left out where `shown` leaves out; fails if that does not fit."""
+    if not shown:
+        return printed
+    found, at, gap = [], 0, False
+    for line in shown:
+        if line.strip() == GAP:
+            gap = True
+            found.append(GAP)
+            continue
+        until = len(printed) if gap else at + 1
+        hit = next((n for n in range(at, until) if n < len(printed) and normal(printed[n]) == normal(line)), None)
+        if hit is None:
+            raise Mismatch(f"README shows\n  {line}\nand what is printed from there on is\n" + "\n".join(printed[at:]))
+        found.append(printed[hit])
+        at, gap = hit + 1, False
+    if not gap and at != len(printed):
+        raise Mismatch("README does not show\n" + "\n".join(printed[at:]))
+    return found
+
+
+class Terminal:
+    """Plays the blocks, against one server and its successors."""
+
+    def __init__(self) -> None:
+        self.server: Server | None = None
+        self.started: list[tuple[subprocess.Popen, object]] = []
+
+    def play(self, block: str) -> str:
+        """One block, with what its commands print now."""
+        commands: list[tuple[str, list[str]]] = []
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                commands.append((line[2:], []))
+            else:
+                commands[-1][1].append(line)
+        lines = []
+        for command, shown in commands:
+            try:
+                lines += [f"$ {command}", *fitting(shown, self.run(command))]
+            except Mismatch as problem:
+                raise Mismatch(f"$ {command}\n{problem}") from None
+        return "".join(line + "\n" for line in lines)
+
+    def run(self, command: str) -> list[str]:
+        match command.split():
+            case ["make", "run"]:
+                return self.make_run()
+            case ["kill", "-KILL", *_]:
+                self.server.kill()
+                return []
+            case ["wait"]:
+                return [line for process in self.started for line in self.output_of(process)]
+            case [*_, "&"]:
+                self.background(command.removesuffix("&"))
+                return []
+        ended = subprocess.run(timeout=DEADLINE, stdout=subprocess.PIPE, **self.options(command))
+        return self.lines(ended.stdout)
+
+    def make_run(self) -> list[str]:
+        before = len(self.server.log()) if self.server else 0
+        if self.server:
+            self.server.start()
+        else:
+            self.server = Server(config="", cwd=ROOT)
+        wait_until(lambda: "stop it with" in self.server.log()[before:], "the server has said how to stop it")
+        return self.lines(self.server.log()[before:])
+
+    def options(self, command: str) -> dict:
+        command = command.replace("target/debug/sessionctl", str(SESSIONCTL))
+        environment = clean_environment(
+            SESSIONPLANE_ADDRESS=self.server.address,
+            SESSIONPLANE_TOKEN_FILE=str(self.server.data_dir / "owner.token"),
+            NO_COLOR="1",
+        )
+        words = ["bash", "-c", "exec " + command]
+        return {"args": words, "cwd": ROOT, "env": environment, "text": True, "stderr": subprocess.STDOUT}
+
+    def background(self, command: str) -> None:
+        session = re.search(r"--new (\S+)", command)[1]
+        self.started.append(subprocess.Popen(stdout=subprocess.PIPE, **self.options(command)))
+        # The next command finds it at work: it has said something, or asks.
+        says = lambda verb: self.server.ctl(verb, session, check=False).stdout  # noqa: E731
+        at_work = lambda: re.search(r"entries +[2-9]", says("state")) or "answer:" in says("respond")  # noqa: E731
+        wait_until(at_work, f"{session} is at work")
+
+    def output_of(self, process: subprocess.Popen) -> list[str]:
+        out, _ = process.communicate(timeout=DEADLINE)
+        self.started = [other for other in self.started if other is not process]
+        return self.lines(out)
+
+    def lines(self, text: str) -> list[str]:
+        """As a terminal of somebody with the default settings would show them."""
+        text = text.replace(self.server.address, DEFAULT).replace(str(ROOT), "/path/to/sessionplane")
+        text = text.replace(f" --data-dir {self.server.data_dir}", "").replace(f" --address http://{DEFAULT}", "")
+        text = text.replace(str(self.server.data_dir), "~/.local/state/sessionplane")
+        text = text.replace(str(SESSIONCTL), "target/debug/sessionctl")
+        return [line.rstrip() for line in text.splitlines()]
+
+    def close(self) -> None:
+        for process in self.started:
+            process.kill()
+            process.communicate(timeout=DEADLINE)
+        if self.server:
+            self.server.close()
+
+
+def play(text: str) -> str:
+    """README, with what its tour prints now."""
+    terminal = Terminal()
+    try:
+        replayed = MARKS.sub(lambda tour: BLOCK.sub(lambda block: terminal.play(block[0]), tour[0]), text)
+    finally:
+        terminal.close()
+    return replayed
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit(__doc__)
+    README.write_text(play(README.read_text()))
