@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::about::NO_MODEL;
 use super::files::{Folder, Listed, MOST_FILE_BYTES};
 use super::page::definition;
 use super::term::{Quality, Term};
@@ -134,11 +135,10 @@ fn lines(text: &str, wanted: &Wanted) -> Vec<Line> {
     let mut hits = Vec::new();
     for (at, (line, lower)) in text.lines().zip(lower.lines()).enumerate() {
         in_tests |= line.starts_with("#[cfg(test)]");
-        if wanted
-            .asked
-            .as_ref()
-            .is_some_and(|asked| lower.contains(asked))
-        {
+        let asked = wanted.asked.as_ref();
+        let is_an_example = asked.is_some_and(|asked| lower.contains(asked));
+        // Nor is what this agent once said, in somebody's notes, a find.
+        if is_an_example || line.contains(NO_MODEL) {
             continue;
         }
         if let Some(mut hit) = hit(at + 1, line, lower, terms, &present) {

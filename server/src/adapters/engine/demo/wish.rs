@@ -264,6 +264,13 @@ const OF_AGENTS: [&str; 16] = [
 
 /// A command that a text begins with, and the rest of it.
 pub(super) fn command(text: &str) -> Option<(Wish, &str)> {
+    // As people list a folder in a shell.
+    for listing in ["tree ", "ls "] {
+        let place = text.trim().strip_prefix(listing).map(str::trim);
+        if let Some(place) = place.filter(|place| !place.contains(char::is_whitespace)) {
+            return Some((Wish::Tree, place));
+        }
+    }
     let text = text.trim().strip_prefix('/')?;
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let command = COMMANDS.iter().find(|(known, ..)| *known == name);
@@ -385,6 +392,8 @@ mod tests {
                 "what files are in src/app?",
                 "project structure",
                 "ls src/app",
+                "ls src",
+                "tree deploy",
                 "/tree src",
             ],
         ),
@@ -453,6 +462,7 @@ mod tests {
             "where are files counted?",
             "who calls the agent?",
             "where is a tree walked?",
+            "tree walking and its bounds",
             "\"git status\"",
             "/find git log",
             "/nothing like that",
