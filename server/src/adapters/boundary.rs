@@ -29,7 +29,8 @@ mod list;
 mod refusal;
 mod root;
 mod step;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 mod walk;
 

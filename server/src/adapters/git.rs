@@ -16,7 +16,8 @@ mod oid;
 mod pack;
 mod repository;
 mod status;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 mod trees;
 

@@ -8,7 +8,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use super::GitError;
 use super::oid::Oid;
 use super::pack::Pack;
-use crate::adapters::boundary::{Boundary, Refusal};
+use crate::adapters::boundary::{Boundary, Entry, Listed, Refusal};
 
 /// The largest object that is read, in bytes: a commit or a tree.
 pub(super) const OBJECT_BYTES: usize = 8 * 1024 * 1024;
@@ -51,7 +51,7 @@ impl Objects {
         let at = folder.join("pack");
         let listed = match boundary.list(&at, PACK_NAMES, stop) {
             Ok(listed) => listed,
-            Err(Refusal::Missing | Refusal::NotAFolder) => Default::default(),
+            Err(Refusal::Missing | Refusal::NotAFolder) => Listed::default(),
             Err(refusal) => return Err(refusal.into()),
         };
         let mut names = listed.entries;
@@ -63,8 +63,7 @@ impl Objects {
         names.sort_by_key(|entry| std::cmp::Reverse(entry.bytes));
         let more = listed.cut || names.len() > PACKS;
         names.truncate(PACKS);
-        let open =
-            |entry: &crate::adapters::boundary::Entry| Pack::open(boundary, &at.join(&entry.name));
+        let open = |entry: &Entry| Pack::open(boundary, &at.join(&entry.name));
         Ok(Self {
             boundary: boundary.clone(),
             folder: folder.to_owned(),

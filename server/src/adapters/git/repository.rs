@@ -56,10 +56,9 @@ impl Git {
             Some(text) => inside(boundary, &own.join(text.trim()))?,
             None => own.clone(),
         };
-        if let Some(config) = small(boundary, &common.join("config"), stop)? {
-            if let Some(unknown) = unsupported(&config) {
-                return Err(GitError::Unsupported(unknown));
-            }
+        let config = small(boundary, &common.join("config"), stop)?;
+        if let Some(unknown) = config.as_deref().and_then(unsupported) {
+            return Err(GitError::Unsupported(unknown));
         }
         let objects = Objects::open(boundary, &common.join("objects"), stop)?;
         Ok(Self {

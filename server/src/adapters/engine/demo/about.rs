@@ -1,5 +1,8 @@
 //! What the agent says of itself.
 
+/// What every answer says once.
+pub(super) const NO_MODEL: &str = "I am no language model";
+
 /// What ends an answer that is no search's: short, and the same everywhere.
 pub(super) const PLAIN: &str =
     "I am no language model: this is what the files say. `/about` tells what I can be asked.\n";

@@ -44,6 +44,10 @@ pub(super) struct Word {
 
 /// What a text asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is said by words of its own, and every combination is"
+)]
 pub(super) struct Question {
     /// Its words that mean something, in order, each once.
     pub(super) words: Vec<Word>,

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::about::NO_MODEL;
 use super::files::{Folder, Listed, MOST_FILE_BYTES};
 use super::page::definition;
 use super::term::{Quality, Term};
@@ -130,15 +131,14 @@ fn lines(text: &str, wanted: &Wanted) -> Vec<Line> {
     if !present.contains(&true) {
         return Vec::new();
     }
-    let mut in_tests = false;
+    let mut in_tests = is_of_tests(text);
     let mut hits = Vec::new();
     for (at, (line, lower)) in text.lines().zip(lower.lines()).enumerate() {
         in_tests |= line.starts_with("#[cfg(test)]");
-        if wanted
-            .asked
-            .as_ref()
-            .is_some_and(|asked| lower.contains(asked))
-        {
+        let asked = wanted.asked.as_ref();
+        let is_an_example = asked.is_some_and(|asked| lower.contains(asked));
+        // Nor is what this agent once said, in somebody's notes, a find.
+        if is_an_example || line.contains(NO_MODEL) {
             continue;
         }
         if let Some(mut hit) = hit(at + 1, line, lower, terms, &present) {
@@ -150,6 +150,16 @@ fn lines(text: &str, wanted: &Wanted) -> Vec<Line> {
         }
     }
     hits
+}
+
+/// Whether a file has nothing but tests: they do not stand at its end, in a module of their own.
+fn is_of_tests(text: &str) -> bool {
+    let first = ["#[test]", "#[tokio::test"]
+        .into_iter()
+        .filter_map(|mark| text.find(mark))
+        .min();
+    let apart = text.find("#[cfg(test)]\n");
+    first.is_some_and(|first| apart.is_none_or(|apart| first < apart))
 }
 
 fn is_import(line: &str) -> bool {

@@ -264,6 +264,13 @@ const OF_AGENTS: [&str; 16] = [
 
 /// A command that a text begins with, and the rest of it.
 pub(super) fn command(text: &str) -> Option<(Wish, &str)> {
+    // As people list a folder in a shell.
+    for listing in ["tree ", "ls "] {
+        let place = text.trim().strip_prefix(listing).map(str::trim);
+        if let Some(place) = place.filter(|place| !place.contains(char::is_whitespace)) {
+            return Some((Wish::Tree, place));
+        }
+    }
     let text = text.trim().strip_prefix('/')?;
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let command = COMMANDS.iter().find(|(known, ..)| *known == name);
@@ -353,87 +360,91 @@ mod tests {
         Question::read(text).wish
     }
 
+    const UNDERSTOOD: [(Wish, &[&str]); 10] = [
+        (
+            Wish::Overview,
+            &[
+                "what is this project?",
+                "hello",
+                "Give me an overview",
+                "what is this repo about?",
+                "summarize this codebase",
+            ],
+        ),
+        (
+            Wish::About,
+            &[
+                "who are you?",
+                "help",
+                "What can you do?",
+                "are you a language model?",
+                "how do I plug in a real agent?",
+                "/about",
+                "/show",
+            ],
+        ),
+        (
+            Wish::Tree,
+            &[
+                "tree",
+                "show the tree",
+                "list files",
+                "what files are in src/app?",
+                "project structure",
+                "ls src/app",
+                "ls src",
+                "tree deploy",
+                "/tree src",
+            ],
+        ),
+        (
+            Wish::Count,
+            &[
+                "how many lines of code?",
+                "how many files are there?",
+                "which languages are used?",
+                "count lines in src/app",
+                "how big is this repo?",
+                "/count",
+            ],
+        ),
+        (
+            Wish::Branch,
+            &["which branch?", "what branch is checked out?", "git branch"],
+        ),
+        (
+            Wish::Status,
+            &[
+                "git status",
+                "what changed?",
+                "are there uncommitted changes?",
+                "is it clean?",
+                "/changes",
+            ],
+        ),
+        (
+            Wish::Show,
+            &[
+                "show README",
+                "open src/main.rs",
+                "please read Cargo.toml",
+                "main.rs:12",
+            ],
+        ),
+        (
+            Wish::Log(COMMITS),
+            &["last commits", "git log", "show the history"],
+        ),
+        (
+            Wish::Log(3),
+            &["last 3 commits", "the 3 latest commits", "/log 3"],
+        ),
+        (Wish::Log(MOST_COMMITS), &["last 4000 commits"]),
+    ];
+
     #[test]
     fn plain_words_are_understood() {
-        for (wish, texts) in [
-            (
-                Wish::Overview,
-                vec![
-                    "what is this project?",
-                    "hello",
-                    "Give me an overview",
-                    "what is this repo about?",
-                    "summarize this codebase",
-                ],
-            ),
-            (
-                Wish::About,
-                vec![
-                    "who are you?",
-                    "help",
-                    "What can you do?",
-                    "are you a language model?",
-                    "how do I plug in a real agent?",
-                    "/about",
-                    "/show",
-                ],
-            ),
-            (
-                Wish::Tree,
-                vec![
-                    "tree",
-                    "show the tree",
-                    "list files",
-                    "what files are in src/app?",
-                    "project structure",
-                    "ls src/app",
-                    "/tree src",
-                ],
-            ),
-            (
-                Wish::Count,
-                vec![
-                    "how many lines of code?",
-                    "how many files are there?",
-                    "which languages are used?",
-                    "count lines in src/app",
-                    "how big is this repo?",
-                    "/count",
-                ],
-            ),
-            (
-                Wish::Branch,
-                vec!["which branch?", "what branch is checked out?", "git branch"],
-            ),
-            (
-                Wish::Status,
-                vec![
-                    "git status",
-                    "what changed?",
-                    "are there uncommitted changes?",
-                    "is it clean?",
-                    "/changes",
-                ],
-            ),
-            (
-                Wish::Show,
-                vec![
-                    "show README",
-                    "open src/main.rs",
-                    "please read Cargo.toml",
-                    "main.rs:12",
-                ],
-            ),
-            (
-                Wish::Log(COMMITS),
-                vec!["last commits", "git log", "show the history"],
-            ),
-            (
-                Wish::Log(3),
-                vec!["last 3 commits", "the 3 latest commits", "/log 3"],
-            ),
-            (Wish::Log(MOST_COMMITS), vec!["last 4000 commits"]),
-        ] {
+        for (wish, texts) in UNDERSTOOD {
             for text in texts {
                 assert_eq!(of(text), wish, "{text}");
             }
@@ -451,6 +462,7 @@ mod tests {
             "where are files counted?",
             "who calls the agent?",
             "where is a tree walked?",
+            "tree walking and its bounds",
             "\"git status\"",
             "/find git log",
             "/nothing like that",
