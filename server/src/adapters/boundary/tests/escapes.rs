@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use super::*;
 
 #[test]
-fn c53_b48_no_path_leads_out_by_its_words() {
+pub(super) fn c53_b48_no_path_leads_out_by_its_words() {
     let scene = Scene::new();
     let secret = scene.outside.join("secret.txt");
     for path in [
@@ -33,7 +33,7 @@ fn c53_b48_no_path_leads_out_by_its_words() {
 }
 
 #[test]
-fn c53_b48_no_link_leads_out() {
+pub(super) fn c53_b48_no_link_leads_out() {
     let scene = Scene::new();
     scene.link(&scene.outside, "absolute-folder");
     scene.link(scene.outside.join("secret.txt"), "absolute-file");
@@ -66,7 +66,7 @@ fn c53_b48_no_link_leads_out() {
 
 /// B48: what a link inside leads to is judged by where it leads.
 #[test]
-fn c53_b48_a_link_that_stays_inside_is_its_target() {
+pub(super) fn c53_b48_a_link_that_stays_inside_is_its_target() {
     let scene = Scene::new();
     scene.link("folder", "linked");
     scene.link("../a.txt", "folder/up");
@@ -80,7 +80,7 @@ fn c53_b48_a_link_that_stays_inside_is_its_target() {
 }
 
 #[test]
-fn c53_b48_links_to_nothing_and_in_a_circle_are_missing() {
+pub(super) fn c53_b48_links_to_nothing_and_in_a_circle_are_missing() {
     let scene = Scene::new();
     scene.link("nowhere", "dangling");
     scene.link("around", "circle");
@@ -92,7 +92,7 @@ fn c53_b48_links_to_nothing_and_in_a_circle_are_missing() {
 }
 
 #[test]
-fn c53_b48_no_magic_link_of_procfs_leads_out() {
+pub(super) fn c53_b48_no_magic_link_of_procfs_leads_out() {
     let scene = Scene::new();
     let fd = std::os::fd::AsRawFd::as_raw_fd(&scene.boundary().as_fd());
     scene.link("/proc/self/root", "root");
@@ -110,7 +110,7 @@ fn c53_b48_no_magic_link_of_procfs_leads_out() {
 
 /// What was mounted inside is no part of the folder, whoever mounted it.
 #[test]
-fn c53_b48_nothing_that_is_mounted_inside_is_read() {
+pub(super) fn c53_b48_nothing_that_is_mounted_inside_is_read() {
     // Mounts cannot be made by everybody; these are there: the root folder with procfs in it.
     let root = Boundary::open(Path::new("/"), Access::ReadOnly).expect("the root");
     assert_eq!(
@@ -192,7 +192,7 @@ fn c53_b48_a_hard_link_is_the_file_and_hides_nothing_that_is_hidden() {
 /// B48, a case twin: judged by what it is, whatever it is called. Where case means something a twin
 /// is another file; where it does not, it is the same one by another name, as a link is here.
 #[test]
-fn c53_b48_what_is_hidden_is_hidden_under_every_name() {
+pub(super) fn c53_b48_what_is_hidden_is_hidden_under_every_name() {
     let scene = Scene::new();
     scene.write("Data/token", SECRET);
     scene.write("data/token", "another");

@@ -97,3 +97,19 @@ fn c53_b48_a_link_whose_target_is_swapped_never_shows_what_is_hidden() {
         }
     });
 }
+
+/// The same without `openat2`, as on an old kernel or in a sandbox that does not know it.
+#[test]
+fn c53_b48_an_old_kernel_leads_no_further() {
+    step::OLD_KERNEL.set(true);
+    escapes::c53_b48_no_path_leads_out_by_its_words();
+    escapes::c53_b48_no_link_leads_out();
+    escapes::c53_b48_a_link_that_stays_inside_is_its_target();
+    escapes::c53_b48_links_to_nothing_and_in_a_circle_are_missing();
+    escapes::c53_b48_no_magic_link_of_procfs_leads_out();
+    escapes::c53_b48_nothing_that_is_mounted_inside_is_read();
+    escapes::c53_b48_what_is_hidden_is_hidden_under_every_name();
+    c53_b48_a_folder_that_is_swapped_for_a_link_never_leads_out();
+    c53_b48_a_file_that_is_swapped_for_a_link_never_leads_out();
+    step::OLD_KERNEL.set(false);
+}
