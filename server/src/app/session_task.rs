@@ -3,6 +3,8 @@
 //! At most one commit is in flight. While it is, inputs that [must wait](Session::must_wait) do so in
 //! order and the others are stepped at once; then all that waited are stepped into one round.
 
+mod leaving;
+
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use super::caller::store;
 use super::channel::Channel;
 use super::context::Context;
 use super::engine_host::{EngineLink, Report, Seat};
-use super::residents::{Departed, Retired};
+use super::residents::Departed;
 use super::session_check;
 use super::session_loss::{lose, turn_away};
 use super::session_mail::{self, Birth, Gone, Mail, NoReply, ReplyTo};
@@ -447,48 +449,6 @@ impl SessionTask {
             let _ = reply.send(Err(no.clone()));
         }
         end
-    }
-
-    /// Leaves the table, if no mail came in meanwhile.
-    async fn retire(&mut self) -> Option<Departed> {
-        let (id, residents) = (self.session.id(), &self.context.residents);
-        match residents.retire(id, &mut self.mailbox).await {
-            Retired::Left(departed) => Some(departed),
-            Retired::Stays(mailbox, mails) => {
-                self.mailbox = mailbox;
-                for mail in mails {
-                    self.mail(mail).await;
-                }
-                None
-            }
-        }
-    }
-
-    async fn leave(self, end: End) {
-        let (context, channel) = (self.context.clone(), self.channel.clone());
-        let (id, seat) = (channel.session(), self.seat.clone());
-        let is_cut = matches!(end, End::Stopping) && !self.session.is_free();
-        // With the mailbox goes what nobody will read; who sends from here on waits for the next
-        // task. With the engine's link goes the engine, and no other is opened before it has gone.
-        drop(self);
-        seat.vacated(context.ports.clock.as_ref()).await;
-        match end {
-            End::Idle(departed) => {
-                channel.rest(context.config.idle_ring_bytes);
-                drop(departed);
-            }
-            End::Failed => lose(&context, id).await,
-            End::Unborn => {
-                context.channels.forget(id);
-                context.residents.leave(id);
-            }
-            End::Stopping => {
-                if is_cut {
-                    context.work.cut(id);
-                }
-                context.residents.leave(id);
-            }
-        }
     }
 }
 

@@ -1,5 +1,4 @@
 //! The largest events, what is encoded how often, and how bursts leave.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
