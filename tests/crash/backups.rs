@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sessionplane_client::domain::ids::{SessionName, SessionRef};
+use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
 use crate::daemon::{Daemon, Home};
@@ -193,4 +194,28 @@ async fn b54_the_tools_refuse_a_directory_that_a_server_has_and_tell_by_their_st
     let told = home.store_tool(&second, &["restore", text(&file)]).await;
     assert_eq!(told.status, Some(1), "{told:?}");
     assert!(told.err.contains("cut"), "{told:?}");
+}
+
+/// Who connects and says nothing takes a place, and whoever finds none is told so.
+#[tokio::test]
+async fn c60_one_request_for_a_backup_too_many_is_refused_in_words() {
+    let home = Home::new();
+    let daemon = home.start().await;
+    let socket = home.data_dir().join("backup.sock");
+    let ask = async || {
+        let out = home.path().join("b.jsonl");
+        let words = ["backup", "--to", text(&out)];
+        home.store_tool(&home.data_dir(), &words).await
+    };
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        silent.push(UnixStream::connect(&socket).await.unwrap());
+    }
+    let told = ask().await;
+    assert_eq!(told.status, Some(2), "{told:?}");
+    assert!(told.err.contains("try again"), "{told:?}");
+    drop(silent);
+    let again = async { while ask().await.status != Some(0) {} };
+    timeout(SOON, again).await.expect("there is room again");
+    drop(daemon);
 }

@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UnixListener;
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
 use crate::adapters::artifacts::FolderArtifacts;
@@ -30,6 +29,8 @@ const REQUEST: &[u8] = b"backup 1\n";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Who is answered at the same time: one of them with a backup, the others with a refusal.
 const AT_ONCE: usize = 4;
+/// The refusal of one too many.
+const BUSY: &str = "others are asking for backups at the moment; try again in a minute";
 /// After an error of the system that says nothing of the socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -54,21 +55,24 @@ impl Backups {
 
     /// Answers for as long as it is polled.
     pub(super) async fn serve(&self, store: &Arc<SledStore>, artifacts: &Arc<FolderArtifacts>) {
-        let permits = Arc::new(Semaphore::new(AT_ONCE));
+        // Dropped with this future: what is being written then is given up by its next write, which
+        // has a bound.
+        let mut answers = JoinSet::new();
         loop {
-            match self.listener.accept().await {
+            let accepted = tokio::select! {
+                Some(ended) = answers.join_next() => {
+                    told(ended);
+                    continue;
+                }
+                accepted = self.listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) if answers.len() >= AT_ONCE => {
+                    // So little fits, or its reader is no reader.
+                    let _ = stream.try_write(&refusal(BUSY));
+                }
                 Ok((stream, _)) => {
-                    // Beyond this many it is closed without a word.
-                    let Ok(permit) = permits.clone().try_acquire_owned() else {
-                        continue;
-                    };
-                    let (store, artifacts) = (store.clone(), artifacts.clone());
-                    tokio::spawn(async move {
-                        if let Err(error) = answer(stream, store, artifacts).await {
-                            tracing::warn!(error, "a backup was not completed");
-                        }
-                        drop(permit);
-                    });
+                    answers.spawn(answer(stream, store.clone(), artifacts.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot take requests for backups; trying again");
@@ -76,6 +80,15 @@ impl Backups {
                 }
             }
         }
+    }
+}
+
+/// Says what became of a request that was not answered with a backup.
+fn told(ended: Result<Result<(), String>, JoinError>) {
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(error, "a backup was not completed"),
+        Err(error) => tracing::error!(%error, "a backup failed by a fault of the server"),
     }
 }
 
