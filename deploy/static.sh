@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds sessiond and sessionctl as static binaries (musl). `deploy/static.sh [--release] [TARGET]`; prints their folder.
+# Builds sessiond and sessionctl as static binaries (musl). `deploy/static.sh [--release] [TARGET]`; prints their folder, whole.
 # It needs musl's C compiler, which Debian packages as musl-tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,4 +18,4 @@ variable=CC_${target//-/_}
 export "$variable=${!variable:-musl-gcc}"
 cargo build --locked "${flags[@]}" --target "$target" --package sessionplane-server --bin sessiond >&2
 cargo build --locked "${flags[@]}" --target "$target" --package sessionplane-client --bin sessionctl >&2
-echo "${CARGO_TARGET_DIR:-target}/$target/$profile"
+echo "$(realpath "${CARGO_TARGET_DIR:-target}")/$target/$profile"
