@@ -175,7 +175,31 @@ pub(super) fn fetch(data_dir: &Path, to: &mut dyn io::Write) -> Result<Loaded, L
         )
     })?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    (&stream).write_all(REQUEST)?;
-    let mut lines = BufReader::with_capacity(256 * 1024, &stream);
+    ask(&stream, to)
+}
+
+/// Asks at a connection, and writes what is answered.
+fn ask(stream: &UnixStream, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
+    let mut asking = stream;
+    match asking.write_all(REQUEST) {
+        // Refused before it could ask: why is what it reads next.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        asked => asked?,
+    }
+    let mut lines = BufReader::with_capacity(256 * 1024, stream);
     copy(&mut lines, to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c60_a_refusal_that_came_before_the_question_is_told() {
+        let (mut server, client) = UnixStream::pair().unwrap();
+        server.write_all(&refusal(BUSY)).unwrap();
+        drop(server);
+        let error = ask(&client, &mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains(BUSY), "{error}");
+    }
 }
