@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Request, Status, Streaming};
 
 use crate::floor::stream::BytesCodec;
@@ -42,7 +42,11 @@ impl Target {
     pub(crate) async fn connect(server: &Server, connections: usize) -> Outcome<Self> {
         let mut channels = Vec::new();
         for _ in 0..connections {
-            let endpoint = Endpoint::from_shared(server.address.clone())?.tcp_nodelay(true);
+            let mut endpoint = Endpoint::from_shared(server.address.clone())?.tcp_nodelay(true);
+            if let Some(authority) = &server.authority {
+                let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority));
+                endpoint = endpoint.tls_config(tls)?;
+            }
             channels.push(endpoint.connect().await?);
         }
         let token = format!("Bearer {}", server.token).parse()?;

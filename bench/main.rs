@@ -8,17 +8,32 @@
 //! `docs/performance.md` tells how to read it.
 //!
 //! `BENCH_SECONDS` (2) is the length of a round, `BENCH_ROUNDS` (5) their number, `BENCH_ROWS`
-//! (`unary,events,dispatch,lossless,lag,admission,runs,burst,reconnect,pages`) which rows run. `BENCH_QUICK` makes
-//! everything small and short, to see that it runs.
+//! (`unary,tls,events,dispatch,lossless,lag,admission,runs,burst,reconnect,pages,dormant`) which rows
+//! run. `BENCH_QUICK` makes everything small and short, to see that it runs.
 
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 
+mod engine;
+#[path = "../tests/scale/fill.rs"]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a store that cannot be filled ends the benchmark"
+)]
+mod fill;
 mod floor;
 mod load;
 mod process;
 mod raw_log;
 mod report;
 mod rows;
+#[path = "../tests/conformance/repository/script.rs"]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "the tests' way to write a session's story; they use the rest"
+)]
+mod script;
 mod settings;
 
 use std::error::Error;
@@ -36,6 +51,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let ended = match arguments.first().map(String::as_str) {
         Some("floor") => floor::main(&arguments[1..]),
+        Some("open") => engine::main(&arguments[1..]),
         _ => rows::main(),
     };
     match ended {

@@ -2,13 +2,16 @@
 //! handle.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fmt::Write as _;
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
 use crate::Outcome;
@@ -37,7 +40,19 @@ pub(crate) struct Server {
     pub(crate) address: String,
     /// The owner token; empty for a floor.
     pub(crate) token: String,
-    _data: TempDir,
+    /// The authority of its certificate, PEM, if it speaks TLS.
+    pub(crate) authority: Option<String>,
+    /// What goes with it, unless its home stays.
+    data: Option<TempDir>,
+}
+
+/// How `sessiond` is started.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// As it is bound to the machine itself by default.
+    Plain,
+    /// With a certificate of an authority that is made for it.
+    Tls,
 }
 
 impl Server {
@@ -55,36 +70,22 @@ impl Server {
             child,
             address,
             token: String::new(),
-            _data: data,
+            authority: None,
+            data: Some(data),
         })
     }
 
     /// Starts the release build of `sessiond` on a fresh data directory.
-    pub(crate) fn sessiond() -> Outcome<Self> {
-        let binary = release_dir()?.join("sessiond");
-        if !binary.exists() {
-            let build = "cargo build --release -p sessionplane-server";
-            return Err(format!("{} is not built; run `{build}`", binary.display()).into());
-        }
-        let data = data_dir()?;
-        let (config, ready) = (data.path().join("config.toml"), data.path().join("ready"));
-        fs::write(&config, CONFIG)?;
-        let mut command = Command::new(binary);
-        command.args(["--listen", "127.0.0.1:0", "--config"]);
-        command.arg(&config).arg("--ready-file").arg(&ready);
-        command.arg("--data-dir").arg(data.path().join("data"));
-        let (child, told) = start(&mut command, &ready)?;
-        let told: serde_json::Value = serde_json::from_str(&told)?;
-        let address = told["address"]
-            .as_str()
-            .ok_or("the ready file names no address")?;
-        let token = fs::read_to_string(data.path().join("data/owner.token"))?;
-        Ok(Self {
-            child,
-            address: address.to_owned(),
-            token: token.trim().to_owned(),
-            _data: data,
-        })
+    pub(crate) fn sessiond(wire: Wire) -> Outcome<Self> {
+        let home = Home::new(wire)?;
+        let mut server = home.start()?;
+        server.data = Some(home.directory);
+        Ok(server)
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// The CPU time that each thread of the server has used so far.
@@ -103,6 +104,85 @@ impl Server {
             threads.insert(path, used.ok_or("schedstat is not readable here")?);
         }
         Ok(Cpu(threads))
+    }
+}
+
+/// A data directory of `sessiond` and what goes with it, for any number of starts.
+pub(crate) struct Home {
+    directory: TempDir,
+    authority: Option<String>,
+}
+
+impl Home {
+    /// A fresh one.
+    pub(crate) fn new(wire: Wire) -> Outcome<Self> {
+        let directory = data_dir()?;
+        let mut config = CONFIG.to_owned();
+        let authority = match wire {
+            Wire::Plain => None,
+            Wire::Tls => {
+                let authority = certify(directory.path())?;
+                config.push_str("[tls]\n");
+                for file in ["cert", "key"] {
+                    let path = directory.path().join(file).with_extension("pem");
+                    writeln!(config, "{file}_file = {:?}", path.display().to_string())?;
+                }
+                Some(authority)
+            }
+        };
+        fs::write(directory.path().join("config.toml"), config)?;
+        Ok(Self {
+            directory,
+            authority,
+        })
+    }
+
+    /// Where `sessiond` keeps its data.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// Starts the release build, which gives back at once what memory it frees: its size says what
+    /// it uses.
+    pub(crate) fn start_lean(&self) -> Outcome<Server> {
+        self.launch(&[("MIMALLOC_PURGE_DELAY", "0")])
+    }
+
+    /// Starts the release build.
+    pub(crate) fn start(&self) -> Outcome<Server> {
+        self.launch(&[])
+    }
+
+    fn launch(&self, environment: &[(&str, &str)]) -> Outcome<Server> {
+        let binary = release_dir()?.join("sessiond");
+        if !binary.exists() {
+            let build = "cargo build --release -p sessionplane-server";
+            return Err(format!("{} is not built; run `{build}`", binary.display()).into());
+        }
+        let ready = self.directory.path().join("ready");
+        // That of an earlier start says nothing of this one.
+        if ready.exists() {
+            fs::remove_file(&ready)?;
+        }
+        let mut command = Command::new(binary);
+        command.args(["--listen", "127.0.0.1:0", "--config"]);
+        command.arg(self.directory.path().join("config.toml"));
+        command.arg("--ready-file").arg(&ready);
+        command.arg("--data-dir").arg(self.data());
+        command.envs(environment.iter().copied());
+        let (child, told) = start(&mut command, &ready)?;
+        let told: serde_json::Value = serde_json::from_str(&told)?;
+        let address = told["address"]
+            .as_str()
+            .ok_or("the ready file names no address")?;
+        let token = fs::read_to_string(self.data().join("owner.token"))?;
+        Ok(Server {
+            child,
+            address: address.to_owned(),
+            token: token.trim().to_owned(),
+            authority: self.authority.clone(),
+            data: None,
+        })
     }
 }
 
@@ -142,6 +222,21 @@ pub(crate) fn release_dir() -> Outcome<PathBuf> {
     Ok(directory
         .ok_or("this program lies in no directory")?
         .to_owned())
+}
+
+/// A certificate for this machine in a directory, as the configuration names it; gives its authority.
+fn certify(directory: &Path) -> Outcome<String> {
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+    let key = KeyPair::generate()?;
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let cert = CertificateParams::new(names)?.signed_by(&key, &authority)?;
+    fs::write(directory.join("cert.pem"), cert.pem())?;
+    let path = directory.join("key.pem");
+    fs::write(&path, key.serialize_pem())?;
+    fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+    Ok(authority.pem())
 }
 
 fn start(command: &mut Command, ready: &Path) -> Outcome<(Child, String)> {

@@ -66,6 +66,25 @@ impl Line {
         }
     }
 
+    /// A line whose figure is what ours takes beyond the floor, the median of paired rounds.
+    pub(crate) fn beyond(
+        name: String,
+        floor: &[f64],
+        ours: &[f64],
+        unit: &'static str,
+        goal: Goal,
+    ) -> Self {
+        let more: Vec<f64> = ours.iter().zip(floor).map(|(a, b)| a - b).collect();
+        Self {
+            name,
+            floor: median(floor),
+            ours: median(ours),
+            unit,
+            ratio: median(&more),
+            goal,
+        }
+    }
+
     fn met(&self) -> Option<bool> {
         match self.goal {
             Goal::AtMost(goal) => Some(self.ratio <= goal),

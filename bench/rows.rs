@@ -4,6 +4,7 @@
 mod admission;
 mod burst;
 mod dispatch;
+mod dormant;
 mod events;
 mod lag;
 mod lossless;
@@ -11,11 +12,12 @@ mod pages;
 mod reconnect;
 mod runs;
 mod session;
+mod tls;
 mod unary;
 
 use crate::Outcome;
 use crate::load::Target;
-use crate::process::Server;
+use crate::process::{Server, Wire};
 use crate::report::Report;
 use crate::settings::Settings;
 
@@ -32,6 +34,9 @@ pub(crate) fn main() -> Outcome<()> {
         let mut report = Report::begin();
         if settings.wants("unary") {
             unary::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("tls") {
+            tls::measure(&settings, &mut report).await?;
         }
         if settings.wants("events") {
             events::measure(&settings, &mut report).await?;
@@ -60,6 +65,9 @@ pub(crate) fn main() -> Outcome<()> {
         if settings.wants("pages") {
             pages::measure(&settings, &mut report).await?;
         }
+        if settings.wants("dormant") {
+            dormant::measure(&settings, &mut report).await?;
+        }
         report.end()
     })
 }
@@ -74,7 +82,7 @@ struct Pair {
 
 impl Pair {
     async fn start() -> Outcome<Self> {
-        let ours = Server::sessiond()?;
+        let ours = Server::sessiond(Wire::Plain)?;
         let target = Target::connect(&ours, 1).await?;
         let taken = session::samples(&target).await?;
         let floor = Server::floor(&taken.state, &taken.event)?;

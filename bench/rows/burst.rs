@@ -11,7 +11,7 @@ use tonic::Streaming;
 use super::session::{self, EVENTS, by_id};
 use crate::Outcome;
 use crate::load::Target;
-use crate::process::Server;
+use crate::process::{Server, Wire};
 use crate::report::{Goal, Line, Report};
 use crate::settings::Settings;
 
@@ -22,7 +22,7 @@ const CONNECTIONS: usize = 16;
 /// Counts the row.
 pub(super) async fn measure(settings: &Settings, report: &mut Report) -> Outcome<()> {
     let (words, observers) = (settings.size(WORDS, 500), settings.size(OBSERVERS, 5));
-    let server = Server::sessiond()?;
+    let server = Server::sessiond(Wire::Plain)?;
     let target = Target::connect(&server, CONNECTIONS).await?;
     let scenario = format!("wait-steer\nsay-words {words}");
     let session = session::start(&target, "burst", &scenario).await?;

@@ -22,7 +22,7 @@ use tonic::Streaming;
 use super::burst::until_snapshot;
 use super::session::{self, EVENTS, by_id};
 use crate::load::Target;
-use crate::process::Server;
+use crate::process::{Server, Wire};
 use crate::report::{Goal, Line, Report, median};
 use crate::settings::{Pace, Settings};
 use crate::{Failure, Outcome};
@@ -39,7 +39,7 @@ type Counted = Outcome<Vec<Duration>>;
 
 /// Measures the row.
 pub(super) async fn measure(settings: &Settings, report: &mut Report) -> Outcome<()> {
-    let server = Server::sessiond()?;
+    let server = Server::sessiond(Wire::Plain)?;
     for (observers, goal) in LOADS {
         let observers = settings.size(observers, observers / 50);
         let target = Target::connect(&server, CONNECTIONS.min(observers)).await?;

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::session::{self, EVENTS, by_id};
 use crate::Outcome;
 use crate::load::Target;
-use crate::process::Server;
+use crate::process::{Server, Wire};
 use crate::report::{Goal, Line, Report};
 use crate::settings::BURST;
 
@@ -56,7 +56,7 @@ struct Seen {
 
 /// Counts the row; what is lost or reordered ends the benchmark.
 pub(super) async fn measure(report: &mut Report) -> Outcome<()> {
-    let server = Server::sessiond()?;
+    let server = Server::sessiond(Wire::Plain)?;
     let target = Target::connect(&server, CONNECTIONS).await?;
     let scenario = format!("wait-steer\nsay-words {WORDS} every 2ms by {BURST}");
     let session = session::start(&target, "lossless", &scenario).await?;

@@ -3,7 +3,7 @@
 use super::session;
 use crate::Outcome;
 use crate::load::{Sample, Target, closed_loop};
-use crate::process::Server;
+use crate::process::{Server, Wire};
 use crate::report::{Goal, Line, Report};
 use crate::settings::Settings;
 
@@ -16,7 +16,7 @@ const CPU: f64 = 1.2;
 /// Measures the row.
 pub(super) async fn measure(settings: &Settings, report: &mut Report) -> Outcome<()> {
     let long = settings.size(LONG, 3000);
-    let server = Server::sessiond()?;
+    let server = Server::sessiond(Wire::Plain)?;
     let target = Target::connect(&server, 1).await?;
     let short_one = session::of_entries(&target, "short", SHORT).await?;
     let long_one = session::of_entries(&target, "long", long).await?;

@@ -5,7 +5,7 @@ use super::burst::until_snapshot;
 use super::session::{self, EVENTS, by_id};
 use crate::Outcome;
 use crate::load::{Target, now};
-use crate::process::Server;
+use crate::process::{Server, Wire};
 use crate::report::{Goal, Line, Report};
 use crate::settings::{Pace, Settings};
 use sessionplane::v1 as wire;
@@ -19,7 +19,7 @@ const TIME: f64 = 1.5;
 /// Measures the row.
 pub(super) async fn measure(settings: &Settings, report: &mut Report) -> Outcome<()> {
     let entries = settings.size(ENTRIES, 600);
-    let server = Server::sessiond()?;
+    let server = Server::sessiond(Wire::Plain)?;
     let target = Target::connect(&server, 1).await?;
     session::of_entries(&target, "long", entries).await?;
     let session = session::start(&target, "long", &Pace::BURSTS.words(10_000_000)).await?;

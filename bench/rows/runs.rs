@@ -15,7 +15,7 @@ use super::lag;
 use super::session::{self, EVENTS, by_id};
 use crate::Outcome;
 use crate::load::Target;
-use crate::process::Server;
+use crate::process::{Server, Wire};
 use crate::report::{Goal, Line, Report, median};
 use crate::settings::{Pace, Settings};
 
@@ -38,7 +38,7 @@ pub(super) async fn measure(settings: &Settings, report: &mut Report) -> Outcome
     let rounds = settings.rounds.min(3);
     for _ in 0..rounds {
         // A server of its own: no session of another round rests in it.
-        let server = Server::sessiond()?;
+        let server = Server::sessiond(Wire::Plain)?;
         let mut lags = round(settings, &server, runs).await?;
         lags.sort_unstable();
         let at = |part: usize| lags.get(lags.len() * part / 100).copied();

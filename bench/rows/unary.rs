@@ -43,7 +43,8 @@ pub(super) async fn measure(settings: &Settings, report: &mut Report) -> Outcome
     Ok(())
 }
 
-async fn round(
+/// So many callers for a round, each on the connection that is its.
+pub(super) async fn round(
     settings: &Settings,
     server: &Server,
     target: &Target,
