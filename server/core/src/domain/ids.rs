@@ -274,6 +274,14 @@ text_id!(
     "must be 1-63 characters of a-z, 0-9 and inner hyphens"
 );
 text_id!(
+    /// The name of a workspace in the server's configuration.
+    WorkspaceName,
+    "workspace",
+    63,
+    is_label,
+    "must be 1-63 characters of a-z, 0-9 and inner hyphens"
+);
+text_id!(
     /// A caller's key for one logical call.
     RequestId,
     "request_id",

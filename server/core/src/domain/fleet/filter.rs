@@ -1,0 +1,237 @@
+//! What a caller looks for among the sessions: conditions, and which of them an index can answer.
+//!
+//! How a filter is spelled is the face's affair; here it is typed already.
+
+use super::labels::{LabelKey, LabelValue, Priority};
+use super::phase::Phase;
+use super::summary::SessionSummary;
+use crate::domain::ids::{AgentName, WorkspaceName};
+use crate::domain::time::Timestamp;
+
+/// Which sessions are wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Filter {
+    /// Those that all of these want; all sessions if there are none.
+    All(Vec<Self>),
+    /// Those that one of these wants; none if there are none.
+    Any(Vec<Self>),
+    /// Those that this does not want.
+    Not(Box<Self>),
+    /// Those for which this holds.
+    Is(Condition),
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self::All(Vec::new())
+    }
+}
+
+/// How two values compare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comparison {
+    /// Equal.
+    Equal,
+    /// Not equal.
+    NotEqual,
+    /// Less, or earlier.
+    Less,
+    /// Less or equal, or not later.
+    AtMost,
+    /// Greater, or later.
+    Greater,
+    /// Greater or equal, or not earlier.
+    AtLeast,
+}
+
+impl Comparison {
+    fn holds<T: Ord>(self, left: &T, right: &T) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::NotEqual => left != right,
+            Self::Less => left < right,
+            Self::AtMost => left <= right,
+            Self::Greater => left > right,
+            Self::AtLeast => left >= right,
+        }
+    }
+}
+
+/// A text that is wanted: whole, or its beginning.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Pattern {
+    /// This and nothing else.
+    Whole(String),
+    /// Whatever begins with this; spelled with a closing `*`.
+    Prefix(String),
+}
+
+impl Pattern {
+    /// Whether a text is wanted; one that is not there never is.
+    #[must_use]
+    pub fn matches(&self, text: Option<&str>) -> bool {
+        text.is_some_and(|text| match self {
+            Self::Whole(whole) => text == whole,
+            Self::Prefix(prefix) => text.starts_with(prefix.as_str()),
+        })
+    }
+}
+
+/// A time of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Time {
+    /// When it was created.
+    Created,
+    /// When its metadata changed last.
+    Updated,
+    /// When its last run settled; a session without one is never found by it.
+    LastRun,
+}
+
+/// One thing that is asked of a session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Condition {
+    /// Its phase is that one.
+    Phase(Phase),
+    /// It has shown nothing for long though it works, or not.
+    Stalled(bool),
+    /// It is paused, or not, whatever runs.
+    Paused(bool),
+    /// It runs that agent.
+    Agent(AgentName),
+    /// It has a label of that key.
+    HasLabel(LabelKey),
+    /// It has that label with that value.
+    Label(LabelKey, LabelValue),
+    /// Its name.
+    Name(Pattern),
+    /// Its external key.
+    ExternalKey(Pattern),
+    /// Its workspace.
+    Workspace(WorkspaceName),
+    /// Its directory.
+    Directory(Pattern),
+    /// Its branch.
+    Branch(Pattern),
+    /// Its priority.
+    Priority(Comparison, Priority),
+    /// One of its times.
+    Time(Time, Comparison, Timestamp),
+}
+
+impl Condition {
+    fn holds(&self, session: &SessionSummary) -> bool {
+        let place = session.place.as_ref();
+        match self {
+            Self::Phase(phase) => session.phase == *phase,
+            Self::Stalled(wanted) => session.stalled_since.is_some() == *wanted,
+            Self::Paused(wanted) => session.paused == *wanted,
+            Self::Agent(agent) => session.agent == *agent,
+            Self::HasLabel(key) => session.labels.get(key).is_some(),
+            Self::Label(key, value) => session.labels.get(key) == Some(value),
+            Self::Name(pattern) => pattern.matches(session.name.as_ref().map(|it| it.as_str())),
+            Self::ExternalKey(pattern) => {
+                pattern.matches(session.external_key.as_ref().map(|it| it.as_str()))
+            }
+            Self::Workspace(name) => place.is_some_and(|place| place.workspace == *name),
+            Self::Directory(pattern) => pattern.matches(place.map(|it| it.directory.as_str())),
+            Self::Branch(pattern) => {
+                let checkout = session.checkout.as_ref();
+                pattern.matches(checkout.and_then(|it| it.branch.as_deref()))
+            }
+            Self::Priority(comparison, priority) => comparison.holds(&session.priority, priority),
+            Self::Time(time, comparison, at) => {
+                let of = match time {
+                    Time::Created => Some(session.created_at),
+                    Time::Updated => Some(session.updated_at),
+                    Time::LastRun => session.last_run.as_ref().map(|last| last.settled_at),
+                };
+                of.is_some_and(|of| comparison.holds(&of, at))
+            }
+        }
+    }
+}
+
+/// What an index can answer: every session that a filter wants is among those of its term.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum IndexTerm {
+    /// Sessions that something holds, or that are in memory: a table in memory has them.
+    Live,
+    /// Sessions whose name begins so, in the order of names.
+    NamePrefix(String),
+    /// Sessions with that label.
+    Label(LabelKey, LabelValue),
+    /// Sessions of that workspace.
+    Workspace(WorkspaceName),
+    /// Sessions of that agent.
+    Agent(AgentName),
+    /// Sessions that are paused.
+    Paused,
+    /// All sessions of the tenant, in the order of their creation.
+    Every,
+}
+
+impl Filter {
+    /// Whether a session is wanted.
+    #[must_use]
+    pub fn wants(&self, session: &SessionSummary) -> bool {
+        match self {
+            Self::All(filters) => filters.iter().all(|filter| filter.wants(session)),
+            Self::Any(filters) => filters.iter().any(|filter| filter.wants(session)),
+            Self::Not(filter) => !filter.wants(session),
+            Self::Is(condition) => condition.holds(session),
+        }
+    }
+
+    /// The term of an index that has all the wanted sessions and, as far as can be told without
+    /// counting, the fewest others.
+    #[must_use]
+    pub fn index_term(&self) -> IndexTerm {
+        self.terms().into_iter().min().unwrap_or(IndexTerm::Every)
+    }
+
+    /// Terms of which each has all the wanted sessions.
+    fn terms(&self) -> Vec<IndexTerm> {
+        match self {
+            Self::All(filters) => filters.iter().flat_map(Self::terms).collect(),
+            Self::Any(filters) => {
+                // Only what every branch agrees on.
+                let mut branches = filters.iter().map(Self::terms);
+                let first = branches.next().unwrap_or_default();
+                branches.fold(first, |mut common, terms| {
+                    common.retain(|term| terms.contains(term));
+                    common
+                })
+            }
+            Self::Not(_) => Vec::new(),
+            Self::Is(condition) => condition.term().into_iter().collect(),
+        }
+    }
+}
+
+impl Condition {
+    fn term(&self) -> Option<IndexTerm> {
+        match self {
+            Self::Phase(Phase::Dormant | Phase::Queued) => None,
+            Self::Phase(Phase::Paused) | Self::Paused(true) => Some(IndexTerm::Paused),
+            Self::Phase(_) | Self::Stalled(true) => Some(IndexTerm::Live),
+            Self::Name(Pattern::Whole(text) | Pattern::Prefix(text)) => {
+                Some(IndexTerm::NamePrefix(text.clone()))
+            }
+            Self::Label(key, value) => Some(IndexTerm::Label(key.clone(), value.clone())),
+            Self::Workspace(name) => Some(IndexTerm::Workspace(name.clone())),
+            Self::Agent(name) => Some(IndexTerm::Agent(name.clone())),
+            Self::Stalled(false)
+            | Self::Paused(false)
+            | Self::HasLabel(_)
+            | Self::ExternalKey(_)
+            | Self::Directory(_)
+            | Self::Branch(_)
+            | Self::Priority(..)
+            | Self::Time(..) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

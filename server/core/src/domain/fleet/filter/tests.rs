@@ -1,0 +1,196 @@
+//! A filter wants what its words say, and no index term loses a session that it wants.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::domain::fleet::labels::Labels;
+use crate::domain::ids::{SessionId, SessionName};
+use crate::domain::place::{Checkout, Directory, Place};
+use crate::domain::settings::SettingsOverride;
+use crate::domain::usage::Usage;
+
+fn session() -> SessionSummary {
+    let label = |key, value| {
+        (
+            LabelKey::parse(key).unwrap(),
+            LabelValue::parse(value).unwrap(),
+        )
+    };
+    SessionSummary {
+        id: SessionId::mint(Timestamp::from_millis(1_000), 1),
+        name: Some(SessionName::parse("fix-flaky-tests").unwrap()),
+        external_key: None,
+        agent: AgentName::parse("demo").unwrap(),
+        labels: Labels::of([label("team", "net")]).unwrap(),
+        priority: Priority::parse(5).unwrap(),
+        paused: false,
+        place: Some(Place {
+            workspace: WorkspaceName::parse("main").unwrap(),
+            directory: Directory::parse("crates/net").unwrap(),
+        }),
+        checkout: Some(Checkout {
+            branch: Some("fix/flaky".into()),
+            commit: None,
+        }),
+        lineage: None,
+        phase: Phase::Working,
+        since: None,
+        stalled_since: None,
+        active_run: None,
+        last_run: None,
+        questions: Vec::new(),
+        queued: 0,
+        chosen: SettingsOverride::default(),
+        usage: Usage::default(),
+        created_at: Timestamp::from_millis(1_000),
+        updated_at: Timestamp::from_millis(2_000),
+        metadata_revision: 1,
+        revision: 1,
+    }
+}
+
+fn prefix(text: &str) -> Pattern {
+    Pattern::Prefix(text.to_owned())
+}
+
+#[test]
+fn a_condition_holds_for_what_it_says() {
+    let session = session();
+    let holds = |condition: Condition| Filter::Is(condition).wants(&session);
+    let key = |text| LabelKey::parse(text).unwrap();
+    let value = |text| LabelValue::parse(text).unwrap();
+    let at = Timestamp::from_millis;
+    for yes in [
+        Condition::Phase(Phase::Working),
+        Condition::Stalled(false),
+        Condition::HasLabel(key("team")),
+        Condition::Label(key("team"), value("net")),
+        Condition::Name(prefix("fix-")),
+        Condition::Name(Pattern::Whole("fix-flaky-tests".to_owned())),
+        Condition::Directory(prefix("crates/")),
+        Condition::Branch(prefix("fix/")),
+        Condition::Priority(Comparison::AtLeast, Priority::parse(5).unwrap()),
+        Condition::Time(Time::Created, Comparison::Less, at(1_001)),
+        Condition::Time(Time::Updated, Comparison::Equal, at(2_000)),
+    ] {
+        assert!(holds(yes.clone()), "{yes:?}");
+    }
+    for no in [
+        Condition::Phase(Phase::NeedsInput),
+        Condition::Label(key("team"), value("ne")),
+        Condition::HasLabel(key("job")),
+        Condition::Name(Pattern::Whole("fix-".to_owned())),
+        Condition::ExternalKey(prefix("")),
+        Condition::Priority(Comparison::Greater, Priority::parse(5).unwrap()),
+        Condition::Time(Time::LastRun, Comparison::Greater, at(0)),
+    ] {
+        assert!(!holds(no.clone()), "{no:?}");
+    }
+}
+
+#[test]
+fn nothing_said_wants_all_and_no_choice_wants_none() {
+    assert!(Filter::default().wants(&session()));
+    assert!(!Filter::Any(Vec::new()).wants(&session()));
+}
+
+#[test]
+fn the_term_with_the_fewest_sessions_leads() {
+    let agent = Filter::Is(Condition::Agent(AgentName::parse("demo").unwrap()));
+    let working = Filter::Is(Condition::Phase(Phase::Working));
+    let dormant = Filter::Is(Condition::Phase(Phase::Dormant));
+    let both = Filter::All(vec![agent.clone(), working.clone()]);
+    assert_eq!(both.index_term(), IndexTerm::Live);
+    let either = Filter::Any(vec![agent.clone(), working.clone()]);
+    assert_eq!(either.index_term(), IndexTerm::Every);
+    let agreed = Filter::Any(vec![
+        both,
+        Filter::All(vec![agent.clone(), dormant.clone()]),
+    ]);
+    assert!(matches!(agreed.index_term(), IndexTerm::Agent(_)));
+    assert_eq!(dormant.index_term(), IndexTerm::Every);
+    let not = Filter::Not(Box::new(working));
+    assert_eq!(not.index_term(), IndexTerm::Every);
+}
+
+/// The sessions that an index has under a term, judged without any index.
+fn has(term: &IndexTerm, session: &SessionSummary) -> bool {
+    match term {
+        IndexTerm::Live => !matches!(
+            session.phase,
+            Phase::Dormant | Phase::Paused | Phase::Queued
+        ),
+        IndexTerm::NamePrefix(text) => {
+            prefix(text).matches(session.name.as_ref().map(|it| it.as_str()))
+        }
+        IndexTerm::Label(key, value) => session.labels.get(key) == Some(value),
+        IndexTerm::Workspace(name) => session
+            .place
+            .as_ref()
+            .is_some_and(|it| it.workspace == *name),
+        IndexTerm::Agent(name) => session.agent == *name,
+        IndexTerm::Paused => session.paused,
+        IndexTerm::Every => true,
+    }
+}
+
+fn conditions() -> impl Strategy<Value = Condition> {
+    let phase = prop::sample::select(Phase::ALL.to_vec());
+    prop_oneof![
+        phase.prop_map(Condition::Phase),
+        any::<bool>().prop_map(Condition::Stalled),
+        any::<bool>().prop_map(Condition::Paused),
+        "[ab]".prop_map(|text| Condition::Agent(AgentName::parse(&text).unwrap())),
+        "[ab]".prop_map(|text| Condition::Workspace(WorkspaceName::parse(&text).unwrap())),
+        "[ab]{1,2}".prop_map(|text| Condition::Name(Pattern::Prefix(text))),
+        "[ab]{1,2}".prop_map(|text| Condition::Name(Pattern::Whole(text))),
+        "[ab]".prop_map(|text| {
+            let key = LabelKey::parse("l").unwrap();
+            Condition::Label(key, LabelValue::parse(&text).unwrap())
+        }),
+    ]
+}
+
+fn filters() -> impl Strategy<Value = Filter> {
+    conditions()
+        .prop_map(Filter::Is)
+        .prop_recursive(3, 12, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Filter::All),
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Filter::Any),
+                inner.prop_map(|filter| Filter::Not(Box::new(filter))),
+            ]
+        })
+}
+
+fn sessions() -> impl Strategy<Value = SessionSummary> {
+    let phase = prop::sample::select(Phase::ALL.to_vec());
+    (phase, any::<bool>(), "[ab]", "[ab]", "[ab]{1,2}", "[ab]").prop_map(
+        |(phase, stalled, agent, workspace, name, label)| {
+            let mut session = session();
+            session.phase = phase;
+            session.paused = phase == Phase::Paused;
+            let works = matches!(phase, Phase::Working | Phase::Compacting);
+            session.stalled_since = (works && stalled).then_some(session.created_at);
+            session.agent = AgentName::parse(&agent).unwrap();
+            session.name = Some(SessionName::parse(&name).unwrap());
+            session.place = Some(Place {
+                workspace: WorkspaceName::parse(&workspace).unwrap(),
+                directory: Directory::root(),
+            });
+            let key = LabelKey::parse("l").unwrap();
+            session.labels = Labels::of([(key, LabelValue::parse(&label).unwrap())]).unwrap();
+            session
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn no_index_term_loses_a_wanted_session(filter in filters(), session in sessions()) {
+        if filter.wants(&session) {
+            let term = filter.index_term();
+            prop_assert!(has(&term, &session), "{:?} of {:?}", term, filter);
+        }
+    }
+}
