@@ -1,0 +1,233 @@
+//! A filter of sessions as callers spell it (AIP-160), into the domain's conditions.
+//!
+//! The grammar is a library's; what is ours is the fields, what they may be compared with, and the
+//! bounds.
+
+use aip_160::{Arg, Comparable, Comparator, Expression, Restriction, StringMatch, Value};
+use sessionplane_core::domain::fleet::filter::{Comparison, Condition, Filter, Pattern, Time};
+use sessionplane_core::domain::fleet::labels::{LabelKey, LabelValue, Priority};
+use sessionplane_core::domain::fleet::phase::Phase;
+use sessionplane_core::domain::ids::IdError;
+use sessionplane_core::domain::time::Timestamp;
+
+use super::time::from_rfc3339;
+
+/// Longest filter, in bytes.
+pub(crate) const MAX_FILTER_BYTES: usize = 2048;
+/// Most conditions of a filter.
+pub(crate) const MAX_CONDITIONS: usize = 64;
+/// Deepest nesting of a filter.
+const MAX_DEPTH: usize = 16;
+
+/// The fields, for who misspells one.
+const FIELDS: [&str; 14] = [
+    "phase",
+    "stalled",
+    "paused",
+    "agent",
+    "labels.KEY",
+    "name",
+    "external_key",
+    "workspace",
+    "directory",
+    "branch",
+    "priority",
+    "created_at",
+    "updated_at",
+    "last_run_at",
+];
+
+/// Parses a filter; an empty one wants all sessions.
+///
+/// # Errors
+/// In words for the caller: what is wrong, with which part, and what would be right.
+pub(crate) fn filter(text: &str) -> Result<Filter, String> {
+    if text.len() > MAX_FILTER_BYTES {
+        let size = text.len();
+        return Err(format!("is {size} bytes long; at most {MAX_FILTER_BYTES}"));
+    }
+    let parsed = aip_160::parse_filter_with_max_depth(text, MAX_DEPTH);
+    let parsed = parsed.map_err(|error| error.to_string())?;
+    let Some(expression) = parsed.expression else {
+        return Ok(Filter::default());
+    };
+    let mut conditions = 0;
+    convert(&expression, &mut conditions)
+}
+
+fn convert(expression: &Expression, conditions: &mut usize) -> Result<Filter, String> {
+    let mut each = |parts: &[Expression]| {
+        let parts = parts.iter().map(|part| convert(part, conditions));
+        parts.collect::<Result<Vec<_>, _>>()
+    };
+    match expression {
+        Expression::And(parts) | Expression::Sequence(parts) => each(parts).map(Filter::All),
+        Expression::Or(parts) => each(parts).map(Filter::Any),
+        Expression::Not(part) => Ok(Filter::Not(Box::new(convert(part, conditions)?))),
+        Expression::Restriction(restriction) => {
+            *conditions += 1;
+            if *conditions > MAX_CONDITIONS {
+                return Err(format!("has more than {MAX_CONDITIONS} conditions"));
+            }
+            condition(restriction)
+        }
+        Expression::Global(_) => Err(
+            "has a word that is compared with nothing; write for example `name = \"fix-*\"`"
+                .to_owned(),
+        ),
+    }
+}
+
+fn condition(restriction: &Restriction) -> Result<Filter, String> {
+    let path = restriction.comparable.field_path().ok_or("has a function; there are none")?;
+    let Arg::Comparable(Comparable::Member(right)) = &restriction.arg else {
+        return Err(format!("compares `{path}` with something that is no value"));
+    };
+    let value = whole(right);
+    let asked = Asked {
+        path: &path,
+        comparator: restriction.comparator,
+        value: &value,
+    };
+    match path.split_once('.') {
+        Some(("labels", key)) => asked.label(key),
+        None => asked.field(),
+        Some(_) => Err(asked.unknown()),
+    }
+}
+
+/// A value as it was written: what has dots in it and no quotes is one value here.
+fn whole(member: &aip_160::Member) -> Value {
+    if member.fields.is_empty() {
+        return member.value.clone();
+    }
+    let mut text = member.value.as_str().to_owned();
+    for field in &member.fields {
+        text.push('.');
+        text.push_str(field.as_str());
+    }
+    Value::Text(text)
+}
+
+/// One comparison.
+struct Asked<'a> {
+    path: &'a str,
+    comparator: Comparator,
+    value: &'a Value,
+}
+
+impl Asked<'_> {
+    fn field(&self) -> Result<Filter, String> {
+        let text = self.value.as_str();
+        match self.path {
+            "phase" => {
+                let phase = Phase::named(text).ok_or_else(|| {
+                    let names = Phase::ALL.map(Phase::as_str).join(", ");
+                    format!("compares `phase` with {text:?}; phases are {names}")
+                })?;
+                self.equality(Condition::Phase(phase))
+            }
+            "stalled" => self.equality(Condition::Stalled(self.boolean()?)),
+            "paused" => self.equality(Condition::Paused(self.boolean()?)),
+            "agent" => self.equality(Condition::Agent(self.parsed(text.parse())?)),
+            "workspace" => self.equality(Condition::Workspace(self.parsed(text.parse())?)),
+            "name" => self.equality(Condition::Name(self.pattern()?)),
+            "external_key" => self.equality(Condition::ExternalKey(self.pattern()?)),
+            "directory" => self.equality(Condition::Directory(self.pattern()?)),
+            "branch" => self.equality(Condition::Branch(self.pattern()?)),
+            "priority" => {
+                let number = text.parse().map_err(|_| {
+                    format!("compares `priority` with {text:?}, which is no whole number")
+                })?;
+                let priority = self.parsed(Priority::parse(number))?;
+                Ok(Filter::Is(Condition::Priority(self.comparison()?, priority)))
+            }
+            "created_at" => self.time(Time::Created),
+            "updated_at" => self.time(Time::Updated),
+            "last_run_at" => self.time(Time::LastRun),
+            _ => Err(self.unknown()),
+        }
+    }
+
+    fn label(&self, key: &str) -> Result<Filter, String> {
+        let key = self.parsed(LabelKey::parse(key))?;
+        let text = self.value.as_str();
+        if self.comparator == Comparator::Has && text == "*" {
+            return Ok(Filter::Is(Condition::HasLabel(key)));
+        }
+        let value = self.parsed(LabelValue::parse(text))?;
+        self.equality(Condition::Label(key, value))
+    }
+
+    /// What is equal or not, and has no order.
+    fn equality(&self, condition: Condition) -> Result<Filter, String> {
+        match self.comparator {
+            Comparator::Equal | Comparator::Has => Ok(Filter::Is(condition)),
+            Comparator::NotEqual => Ok(Filter::Not(Box::new(Filter::Is(condition)))),
+            _ => Err(format!("compares `{}` by order; use = or !=", self.path)),
+        }
+    }
+
+    fn comparison(&self) -> Result<Comparison, String> {
+        Ok(match self.comparator {
+            Comparator::Equal => Comparison::Equal,
+            Comparator::NotEqual => Comparison::NotEqual,
+            Comparator::LessThan => Comparison::Less,
+            Comparator::LessThanOrEqual => Comparison::AtMost,
+            Comparator::GreaterThan => Comparison::Greater,
+            Comparator::GreaterThanOrEqual => Comparison::AtLeast,
+            Comparator::Has => {
+                return Err(format!("asks `{}` with `:`; use = or an order", self.path));
+            }
+        })
+    }
+
+    fn time(&self, time: Time) -> Result<Filter, String> {
+        let text = self.value.as_str();
+        let at: Timestamp = from_rfc3339(text).ok_or_else(|| {
+            format!(
+                "compares `{}` with {text:?}, which is no time like \"2026-11-30T12:00:00Z\"",
+                self.path
+            )
+        })?;
+        Ok(Filter::Is(Condition::Time(time, self.comparison()?, at)))
+    }
+
+    fn boolean(&self) -> Result<bool, String> {
+        let text = self.value.as_str();
+        self.value
+            .as_bool()
+            .ok_or_else(|| format!("compares `{}` with {text:?}; use true or false", self.path))
+    }
+
+    /// A text, or its beginning where it closes with `*`.
+    fn pattern(&self) -> Result<Pattern, String> {
+        let only_prefix = || {
+            format!(
+                "has a `*` in {:?} elsewhere than at its end",
+                self.value.as_str()
+            )
+        };
+        let text = match self.value.string_match() {
+            Some(StringMatch::Prefix(text)) => return Ok(Pattern::Prefix(text.to_owned())),
+            Some(StringMatch::Suffix(_) | StringMatch::Contains(_)) => return Err(only_prefix()),
+            Some(StringMatch::Exact(text)) => text,
+            None => self.value.as_str(),
+        };
+        match text.strip_suffix('*') {
+            Some(text) if !text.contains('*') => Ok(Pattern::Prefix(text.to_owned())),
+            Some(_) => Err(only_prefix()),
+            None if text.contains('*') => Err(only_prefix()),
+            None => Ok(Pattern::Whole(text.to_owned())),
+        }
+    }
+
+    fn parsed<T>(&self, parsed: Result<T, IdError>) -> Result<T, String> {
+        parsed.map_err(|error| format!("compares `{}` with what {}: {error}", self.path, "is none"))
+    }
+
+    fn unknown(&self) -> String {
+        let fields = FIELDS.join(", ");
+        format!("has no field `{}`; fields are {fields}", self.path)
+    }
+}
