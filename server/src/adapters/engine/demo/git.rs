@@ -9,6 +9,7 @@ use serde_json::json;
 use super::about::PLAIN;
 use super::files::Folder;
 use super::page::shown;
+use super::tree::files_in;
 use super::voice::{Stop, Voice};
 use crate::adapters::git::{Change, Changes, Commit, Git, GitError, Head, Log, Status};
 
@@ -140,10 +141,10 @@ pub(super) fn status_words(status: &Status, commit: Option<&Commit>) -> String {
         text.push_str("Nothing is changed: all files are as in that commit.\n\n");
     }
     if status.unsure > 0 {
-        let unsure = status.unsure;
         let _ = writeln!(
             text,
-            "{unsure} files are too large to compare, and may be changed.\n"
+            "I did not compare {}, which may be changed: too large, a link, or not readable.\n",
+            files_in(status.unsure)
         );
     }
     if status.cut {
@@ -167,7 +168,10 @@ pub(super) fn log_words(head: &Head, log: &Log) -> String {
     }
     text.push('\n');
     if log.broken {
-        text.push_str("Older ones are not in this folder: the history was fetched in part.\n\n");
+        text.push_str(
+            "Older ones are not in this folder: the history was fetched in part, or \
+                       lies elsewhere.\n\n",
+        );
     }
     text.push_str(PLAIN);
     text
