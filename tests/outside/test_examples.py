@@ -175,6 +175,7 @@ class Language:
             self.assertEqual(code, 1)
             self.assertIn("nauthenticated", err.replace("UNAUTHENTICATED", "Unauthenticated"))
             self.assertNotIn("asking again", err)
+            self.assertNotIn("Traceback", err)
 
     def test_an_observer_sees_a_run_from_its_begin_to_its_end_and_comes_back(self):
         with Server() as server:
