@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::lines::Lines;
 use super::reader;
-use super::taste::{People, is_secret};
+use super::taste::{People, is_secret_path};
 use crate::adapters::boundary::{Boundary, Limits, OpenFile, Refusal};
 
 /// The largest file that is searched, in bytes.
@@ -137,14 +137,18 @@ fn judge(path: &Path) -> Result<(), Unread> {
     if path.iter().any(is_git) {
         return Err(Unread::Git);
     }
-    let name = path.file_name().unwrap_or_default();
-    if is_secret(name) {
+    if is_secret_path(path) {
         return Err(Unread::Secret);
     }
     Ok(())
 }
 
 impl Listing {
+    /// There is no file, as far as it was listed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty() && !self.cut
+    }
+
     /// The folder that a word names: by its whole path, or by the end of it where only one fits
     /// best.
     pub(super) fn folder(&self, word: &str) -> Option<String> {

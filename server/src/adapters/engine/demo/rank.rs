@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::page::is_note;
 use super::scan::{FileHits, Found, Line, Terms, Wanted};
 use super::term::Term;
 
@@ -178,9 +179,6 @@ impl<'a> Scale<'a> {
         let is_test = ["tests/", "test_", "_test", ".test.", ".spec."]
             .iter()
             .any(|mark| lower.contains(mark));
-        let is_note = [".md", ".txt", ".rst", ".adoc"]
-            .iter()
-            .any(|end| lower.ends_with(end));
         if ["changelog", "license", "notice"]
             .iter()
             .any(|name| lower.contains(name))
@@ -188,7 +186,7 @@ impl<'a> Scale<'a> {
             0.4
         } else if is_test && !self.about_tests() {
             0.7
-        } else if is_note {
+        } else if is_note(path) {
             0.8
         } else {
             1.0

@@ -188,8 +188,8 @@ fn hit(number: usize, text: &str, lower: &str, terms: &[Term], present: &[bool])
     if held == 0 {
         return None;
     }
-    // A block of methods, a file named elsewhere and a heading say little of their own.
-    let says = |by: &str| !["impl", "mod", "section"].contains(&by);
+    // A block of methods and a file named elsewhere say little of their own.
+    let says = |by: &str| !["impl", "mod"].contains(&by);
     if let Some((_, name)) = definition(text).filter(|(by, _)| says(by)) {
         let lower = name.to_ascii_lowercase();
         line.defines = held & set_of(terms, |term| term.find(name, &lower).is_some());

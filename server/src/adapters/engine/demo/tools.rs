@@ -203,7 +203,7 @@ fn look(folder: &Folder, places: Vec<Place>, stop: &AtomicBool) -> Vec<Sight> {
         let at = place.line.checked_sub(1)?;
         Some(Sight {
             line: shown(lines.get(at)?),
-            inside: enclosing(&lines, at),
+            inside: enclosing(&place.path, &lines, at),
             excerpt: excerpt(&lines, at),
             place,
         })

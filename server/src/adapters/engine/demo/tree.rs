@@ -31,6 +31,13 @@ pub(super) fn answer(focus: &Focus, listing: &Listing) -> String {
     };
     let more = if listing.cut { "more than " } else { "" };
     let mut text = format!("{place} holds {more}{}", files_in(files.len()));
+    if !focus.endings.is_empty() {
+        let _ = write!(
+            text,
+            " ending with .{}",
+            shown(&focus.endings.join(", ."))
+        );
+    }
     if files.is_empty() {
         return text + ".\n\n" + PLAIN;
     }

@@ -158,7 +158,17 @@ fn what_nobody_waits_for_is_not_read() {
 fn b48_no_other_name_shows_a_secret() {
     use std::os::unix::fs::symlink;
     let at = tempfile::tempdir().expect("a folder");
-    for path in [".env", "keys/id_ed25519", ".git/config", "Cargo.lock"] {
+    for path in [
+        ".env",
+        "keys/id_ed25519",
+        ".git/config",
+        "Cargo.lock",
+        "home/.ssh/config",
+        "home/.Kube/config",
+        "home/.docker/config.json",
+        "home/.docker/Dockerfile",
+        "deploy/prod.env",
+    ] {
         let path = at.path().join(path);
         fs::create_dir_all(path.parent().expect("a parent")).expect("made");
         fs::write(path, "text").expect("written");
@@ -172,6 +182,10 @@ fn b48_no_other_name_shows_a_secret() {
         ("notes.txt", Unread::Secret),
         ("docs/id_ed25519", Unread::Secret),
         ("docs/../docs/id_ed25519", Unread::Secret),
+        ("home/.ssh/config", Unread::Secret),
+        ("home/.Kube/config", Unread::Secret),
+        ("home/.docker/config.json", Unread::Secret),
+        ("deploy/prod.env", Unread::Secret),
         (".git/config", Unread::Git),
         ("git/config", Unread::Git),
         ("keys", Unread::Refused(Refusal::NotAFile("a folder"))),
@@ -183,6 +197,8 @@ fn b48_no_other_name_shows_a_secret() {
         assert_eq!(read(&folder, path), None, "{path}");
     }
     // What is not listed may be asked for by name.
+    let made = page(&folder, "home/.docker/Dockerfile");
+    assert_eq!(made, Ok(vec!["text".to_owned()]));
     assert_eq!(page(&folder, "Cargo.lock"), Ok(vec!["text".to_owned()]));
     let root = folder.boundary().path().join("Cargo.lock");
     let root = root.to_str().expect("text");
