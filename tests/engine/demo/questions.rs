@@ -124,11 +124,22 @@ async fn a_definition_that_is_asked_for_comes_before_its_uses() {
         "// HarbourGate, HarbourGate: the harbour's gate of gates.\nfn x(_: HarbourGate) {}\n",
     );
     write(folder.path(), "src/z.rs", "\n\npub struct HarbourGate;\n");
-    let answer = answer_in(folder, "where is HarbourGate defined?").await;
-    assert!(
-        answer.starts_with("The best place is `src/z.rs:3` (in `struct HarbourGate`)"),
-        "{answer}"
-    );
+    // Nor does a longer name stand for it, however often.
+    let longer =
+        "fn old_harbour_gate(_: HarbourGate) -> HarbourGate {}\nstruct HarbourGateKeeper;\n";
+    write(folder.path(), "src/a.rs", longer);
+    let bench = Bench::new(on(folder, Pace::NONE));
+    let mut opened = bench.open().await;
+    for text in [
+        "where is HarbourGate defined?",
+        "show the HarbourGate struct",
+    ] {
+        let answer = said(&ask(&mut opened, text).await);
+        assert!(
+            answer.starts_with("The best place is `src/z.rs:3` (in `struct HarbourGate`)"),
+            "{text}: {answer}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::count::size;
 use super::files::{Listing, Page, Unread, parents};
 use super::focus::{Focus, quoted};
-use super::page::shown;
+use super::page::{shown, shown_path};
 use super::scan::Found;
 use super::term::Term;
 use super::tools::Sight;
@@ -76,7 +76,7 @@ pub(super) fn no_work(focus: &Focus) -> String {
     let files = focus
         .named
         .iter()
-        .map(|path| format!("show {}", shown(path)));
+        .map(|path| format!("show {}", shown_path(path)));
     let finds = (!words.is_empty()).then(|| format!("/find {}", words.join(" ")));
     let instead: Vec<String> = files
         .chain(finds)
@@ -175,6 +175,7 @@ fn introducing(page: &Page) -> Vec<String> {
         }
     }
     told.truncate(INTRODUCTION);
+    while told.pop_if(|last| last.is_empty()).is_some() {}
     told
 }
 
@@ -236,9 +237,9 @@ fn facts(page: &Page) -> Vec<String> {
 pub(super) fn lines(path: &str, page: &Result<Page, Unread>) -> String {
     let page = match page {
         Ok(page) => page,
-        Err(error) => return format!("I cannot show `{}`: {error}.\n\n", shown(path)),
+        Err(error) => return format!("I cannot show `{}`: {error}.\n\n", shown_path(path)),
     };
-    let path = shown(&page.path);
+    let path = shown_path(&page.path);
     let (from, count) = (page.from, page.lines.len());
     let whole = match page.total {
         Some(total) => format!("{total} lines"),
@@ -263,7 +264,7 @@ pub(super) fn lines(path: &str, page: &Result<Page, Unread>) -> String {
 }
 
 fn named(sight: &Sight) -> String {
-    let place = format!("`{}:{}`", shown(&sight.place.path), sight.place.line);
+    let place = format!("`{}:{}`", shown_path(&sight.place.path), sight.place.line);
     match &sight.inside {
         Some(inside) => format!("{place} (in {inside})"),
         None => place,
@@ -281,7 +282,7 @@ fn place_words(focus: &Focus) -> String {
     if focus.within.is_empty() {
         "this folder".to_owned()
     } else {
-        let places: Vec<_> = focus.within.iter().map(|place| shown(place)).collect();
+        let places: Vec<_> = focus.within.iter().map(|place| shown_path(place)).collect();
         format!("`{}`", places.join("`, `"))
     }
 }
@@ -363,7 +364,7 @@ mod tests {
         };
         let mut listing = Listing {
             files: vec![file],
-            cut: false,
+            ..Listing::default()
         };
         assert!(
             overview(&listing, &Introduction::default()).starts_with("This folder holds 1 files")

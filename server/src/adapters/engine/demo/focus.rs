@@ -3,7 +3,7 @@
 use super::count::{endings, ends_with};
 use super::files::{Listed, Listing};
 use super::lines::Lines;
-use super::page::shown;
+use super::page::{shown, shown_path};
 use super::question::{Form, Question, Role, Word};
 use super::scan::{MOST_TERMS, Wanted};
 use super::term::Term;
@@ -270,12 +270,12 @@ impl Focus {
 
     fn take_folder(&mut self, word: &Word, place: &str, said: &mut Vec<String>) {
         if word.role == Role::Without {
-            said.push(format!("I leave out `{}`.", shown(place)));
+            said.push(format!("I leave out `{}`.", shown_path(place)));
             self.without.push(place.to_owned());
             return;
         }
         if self.wish.is_search() && self.wish != Wish::Show {
-            said.push(format!("I look only in `{}`.", shown(place)));
+            said.push(format!("I look only in `{}`.", shown_path(place)));
         }
         self.within.push(place.to_owned());
     }
@@ -383,7 +383,7 @@ mod tests {
         ];
         Listing {
             files: paths.map(file).to_vec(),
-            cut: false,
+            ..Listing::default()
         }
     }
 

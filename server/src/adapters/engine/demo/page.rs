@@ -8,6 +8,8 @@ use sessionplane_core::domain::text::head;
 const AROUND: usize = 4;
 /// How much of a line is shown, in bytes.
 const LINE_BYTES: usize = 140;
+/// How much of a path is shown, in bytes.
+const PATH_BYTES: usize = 1024;
 /// How far above a line its enclosing definition is looked for.
 const FAR: usize = 400;
 
@@ -151,12 +153,21 @@ pub(super) fn excerpt(lines: &[&str], at: usize) -> String {
 
 /// A line as it may be shown: short, and without characters that move or recolour a terminal.
 pub(super) fn shown(line: &str) -> String {
-    let cut = head(line.trim_end(), LINE_BYTES);
-    let mut text: String = cut.chars().map(visible).collect();
-    if cut.len() < line.trim_end().len() {
-        text.push('\u{2026}');
+    visible_head(line.trim_end(), LINE_BYTES)
+}
+
+/// The same of a path: whole, for who wants to ask for it.
+pub(super) fn shown_path(path: &str) -> String {
+    visible_head(path, PATH_BYTES)
+}
+
+fn visible_head(text: &str, most: usize) -> String {
+    let cut = head(text, most);
+    let mut shown: String = cut.chars().map(visible).collect();
+    if cut.len() < text.len() {
+        shown.push('\u{2026}');
     }
-    text
+    shown
 }
 
 fn visible(c: char) -> char {
@@ -229,6 +240,9 @@ mod tests {
         );
         let long = "\u{e9}".repeat(200);
         assert!(shown(&long).len() <= LINE_BYTES + 3);
+        assert_eq!(shown_path(&long), long);
+        assert_eq!(shown_path("a\u{1b}"), "a\u{fffd}");
+        assert!(shown_path(&long.repeat(9)).len() <= PATH_BYTES + 3);
     }
 
     #[test]

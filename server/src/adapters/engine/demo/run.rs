@@ -13,7 +13,7 @@ use super::answer::{self, Introduction};
 use super::files::{Folder, Listing};
 use super::focus::{Focus, Unsure, quoted};
 use super::lines::Lines;
-use super::page::shown;
+use super::page::{shown, shown_path};
 use super::question::Question;
 use super::voice::{Chosen, Stop, Voice};
 use super::wish::Wish;
@@ -167,7 +167,7 @@ impl Agent {
             0 => format!("{} files are called so.", unsure.count),
             _ => format!("{} files are called so; these are the first.", unsure.count),
         };
-        let labels: Vec<String> = unsure.paths.iter().map(|path| shown(path)).collect();
+        let labels: Vec<String> = unsure.paths.iter().map(|path| shown_path(path)).collect();
         let chosen = match self.voice.choose(title, details, &labels).await? {
             Chosen::This(at) => at,
             Chosen::Nobody => {

@@ -78,9 +78,8 @@ pub(super) struct People;
 
 impl Taste for People {
     fn enters(&self, name: &OsStr) -> bool {
-        let Some(name) = name.to_str() else {
-            return false;
-        };
+        // A name that is no text is taken, so that it can be told that it is left out.
+        let name = &*name.to_string_lossy();
         if name.starts_with('.') {
             return DOTTED_FOLDERS.contains(&name);
         }
@@ -89,7 +88,7 @@ impl Taste for People {
 
     fn takes(&self, name: &OsStr) -> bool {
         let made = |name: &str| SKIPPED_ENDINGS.iter().any(|ending| name.ends_with(ending));
-        !is_secret(name) && name.to_str().is_some_and(|name| !made(name))
+        !is_secret(name) && !made(&name.to_string_lossy())
     }
 }
 

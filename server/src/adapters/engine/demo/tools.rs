@@ -12,7 +12,7 @@ use super::count::{Counted, count};
 use super::files::{Folder, Listing, Page, Unread, parents};
 use super::focus::Focus;
 use super::lines::Lines;
-use super::page::{enclosing, excerpt, shown};
+use super::page::{enclosing, excerpt, shown, shown_path};
 use super::rank::{Place, rank};
 use super::scan::{Found, scan};
 use super::voice::{Stop, Voice};
@@ -160,7 +160,7 @@ pub(super) async fn search(
         let _ = writeln!(
             output,
             "{}:{line}: {}",
-            shown(path),
+            shown_path(path),
             sight.line.trim_start()
         );
     }
