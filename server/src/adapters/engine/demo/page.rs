@@ -57,7 +57,6 @@ const DEFINERS: [&str; 20] = [
 /// What a line defines: the word that says so, and the name.
 pub(super) fn definition(line: &str) -> Option<(&str, &str)> {
     let mut words = line
-        .trim()
         .split_whitespace()
         .skip_while(|word| MODIFIERS.contains(word));
     let mut definer = words.next()?;
@@ -91,8 +90,8 @@ pub(super) fn is_note(path: &str) -> bool {
 /// backticks, or the heading above it.
 pub(super) fn enclosing(path: &str, lines: &[&str], at: usize) -> Option<String> {
     if is_note(path) {
-        let above = lines.get(..=at)?.iter().rev().take(FAR);
-        let title = above.filter_map(|line| heading(line)).next()?;
+        let mut above = lines.get(..=at)?.iter().rev().take(FAR);
+        let title = above.find_map(|line| heading(line))?;
         return Some(format!("section \"{}\"", shown(title)));
     }
     let own = lines.get(at)?;
