@@ -43,7 +43,7 @@ pub(super) fn answer(focus: &Focus, listing: &Listing) -> String {
     text.push('\n');
     if listing.unnamed > 0 {
         let unnamed = files_in(listing.unnamed);
-        let _ = writeln!(text, "I leave out {unnamed} whose names are no text.\n");
+        let _ = writeln!(text, "I leave out {unnamed} with a name that is no text.\n");
     }
     text.push_str(PLAIN);
     text
@@ -127,7 +127,7 @@ mod tests {
         listing.unnamed = 1;
         let told = answer(&Focus::default(), &listing);
         assert!(
-            told.contains("I leave out 1 file whose names are no text."),
+            told.contains("I leave out 1 file with a name that is no text."),
             "{told}"
         );
     }

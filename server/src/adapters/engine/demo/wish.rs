@@ -100,9 +100,7 @@ pub(super) const COMMANDS: [(&str, Wish, &str); 8] = [
 ];
 
 /// Words that open a file where they stand first.
-const SHOWS: [&str; 9] = [
-    "show", "open", "cat", "head", "print", "display", "view", "read", "type",
-];
+const SHOWS: &str = "show open cat head print display view read type summarize summarise describe";
 /// What may stand before them.
 const BEFORE: [&str; 8] = [
     "please", "can", "could", "would", "will", "you", "just", "now",
@@ -333,7 +331,7 @@ pub(super) fn wish(text: &str, plain: &[String], question: &Question) -> Wish {
         return Wish::Overview;
     }
     let first = plain.get(polite).map(String::as_str);
-    let shows = first.is_some_and(|word| SHOWS.contains(&word));
+    let shows = first.is_some_and(opens);
     if !question.words.is_empty() && (shows || question.lines.is_some()) {
         return Wish::Show;
     }
@@ -348,7 +346,7 @@ pub(super) fn lists_files(plain: &[String]) -> bool {
 
 /// Whether a word only opens what follows.
 pub(super) fn opens(word: &str) -> bool {
-    SHOWS.contains(&word)
+    SHOWS.split_ascii_whitespace().any(|known| known == word)
 }
 
 /// Whether a text's words are of these, numbers aside; with `places` they may also name places.
@@ -446,6 +444,7 @@ mod tests {
             Wish::Show,
             &[
                 "show README",
+                "summarise the README",
                 "open src/main.rs",
                 "please read Cargo.toml",
                 "main.rs:12",
