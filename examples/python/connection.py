@@ -30,9 +30,13 @@ def connect() -> tuple[grpc.Channel, list[tuple[str, str]]]:
     return grpc.insecure_channel(address, options), [("authorization", f"Bearer {token.strip()}")]
 
 
-def pause_or_give_up(error: grpc.RpcError, attempt: int) -> None:
-    """Waits a little longer each time before a call is repeated; raises what will not get better."""
-    if error.code() not in LOST or attempt >= MOST_ATTEMPTS:
-        raise error
-    print(f"[lost the server: {error.details()}; asking again]", file=sys.stderr)
+def pause_or_give_up(error: grpc.RpcError | ConnectionError, attempt: int) -> None:
+    """Waits a little longer each time before a call is repeated; ends with what will not get better."""
+    if isinstance(error, ConnectionError):  # a stream that ended before its run did
+        lost, why = True, str(error)
+    else:
+        lost, why = error.code() in LOST, f"{error.code().name}: {error.details()}"
+    if not lost or attempt >= MOST_ATTEMPTS:
+        sys.exit(why)
+    print(f"[lost the server: {why}; asking again]", file=sys.stderr)
     time.sleep(min(5.0, 0.2 * 2**attempt) * random.uniform(0.5, 1.0))

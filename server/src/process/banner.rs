@@ -133,7 +133,7 @@ fn text(
     let _ = writeln!(out, "talk to it from another terminal:");
     let _ = writeln!(
         out,
-        "  {ctl}{flags} invoke --new first \"where is the lease token checked?\""
+        "  {ctl}{flags} invoke --new first \"what is this project?\""
     );
     let _ = writeln!(out, "  {ctl}{flags} attach first");
     if let Address::Tcp(address) = &place.address {

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::file::OpenFile;
 use super::list::Kind;
 use super::refusal::Refusal;
-use super::step;
+use super::step::{self, Mount};
 
 /// The longest path, in bytes, as the operating system has it.
 const PATH_BYTES: usize = 4096;
@@ -64,7 +64,7 @@ pub struct Boundary {
     root: Arc<Dir>,
     path: Arc<Path>,
     access: Access,
-    mount: Option<u64>,
+    mount: Mount,
     hidden: Arc<[Identity]>,
 }
 
@@ -93,7 +93,7 @@ impl Boundary {
         // Only a name for people; what is read is read through the descriptor.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(Self {
-            mount: step::mount(&root),
+            mount: step::mount(&root)?,
             root: Arc::new(root),
             path: path.into(),
             access,
@@ -219,7 +219,10 @@ impl Boundary {
         if self.hides(identity) {
             return Err(Refusal::Hidden);
         }
-        if step::mount(&opened) != self.mount {
+        let is_elsewhere = step::mount(&opened)? != self.mount;
+        // Overlays give files the devices of what lies below them; folders have the overlay's own.
+        let by_device = matches!(self.mount, Mount::Device(_));
+        if is_elsewhere && (!by_device || Kind::of(&about) == Kind::Folder) {
             return Err(Refusal::Mounted);
         }
         Ok(about)

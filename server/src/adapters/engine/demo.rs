@@ -28,5 +28,6 @@ mod tools;
 mod tree;
 mod voice;
 mod wish;
+mod work;
 
 pub use engine::{DemoEngine, Pace};

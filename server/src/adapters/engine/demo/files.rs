@@ -7,11 +7,14 @@ use std::sync::atomic::AtomicBool;
 
 use super::lines::Lines;
 use super::reader;
-use super::taste::{People, is_secret};
+use super::taste::{People, is_secret_path};
 use crate::adapters::boundary::{Boundary, Limits, OpenFile, Refusal};
 
 /// The largest file that is searched, in bytes.
 pub(super) const MOST_FILE_BYTES: u64 = 512 * 1024;
+
+/// Of so many bytes of a text at most one is not as it should be.
+const FEW: usize = 4;
 
 /// How much is listed at most.
 const LISTED: Limits = Limits {
@@ -37,6 +40,8 @@ pub(super) struct Listing {
     pub(super) files: Vec<Listed>,
     /// There are more than were listed.
     pub(super) cut: bool,
+    /// Files besides whose names are no text.
+    pub(super) unnamed: usize,
 }
 
 /// Why the agent does not read something.
@@ -90,12 +95,13 @@ impl Folder {
     fn list_at_most(&self, most: Limits, stop: &AtomicBool) -> Result<Listing, Refusal> {
         let walked = self.boundary.walk(most, &People, stop)?;
         let mut listing = Listing {
-            files: Vec::new(),
             cut: walked.cut,
+            ..Listing::default()
         };
         for file in walked.files {
             // What cannot be named in a text cannot be asked for either.
             let Some(path) = file.path.to_str() else {
+                listing.unnamed += 1;
                 continue;
             };
             listing.files.push(Listed {
@@ -111,8 +117,10 @@ impl Folder {
     pub(super) fn read(&self, path: &str, stop: &AtomicBool) -> Option<String> {
         let file = self.open(path).ok()?;
         let bytes = file.whole(MOST_FILE_BYTES, stop).ok()?;
-        let text = String::from_utf8(bytes).ok()?;
-        (!text.contains('\0')).then_some(text)
+        if bytes.contains(&0) {
+            return None;
+        }
+        text_of(bytes)
     }
 
     /// Some lines of a file that a person named, however large it is.
@@ -132,19 +140,35 @@ impl Folder {
     }
 }
 
+/// The text of a file. Also of one in an older encoding: what of it is no UTF-8 is replaced, as long
+/// as that is little.
+fn text_of(bytes: Vec<u8>) -> Option<String> {
+    let odd = match String::from_utf8(bytes) {
+        Ok(text) => return Some(text),
+        Err(odd) => odd.into_bytes(),
+    };
+    let text = String::from_utf8_lossy(&odd);
+    let replaced = text.matches('\u{fffd}').count();
+    (replaced <= text.len() / FEW).then(|| text.into_owned())
+}
+
 fn judge(path: &Path) -> Result<(), Unread> {
     let is_git = |part: &OsStr| part.eq_ignore_ascii_case(".git");
     if path.iter().any(is_git) {
         return Err(Unread::Git);
     }
-    let name = path.file_name().unwrap_or_default();
-    if is_secret(name) {
+    if is_secret_path(path) {
         return Err(Unread::Secret);
     }
     Ok(())
 }
 
 impl Listing {
+    /// There is no file, as far as it was listed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty() && !self.cut
+    }
+
     /// The folder that a word names: by its whole path, or by the end of it where only one fits
     /// best.
     pub(super) fn folder(&self, word: &str) -> Option<String> {

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::about::PLAIN;
 use super::files::Folder;
-use super::page::shown;
+use super::page::{shown, shown_path};
+use super::tree::files_in;
 use super::voice::{Stop, Voice};
 use crate::adapters::git::{Change, Changes, Commit, Git, GitError, Head, Log, Status};
 
@@ -121,7 +122,7 @@ pub(super) fn status_words(status: &Status, commit: Option<&Commit>) -> String {
     text.push('\n');
     let mut is_clean = status.conflicted.is_empty();
     if !is_clean {
-        let conflicted = status.conflicted.iter().map(|path| shown(path));
+        let conflicted = status.conflicted.iter().map(|path| shown_path(path));
         list(
             &mut text,
             "In conflict",
@@ -134,16 +135,16 @@ pub(super) fn status_words(status: &Status, commit: Option<&Commit>) -> String {
         list(&mut text, title, changes.count, changed(changes));
     }
     is_clean &= status.unknown_count == 0;
-    let unknown = status.unknown.iter().map(|path| shown(path));
+    let unknown = status.unknown.iter().map(|path| shown_path(path));
     list(&mut text, "Not known to git", status.unknown_count, unknown);
     if is_clean {
         text.push_str("Nothing is changed: all files are as in that commit.\n\n");
     }
     if status.unsure > 0 {
-        let unsure = status.unsure;
         let _ = writeln!(
             text,
-            "{unsure} files are too large to compare, and may be changed.\n"
+            "I did not compare {}, which may be changed: too large, a link, or not readable.\n",
+            files_in(status.unsure)
         );
     }
     if status.cut {
@@ -167,7 +168,10 @@ pub(super) fn log_words(head: &Head, log: &Log) -> String {
     }
     text.push('\n');
     if log.broken {
-        text.push_str("Older ones are not in this folder: the history was fetched in part.\n\n");
+        text.push_str(
+            "Older ones are not in this folder: the history was fetched in part, or \
+                       lies elsewhere.\n\n",
+        );
     }
     text.push_str(PLAIN);
     text
@@ -204,7 +208,7 @@ fn changed(changes: &Changes) -> impl Iterator<Item = String> {
             Change::Modified => "changed",
             Change::Deleted => "deleted",
         };
-        format!("{} ({what})", shown(path))
+        format!("{} ({what})", shown_path(path))
     })
 }
 

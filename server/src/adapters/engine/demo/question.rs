@@ -4,6 +4,7 @@ use sessionplane_core::domain::text::head;
 
 use super::lines::Lines;
 use super::wish::{self, Wish};
+use super::work;
 
 /// How much of a text is read for words: who pastes a log asks in its first lines.
 const READ_BYTES: usize = 8 * 1024;
@@ -66,6 +67,8 @@ pub(super) struct Question {
     pub(super) defines: bool,
     /// The lines of a file that it speaks of.
     pub(super) lines: Option<Lines>,
+    /// It asks which files there are.
+    pub(super) lists_files: bool,
     /// The numbers in it, in order.
     pub(super) numbers: Vec<usize>,
 }
@@ -111,6 +114,25 @@ const DEFINED: [&str; 7] = [
     "definitions",
     "declared",
     "declaration",
+];
+
+/// Words that end a question how something is done, and say nothing of what.
+const HOW: [&str; 6] = ["work", "works", "working", "implemented", "done", "handled"];
+
+/// What code defines, as people call it.
+const KINDS: [&str; 12] = [
+    "function",
+    "fn",
+    "method",
+    "struct",
+    "class",
+    "type",
+    "enum",
+    "trait",
+    "interface",
+    "macro",
+    "constant",
+    "const",
 ];
 
 /// What is to be done with the words to come.
@@ -166,12 +188,18 @@ impl Question {
         }
         let (mut question, plain) = Self::words_of(text);
         question.wish = wish::wish(text, &plain, &question);
+        // The word that opens is nothing to look for.
+        let opens: fn(&str) -> bool = match question.wish {
+            Wish::Show => wish::opens,
+            Wish::Work => work::opens,
+            _ => |_| false,
+        };
+        let first = question.words.first();
+        if first.is_some_and(|word| opens(&word.text.to_ascii_lowercase())) {
+            question.words.remove(0);
+        }
         if question.wish == Wish::Show {
-            // The word that opens is nothing to look for.
-            let first = question.words.first();
-            if first.is_some_and(|word| wish::opens(&word.text.to_ascii_lowercase())) {
-                question.words.remove(0);
-            }
+            question.show_what_is_defined();
         }
         question
     }
@@ -191,7 +219,9 @@ impl Question {
             let is_number = |word: &Word| word.text.bytes().all(|byte| byte.is_ascii_digit());
             question.words.retain(|word| !is_number(word));
         }
+        question.lists_files = wish::lists_files(&plain);
         question.ask_definitions();
+        question.ask_how(&plain);
         let quotes = |word: &Word| matches!(word.form, Form::Quoted | Form::Code);
         if !question.words.iter().any(quotes) {
             question.sentence = sentence(text);
@@ -215,7 +245,10 @@ impl Question {
         };
         if form == Form::Plain {
             let lower = piece.to_ascii_lowercase();
-            self.refers_back |= BACK.contains(&lower.as_str());
+            // `is there` points at nothing.
+            let before = plain.last().map_or("", String::as_str);
+            let there_is = lower == "there" && matches!(before, "is" | "are" | "was" | "were");
+            self.refers_back |= BACK.contains(&lower.as_str()) && !there_is;
             self.replaces |= matches!(lower.as_str(), "instead" | "rather");
             reading.names_all |= ALL.contains(&lower.as_str());
             self.numbers.extend(lower.parse::<usize>());
@@ -243,6 +276,28 @@ impl Question {
         };
         if self.words.iter().any(asks) && !self.words.iter().all(asks) {
             self.words.retain(|word| !asks(word));
+            self.defines = true;
+        }
+    }
+
+    /// Takes out the words that only ask how others do.
+    fn ask_how(&mut self, plain: &[String]) {
+        let asks = |word: &Word| word.form == Form::Plain && HOW.contains(&word.text.as_str());
+        let is_how = matches!(plain, [first, second, ..] if first == "how" || second == "how");
+        if is_how && self.words.len() > 1 && self.words.last().is_some_and(asks) {
+            self.words.pop();
+        }
+    }
+
+    /// Who asks to see a function, or another thing that code defines, means no file of that name.
+    fn show_what_is_defined(&mut self) {
+        let kind = |word: &Word| {
+            let lower = word.text.to_ascii_lowercase();
+            word.form == Form::Plain && KINDS.contains(&lower.as_str())
+        };
+        if self.words.iter().any(kind) && !self.words.iter().all(kind) {
+            self.words.retain(|word| !kind(word));
+            self.wish = Wish::Search;
             self.defines = true;
         }
     }
@@ -371,6 +426,20 @@ mod tests {
                 ("src/main.rs", Form::Path),
             ]
         );
+    }
+
+    #[test]
+    fn words_that_only_ask_are_nothing_to_look_for() {
+        assert_eq!(words("How does steering work?"), ["steering"]);
+        assert_eq!(words("explain how recovery works"), ["recovery"]);
+        assert_eq!(words("where is the work queue?"), ["work", "queue"]);
+        assert!(!Question::read("are there any gates?").refers_back);
+        assert!(Question::read("who calls it from there?").refers_back);
+        let function = Question::read("show me the main function");
+        assert_eq!((function.wish, function.defines), (Wish::Search, true));
+        assert_eq!(words("show me the main function"), ["main"]);
+        assert_eq!(Question::read("show function").wish, Wish::Show);
+        assert_eq!(words("fix the failing test"), ["failing", "test"]);
     }
 
     #[test]

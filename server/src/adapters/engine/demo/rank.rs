@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::page::is_note;
 use super::scan::{FileHits, Found, Line, Terms, Wanted};
 use super::term::Term;
 
@@ -65,6 +66,8 @@ struct Scale<'a> {
     rarity: Vec<f64>,
     /// How much a name that a line defines counts.
     name: f64,
+    /// How much more it counts where it is what was asked for, and not part of a longer one.
+    whole: f64,
 }
 
 impl<'a> Scale<'a> {
@@ -79,6 +82,7 @@ impl<'a> Scale<'a> {
             terms,
             rarity,
             name,
+            whole: if wanted.defines { 2.0 } else { 1.0 },
         }
     }
 
@@ -118,10 +122,10 @@ impl<'a> Scale<'a> {
             if best > 0.0 {
                 terms |= bit;
             }
-            let own_name = if center.defines & bit == 0 {
-                0.0
-            } else {
-                defined
+            let own_name = match (center.defines & bit, center.names & bit) {
+                (0, _) => 0.0,
+                (_, 0) => defined,
+                _ => self.whole * defined,
             };
             let in_path = if file.in_path & bit == 0 { 0.0 } else { 0.35 };
             sum += rarity * (best + own_name + in_path);
@@ -175,12 +179,18 @@ impl<'a> Scale<'a> {
     /// Code before notes, and tests where they are asked for.
     fn kind(&self, path: &str) -> f64 {
         let lower = path.to_ascii_lowercase();
-        let is_test = ["tests/", "test_", "_test", ".test.", ".spec."]
-            .iter()
-            .any(|mark| lower.contains(mark));
-        let is_note = [".md", ".txt", ".rst", ".adoc"]
-            .iter()
-            .any(|end| lower.ends_with(end));
+        // Nor what measures the code, or shows how it is used.
+        let marks = [
+            "tests/",
+            "test_",
+            "_test",
+            ".test.",
+            ".spec.",
+            "bench/",
+            "benches/",
+            "examples/",
+        ];
+        let is_test = marks.iter().any(|mark| lower.contains(mark));
         if ["changelog", "license", "notice"]
             .iter()
             .any(|name| lower.contains(name))
@@ -188,7 +198,7 @@ impl<'a> Scale<'a> {
             0.4
         } else if is_test && !self.about_tests() {
             0.7
-        } else if is_note {
+        } else if is_note(path) {
             0.8
         } else {
             1.0
@@ -234,6 +244,7 @@ mod tests {
             exact: 1,
             loose: 0,
             defines: 0,
+            names: 0,
             aside: false,
         };
         let hits = |(path, lines): &(&str, &[usize])| FileHits {

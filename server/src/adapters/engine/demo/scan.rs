@@ -35,6 +35,8 @@ pub(super) struct Line {
     pub(super) loose: Terms,
     /// Those that are in the name which the line defines.
     pub(super) defines: Terms,
+    /// Those that are that name itself.
+    pub(super) names: Terms,
     /// It is in the tests that a file of code ends with, or only imports something.
     pub(super) aside: bool,
 }
@@ -175,6 +177,7 @@ fn hit(number: usize, text: &str, lower: &str, terms: &[Term], present: &[bool])
         exact: 0,
         loose: 0,
         defines: 0,
+        names: 0,
         aside: false,
     };
     for (at, term) in terms.iter().take(MOST_TERMS).enumerate() {
@@ -188,11 +191,12 @@ fn hit(number: usize, text: &str, lower: &str, terms: &[Term], present: &[bool])
     if held == 0 {
         return None;
     }
-    // A block of methods, a file named elsewhere and a heading say little of their own.
-    let says = |by: &str| !["impl", "mod", "section"].contains(&by);
+    // A block of methods and a file named elsewhere say little of their own.
+    let says = |by: &str| !["impl", "mod"].contains(&by);
     if let Some((_, name)) = definition(text).filter(|(by, _)| says(by)) {
         let lower = name.to_ascii_lowercase();
         line.defines = held & set_of(terms, |term| term.find(name, &lower).is_some());
+        line.names = line.defines & set_of(terms, |term| term.text == lower);
     }
     Some(line)
 }

@@ -12,7 +12,7 @@ use super::count::{Counted, count};
 use super::files::{Folder, Listing, Page, Unread, parents};
 use super::focus::Focus;
 use super::lines::Lines;
-use super::page::{enclosing, excerpt, shown};
+use super::page::{enclosing, excerpt, shown, shown_path};
 use super::rank::{Place, rank};
 use super::scan::{Found, scan};
 use super::voice::{Stop, Voice};
@@ -160,7 +160,7 @@ pub(super) async fn search(
         let _ = writeln!(
             output,
             "{}:{line}: {}",
-            shown(path),
+            shown_path(path),
             sight.line.trim_start()
         );
     }
@@ -203,7 +203,7 @@ fn look(folder: &Folder, places: Vec<Place>, stop: &AtomicBool) -> Vec<Sight> {
         let at = place.line.checked_sub(1)?;
         Some(Sight {
             line: shown(lines.get(at)?),
-            inside: enclosing(&lines, at),
+            inside: enclosing(&place.path, &lines, at),
             excerpt: excerpt(&lines, at),
             place,
         })

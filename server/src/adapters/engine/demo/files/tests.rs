@@ -100,16 +100,19 @@ fn what_is_no_text_or_too_large_is_not_read() {
     let large = usize::try_from(MOST_FILE_BYTES).expect("fits") + 1;
     for (name, bytes) in [
         ("nul", b"a\0b".to_vec()),
+        ("binary", (128..=255).collect()),
         ("latin", b"caf\xe9".to_vec()),
         ("large", vec![b'a'; large]),
     ] {
         fs::write(at.path().join(name), bytes).expect("written");
     }
     let folder = folder_at(at.path());
-    assert_eq!(paths(&folder), ["large", "latin", "nul"]);
-    for name in ["nul", "latin", "large", "missing"] {
+    assert_eq!(paths(&folder), ["binary", "large", "latin", "nul"]);
+    for name in ["nul", "binary", "large", "missing"] {
         assert_eq!(read(&folder, name), None, "{name} was read");
     }
+    // An older encoding is text all the same.
+    assert_eq!(read(&folder, "latin").as_deref(), Some("caf\u{fffd}"));
 }
 
 /// What is cut is told as cut, and a folder that just fits is not.
@@ -143,6 +146,20 @@ fn a_listing_says_when_there_is_more() {
 }
 
 #[test]
+fn what_has_a_name_that_is_no_text_is_counted() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let at = tempfile::tempdir().expect("a folder");
+    for path in [&b"latin-\xe9"[..], b"fol\xe9/a.md", b"a.md"] {
+        let path = at.path().join(OsStr::from_bytes(path));
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, "text").expect("written");
+    }
+    let folder = folder_at(at.path());
+    let listing = folder.list(&AtomicBool::new(false)).expect("a listing");
+    assert_eq!((listing.files.len(), listing.unnamed), (1, 2));
+}
+
+#[test]
 fn what_nobody_waits_for_is_not_read() {
     let at = tempfile::tempdir().expect("a folder");
     fs::write(at.path().join("a.md"), "text").expect("written");
@@ -158,7 +175,17 @@ fn what_nobody_waits_for_is_not_read() {
 fn b48_no_other_name_shows_a_secret() {
     use std::os::unix::fs::symlink;
     let at = tempfile::tempdir().expect("a folder");
-    for path in [".env", "keys/id_ed25519", ".git/config", "Cargo.lock"] {
+    for path in [
+        ".env",
+        "keys/id_ed25519",
+        ".git/config",
+        "Cargo.lock",
+        "home/.ssh/config",
+        "home/.Kube/config",
+        "home/.docker/config.json",
+        "home/.docker/Dockerfile",
+        "deploy/prod.env",
+    ] {
         let path = at.path().join(path);
         fs::create_dir_all(path.parent().expect("a parent")).expect("made");
         fs::write(path, "text").expect("written");
@@ -172,6 +199,10 @@ fn b48_no_other_name_shows_a_secret() {
         ("notes.txt", Unread::Secret),
         ("docs/id_ed25519", Unread::Secret),
         ("docs/../docs/id_ed25519", Unread::Secret),
+        ("home/.ssh/config", Unread::Secret),
+        ("home/.Kube/config", Unread::Secret),
+        ("home/.docker/config.json", Unread::Secret),
+        ("deploy/prod.env", Unread::Secret),
         (".git/config", Unread::Git),
         ("git/config", Unread::Git),
         ("keys", Unread::Refused(Refusal::NotAFile("a folder"))),
@@ -183,6 +214,8 @@ fn b48_no_other_name_shows_a_secret() {
         assert_eq!(read(&folder, path), None, "{path}");
     }
     // What is not listed may be asked for by name.
+    let made = page(&folder, "home/.docker/Dockerfile");
+    assert_eq!(made, Ok(vec!["text".to_owned()]));
     assert_eq!(page(&folder, "Cargo.lock"), Ok(vec!["text".to_owned()]));
     let root = folder.boundary().path().join("Cargo.lock");
     let root = root.to_str().expect("text");
@@ -199,7 +232,7 @@ fn a_place_is_found_by_the_end_of_its_path() {
         files: ["server/core/src/a.rs", "server/src/a.rs", "x/b.rs"]
             .map(file)
             .to_vec(),
-        cut: false,
+        ..Listing::default()
     };
     assert_eq!(listing.folder("core").as_deref(), Some("server/core"));
     assert_eq!(
@@ -227,7 +260,7 @@ fn a_file_is_called_by_its_name_or_what_is_before_the_dot() {
     ];
     let listing = Listing {
         files: paths.map(file).to_vec(),
-        cut: false,
+        ..Listing::default()
     };
     let called = |word: &str| -> Vec<&str> {
         let files = listing.called(word).into_iter();
