@@ -68,8 +68,11 @@ impl Backups {
             };
             match accepted {
                 Ok((stream, _)) if answers.len() >= AT_ONCE => {
-                    // So little fits, or its reader is no reader.
-                    let _ = stream.try_write(&refusal(BUSY));
+                    // Past the runtime, which takes a new socket for one that is not writable yet. So
+                    // little fits, or its reader is no reader.
+                    let _ = stream
+                        .into_std()
+                        .and_then(|stream| (&stream).write(&refusal(BUSY)));
                 }
                 Ok((stream, _)) => {
                     answers.spawn(answer(stream, store.clone(), artifacts.clone()));
@@ -169,7 +172,7 @@ pub(super) fn fetch(data_dir: &Path, to: &mut dyn io::Write) -> Result<Loaded, L
         io::Error::new(
             error.kind(),
             format!(
-                "a server has the data directory, and does not answer at {}: {error}",
+                "another process has the data directory, and no server answers at {}: {error}",
                 socket.display()
             ),
         )
