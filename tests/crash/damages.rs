@@ -41,9 +41,10 @@ enum Kind {
 /// Every file that a server makes has its place here. One that has none fails the test.
 fn kind(name: &str) -> Kind {
     match name {
-        "store/db" | "store/acknowledged" => Kind::Database,
+        // Of settings of a few bytes sled makes new ones, which are the same.
+        "store/db" | "store/acknowledged" | "store/conf" => Kind::Database,
         name if name.starts_with("store/snap.") => Kind::Database,
-        "store/conf" | "digest.key" => Kind::Start,
+        "digest.key" => Kind::Start,
         name if name.starts_with("artifacts/") => Kind::Content,
         "owner.token" | "tokens.json" => Kind::Secret,
         "store/lock" | "tokens.lock" | "backup.sock" => Kind::Empty,
@@ -257,7 +258,7 @@ async fn records(home: &Home) -> Option<Vec<String>> {
     if told.status != Some(0) {
         // A status of its own is a panic's.
         assert_eq!(told.status, Some(1), "{told:?}");
-        assert!(told.out.contains("not whole: "), "{told:?}");
+        assert!(told.out.contains("not whole"), "{told:?}");
         return None;
     }
     let told = home.store_tool(&home.data_dir(), &["export"]).await;
