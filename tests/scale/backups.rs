@@ -16,7 +16,7 @@ use crate::{count, fill};
 /// What the slowest commit in a hundred may take longer than without a backup.
 const MORE: Duration = Duration::from_millis(if cfg!(debug_assertions) { 250 } else { 25 });
 /// Commits that are timed without one.
-const ALONE: usize = 300;
+const ALONE: usize = 1000;
 
 /// Dormant sessions have none.
 struct Nothing;

@@ -1,9 +1,9 @@
 //! What each command does.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -234,6 +234,7 @@ fn alone(partial: &Path) -> io::Result<File> {
         let (mine, named) = (opened.metadata()?, fs::metadata(partial));
         if named.is_ok_and(|named| (named.dev(), named.ino()) == (mine.dev(), mine.ino())) {
             opened.set_len(0)?;
+            opened.set_permissions(Permissions::from_mode(0o600))?;
             return Ok(opened);
         }
     }
@@ -275,6 +276,8 @@ mod tests {
         })
         .unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"first");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "others may read it");
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
     }
 
