@@ -23,15 +23,16 @@ fn sessions(prefix: &str) -> Vec<Shared> {
         .collect()
 }
 
-/// Waits until a file is there that another process writes.
+/// Waits until a file is there that another process writes. It has something in it only once so much
+/// was written that it may be done a moment later.
 async fn there(path: &Path) {
     let found = async {
-        while fs::metadata(path).map_or(0, |found| found.len()) == 0 {
+        while !path.exists() {
             // Nothing tells of a file of another process but the file.
             sleep(Duration::from_millis(2)).await;
         }
     };
-    timeout(SOON, found).await.expect("it is written");
+    timeout(SOON, found).await.expect("it is begun");
 }
 
 /// Lets clients work until a number of runs have settled.

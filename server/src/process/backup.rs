@@ -164,8 +164,8 @@ async fn refuse(stream: UnixStream, why: &str) -> Result<(), String> {
     Err(why.to_owned())
 }
 
-/// Asks the server of a data directory for a backup, and writes what it answers.
-pub(super) fn fetch(data_dir: &Path, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
+/// A connection to the server of a data directory.
+pub(super) fn connect(data_dir: &Path) -> io::Result<UnixStream> {
     let directory = File::open(data_dir)?;
     let stream = UnixStream::connect(short(&directory)).map_err(|error| {
         let socket = data_dir.join(SOCKET);
@@ -178,11 +178,11 @@ pub(super) fn fetch(data_dir: &Path, to: &mut dyn io::Write) -> Result<Loaded, L
         )
     })?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    ask(&stream, to)
+    Ok(stream)
 }
 
-/// Asks at a connection, and writes what is answered.
-fn ask(stream: &UnixStream, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
+/// Asks a server for a backup, and writes what it answers.
+pub(super) fn ask(stream: &UnixStream, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
     let mut asking = stream;
     match asking.write_all(REQUEST) {
         // Refused before it could ask: why is what it reads next.

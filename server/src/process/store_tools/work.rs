@@ -140,22 +140,28 @@ fn backup(data_dir: &Path, to: &Path, json: bool) -> Result<Found, ToolError> {
     } else {
         to.to_owned()
     };
-    let made = match open(data_dir) {
-        Ok(store) => whole_file(&to, |out| {
-            let contents = artifacts(data_dir);
-            let mut meter = Meter::new("backup");
-            let dumped = store.export(None, &contents, out, &mut meter)?;
-            Ok(Loaded {
-                records: dumped.records,
-                artifacts: dumped.artifacts,
-                missing: dumped.missing,
-            })
-        })?,
-        Err(OpenError::InUse { .. }) => whole_file(&to, |out| Ok(backup::fetch(data_dir, out)?))?,
-        Err(error) => return Err(error.into()),
+    // A server that is there is asked at once, instead of waiting for it to leave.
+    let made = match backup::connect(data_dir) {
+        Ok(server) => whole_file(&to, |out| Ok(backup::ask(&server, out)?))?,
+        Err(unanswered) => match open(data_dir) {
+            Ok(store) => whole_file(&to, |out| at_rest(&store, data_dir, out))?,
+            Err(OpenError::InUse { .. }) => return Err(LoadError::from(unanswered).into()),
+            Err(error) => return Err(error.into()),
+        },
     };
     print::backed_up(&made, &to, json)?;
     Ok(found(made.missing))
+}
+
+/// A backup of a directory that nobody has.
+fn at_rest(store: &Inspection, data_dir: &Path, out: &mut dyn Write) -> Result<Loaded, ToolError> {
+    let mut meter = Meter::new("backup");
+    let dumped = store.export(None, &artifacts(data_dir), out, &mut meter)?;
+    Ok(Loaded {
+        records: dumped.records,
+        artifacts: dumped.artifacts,
+        missing: dumped.missing,
+    })
 }
 
 /// Now, as a part of a file's name: UTC, to the second.
