@@ -13,6 +13,8 @@ mod changes;
 mod compactions;
 #[path = "crash/daemon.rs"]
 mod daemon;
+#[path = "crash/damages.rs"]
+mod damages;
 #[path = "crash/drains.rs"]
 mod drains;
 #[path = "crash/kills.rs"]

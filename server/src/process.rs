@@ -230,6 +230,7 @@ async fn serve(
         None => None,
     };
     let probed = probes.as_ref().map(banner::Place::of);
+    let listening = wiring::listen_for_backups(data_dir);
     let ready = start
         .ready
         .map(|ready| ready.write(&bound, probed.as_ref(), data_dir))
@@ -245,7 +246,7 @@ async fn serve(
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
     let followed = follow(&identities, tls, start.options.reload.clone());
-    let backups = wiring::backups(data_dir, &store, &artifacts);
+    let backups = wiring::backups(listening, &store, &artifacts);
     tokio::pin!(sweeper, followed, backups);
     let ended = {
         let asked = async {

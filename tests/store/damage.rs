@@ -167,10 +167,37 @@ async fn b54_a_step_back_behind_what_was_acknowledged_is_told() {
     assert!(!conf.exists(), "the database was opened again");
     fs::rename(&aside, &conf).unwrap();
     assert!(files() == left, "the damaged files were written to");
+    // A note that is damaged itself is no reason to give up, nor to forget the loss.
+    fs::write(earlier.path().join("lost"), [0xff, 0xfe, b'7']).unwrap();
+    let again = inspect(earlier.path(), &script, &entries).await;
+    assert!(matches!(again, Err(OpenError::Lost { .. })), "{again:?}");
     // The way out that the message names.
     fs::remove_file(earlier.path().join("acknowledged")).unwrap();
     inspect(earlier.path(), &script, &entries).await.unwrap();
     assert!(!earlier.path().join("lost").exists());
+}
+
+#[tokio::test]
+async fn b54_a_note_of_another_store_is_told_as_that_and_not_as_a_loss() {
+    let (directory, script, entries) = cut().await;
+    let other = TempDir::new().unwrap();
+    let store = SledStore::open(other.path(), &StoreOptions::new(8)).unwrap();
+    let mut busy = Script::new(5);
+    let admit = busy.admit(store.mint().await.unwrap(), "go");
+    busy.write(&store, admit).await.unwrap();
+    for _ in 0..1000 {
+        let say = busy.say(vec![said("more rounds than the other store has")]);
+        busy.write(&store, say).await.unwrap();
+    }
+    store.close().await;
+    let note = directory.path().join("acknowledged");
+    fs::copy(other.path().join("acknowledged"), &note).unwrap();
+    let refused = inspect(directory.path(), &script, &entries).await;
+    let Err(error @ OpenError::Damaged { .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(error.to_string().contains("another store"), "{error}");
+    assert!(!directory.path().join("lost").exists());
 }
 
 #[tokio::test]

@@ -68,8 +68,11 @@ impl Backups {
             };
             match accepted {
                 Ok((stream, _)) if answers.len() >= AT_ONCE => {
-                    // So little fits, or its reader is no reader.
-                    let _ = stream.try_write(&refusal(BUSY));
+                    // Past the runtime, which takes a new socket for one that is not writable yet. So
+                    // little fits, or its reader is no reader.
+                    let _ = stream
+                        .into_std()
+                        .and_then(|stream| (&stream).write(&refusal(BUSY)));
                 }
                 Ok((stream, _)) => {
                     answers.spawn(answer(stream, store.clone(), artifacts.clone()));
@@ -161,25 +164,25 @@ async fn refuse(stream: UnixStream, why: &str) -> Result<(), String> {
     Err(why.to_owned())
 }
 
-/// Asks the server of a data directory for a backup, and writes what it answers.
-pub(super) fn fetch(data_dir: &Path, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
+/// A connection to the server of a data directory.
+pub(super) fn connect(data_dir: &Path) -> io::Result<UnixStream> {
     let directory = File::open(data_dir)?;
     let stream = UnixStream::connect(short(&directory)).map_err(|error| {
         let socket = data_dir.join(SOCKET);
         io::Error::new(
             error.kind(),
             format!(
-                "a server has the data directory, and does not answer at {}: {error}",
+                "another process has the data directory, and no server answers at {}: {error}",
                 socket.display()
             ),
         )
     })?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    ask(&stream, to)
+    Ok(stream)
 }
 
-/// Asks at a connection, and writes what is answered.
-fn ask(stream: &UnixStream, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
+/// Asks a server for a backup, and writes what it answers.
+pub(super) fn ask(stream: &UnixStream, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
     let mut asking = stream;
     match asking.write_all(REQUEST) {
         // Refused before it could ask: why is what it reads next.

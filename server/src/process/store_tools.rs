@@ -32,7 +32,8 @@ pub enum StoreCommand {
         /// The file, which must not be there yet; or - for standard output.
         #[arg(long, value_name = "FILE", default_value = "-")]
         to: PathBuf,
-        /// Only this session and those that it branched off, by id; may be given several times.
+        /// Only this session and those that it branched off, by id; may be given several times. They
+        /// have to be whole; what else there is need not be.
         #[arg(long, value_name = "ID")]
         session: Vec<String>,
     },

@@ -81,6 +81,13 @@ impl FolderArtifacts {
         put(&self.root, id, content)
     }
 
+    /// Removes the folder if it has no content.
+    pub fn remove_empty(&self) {
+        // Whatever is not empty stays.
+        let _ = std::fs::remove_dir(self.root.join(UNFINISHED));
+        let _ = std::fs::remove_dir(&self.root);
+    }
+
     /// Runs blocking work on a thread where blocking is allowed; a bounded number at a time.
     async fn blocking<T: Send + 'static>(
         &self,

@@ -28,7 +28,9 @@ pub(super) fn next_boot(path: &Path, db: &Db, store_id: u128) -> Result<Meta, Op
         if !db.is_empty() {
             return Err(damaged(
                 path,
-                "it has records, but not that of the store".into(),
+                "it has records, but not that of the store, as an import that did not come to its \
+                 end leaves it"
+                    .into(),
             ));
         }
         return Ok(Meta {
@@ -65,6 +67,10 @@ pub(super) fn durable(
         round: newest.map_or(0, |row| row.number),
     };
     match said {
+        Some(said) if said.store_id != found.store_id => {
+            let problem = "its file `acknowledged` belongs to another store";
+            Err(damaged(path, problem.to_owned()))
+        }
         Some(said) if said.round > found.round => {
             if let Err(error) = note_loss(path, found.round, said.round) {
                 tracing::warn!(%error, "the loss could not be noted; a next start will look again");
@@ -74,10 +80,6 @@ pub(super) fn durable(
                 found: found.round,
                 acknowledged: said.round,
             })
-        }
-        Some(said) if said.store_id != found.store_id => {
-            let problem = "its file `acknowledged` belongs to another store";
-            Err(damaged(path, problem.to_owned()))
         }
         _ => {
             // A store that nothing was ever written to holds nothing.

@@ -86,6 +86,11 @@ pub(super) fn entry(id: EntryId) -> Key {
     join(ENTRY, [&id.session.to_bytes(), &id.seq.to_be_bytes()])
 }
 
+/// The prefix of a session's entries.
+pub(super) fn entries_of_session(session: SessionId) -> Key {
+    join(ENTRY, [&session.to_bytes()])
+}
+
 /// A run.
 pub(super) fn run(id: RunId) -> Key {
     join(RUN, [&id.to_bytes()])
@@ -153,6 +158,11 @@ pub(super) fn inputs_of_run(run: RunId) -> Key {
     join(INPUT, [&run.to_bytes()])
 }
 
+/// The prefix of all bindings.
+pub(super) fn bindings() -> Key {
+    vec![BINDING]
+}
+
 /// A binding, by the digest of its key: of bounded length whatever a caller sends. The record
 /// holds the whole key, and a reader compares it.
 pub(super) fn binding(key: &BindingKey) -> Key {
@@ -190,6 +200,11 @@ pub(super) fn marked_binding(mark: &[u8]) -> Option<Key> {
 /// An audit record.
 pub(super) fn audit(session: SessionId, ordinal: u64) -> Key {
     join(AUDIT, [&session.to_bytes(), &ordinal.to_be_bytes()])
+}
+
+/// The prefix of a session's audit records.
+pub(super) fn audits_of_session(session: SessionId) -> Key {
+    join(AUDIT, [&session.to_bytes()])
 }
 
 /// The lease of a session; there only while it is held.

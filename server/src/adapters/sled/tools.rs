@@ -2,11 +2,12 @@
 //! export of one that is served.
 //!
 //! - `inspect`: opening a store without starting it. `verify`: everything, checked against
-//!   everything. `dump`: everything, as lines. `load`: a store from such lines. `lines`: what they
+//!   everything. `dump`: everything, as lines. `chosen`: what belongs to some sessions. `load`: a store from such lines. `lines`: what they
 //!   look like. `stats`: counts.
 //!
 //! Nothing here is called while a server answers, but for `dump` on a snapshot.
 
+mod chosen;
 mod dump;
 mod inspect;
 mod lines;
@@ -14,6 +15,8 @@ mod load;
 mod owner;
 mod stats;
 mod verify;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sessionplane_core::domain::ids::ArtifactId;
 
@@ -36,6 +39,14 @@ pub trait Contents {
     /// # Errors
     /// Why it cannot be kept, for a person.
     fn keep(&self, id: ArtifactId, content: Vec<u8>) -> Result<(), String>;
+}
+
+/// What is told where sled panicked on what it read or wrote.
+const GAVE_UP: &str = "the storage engine gave up on its files (its message is above)";
+
+/// Does something with the storage engine; its panic is `None`.
+fn unless_it_gives_up<T>(part: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(part)).ok()
 }
 
 /// Told how far something long has come.

@@ -63,9 +63,10 @@ pub(super) fn note_loss(path: &Path, found: u64, acknowledged: u64) -> io::Resul
 /// same as then. Where that was removed or another copy restored, the note goes.
 pub(super) fn noted_loss(path: &Path) -> io::Result<Option<(u64, u64)>> {
     let note = path.join(LOST);
-    let text = match std::fs::read_to_string(&note) {
+    let text = match std::fs::read(&note) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        text => text?,
+        // One that is damaged says nothing; the loss is found again then.
+        text => String::from_utf8_lossy(&text?).into_owned(),
     };
     let said = match std::fs::read(path.join(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,

@@ -54,6 +54,14 @@ impl Progress for Meter {
     }
 }
 
+/// An import that failed left something behind.
+pub(super) fn unfinished(data_dir: &Path) {
+    eprintln!(
+        "sessiond store: what was written to {} until then is no store; remove it before you try again",
+        data_dir.display()
+    );
+}
+
 pub(super) fn failed(error: &ToolError) {
     eprintln!("sessiond store: {error}");
 }
@@ -136,6 +144,7 @@ pub(super) fn exported(dumped: &Dumped) -> io::Result<()> {
         artifacts,
         missing,
         bytes,
+        unreadable_bindings,
     } = dumped;
     // Standard output may be the export itself.
     let mut out = io::stderr().lock();
@@ -147,6 +156,13 @@ pub(super) fn exported(dumped: &Dumped) -> io::Result<()> {
         writeln!(
             out,
             "{missing} artifacts could not be read: `sessiond store verify` names them"
+        )?;
+    }
+    if *unreadable_bindings > 0 {
+        writeln!(
+            out,
+            "{unreadable_bindings} request bindings could not be read and are not in it: one that was \
+             of these sessions is forgotten, and its request, sent again, is taken for a new one"
         )?;
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! What each command does.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -73,7 +73,7 @@ fn export(data_dir: &Path, to: &Path, sessions: &[String]) -> Result<Found, Tool
         whole_file(to, |out| dump(out))?
     };
     print::exported(&dumped)?;
-    Ok(found(dumped.missing))
+    Ok(found(dumped.missing + dumped.unreadable_bindings))
 }
 
 fn found(missing: u64) -> Found {
@@ -86,20 +86,26 @@ fn found(missing: u64) -> Found {
 
 fn import(data_dir: &Path, from: &Path, all: bool, json: bool) -> Result<Found, ToolError> {
     empty(data_dir)?;
+    // Before anything is made: a name that is wrong must not be in the way of the right one.
+    let mut lines: Box<dyn BufRead> = if from.as_os_str() == "-" {
+        Box::new(io::stdin().lock())
+    } else {
+        let opened = File::open(from).map_err(file(from))?;
+        Box::new(BufReader::with_capacity(256 * 1024, opened))
+    };
+    let new = !data_dir.exists();
     prepare(data_dir)?;
     let root = data_dir.join(ARTIFACTS);
     let contents = FolderArtifacts::open(&root).map_err(file(&root))?;
     let store = data_dir.join(STORE);
-    let what = if all { "restore" } else { "import" };
-    let mut meter = Meter::new(what);
-    let loaded = if from.as_os_str() == "-" {
-        let mut lines = io::stdin().lock();
-        load(&store, all, &contents, &mut lines, &mut meter)?
-    } else {
-        let opened = File::open(from).map_err(file(from))?;
-        let mut lines = BufReader::with_capacity(256 * 1024, opened);
-        load(&store, all, &contents, &mut lines, &mut meter)?
-    };
+    let mut meter = Meter::new(if all { "restore" } else { "import" });
+    let loaded = load(&store, all, &contents, &mut lines, &mut meter).inspect_err(|_| {
+        if store.exists() {
+            print::unfinished(data_dir);
+        } else {
+            unmake(data_dir, &contents, new);
+        }
+    })?;
     // What was written is read back, all of it.
     let findings = open(data_dir)?.verify(Some(&contents), &mut Meter::new("verify"));
     print::imported(&loaded, &findings, data_dir, json)?;
@@ -108,6 +114,14 @@ fn import(data_dir: &Path, from: &Path, all: bool, json: bool) -> Result<Found, 
     } else {
         Found::Faults
     })
+}
+
+/// Takes back what an import made that had nothing to write. What is not empty stays.
+fn unmake(data_dir: &Path, contents: &FolderArtifacts, new: bool) {
+    contents.remove_empty();
+    if new {
+        let _ = fs::remove_dir(data_dir);
+    }
 }
 
 /// Nothing may be in the way of what is imported.
@@ -126,22 +140,28 @@ fn backup(data_dir: &Path, to: &Path, json: bool) -> Result<Found, ToolError> {
     } else {
         to.to_owned()
     };
-    let made = match open(data_dir) {
-        Ok(store) => whole_file(&to, |out| {
-            let contents = artifacts(data_dir);
-            let mut meter = Meter::new("backup");
-            let dumped = store.export(None, &contents, out, &mut meter)?;
-            Ok(Loaded {
-                records: dumped.records,
-                artifacts: dumped.artifacts,
-                missing: dumped.missing,
-            })
-        })?,
-        Err(OpenError::InUse { .. }) => whole_file(&to, |out| Ok(backup::fetch(data_dir, out)?))?,
-        Err(error) => return Err(error.into()),
+    // A server that is there is asked at once, instead of waiting for it to leave.
+    let made = match backup::connect(data_dir) {
+        Ok(server) => whole_file(&to, |out| Ok(backup::ask(&server, out)?))?,
+        Err(unanswered) => match open(data_dir) {
+            Ok(store) => whole_file(&to, |out| at_rest(&store, data_dir, out))?,
+            Err(OpenError::InUse { .. }) => return Err(LoadError::from(unanswered).into()),
+            Err(error) => return Err(error.into()),
+        },
     };
     print::backed_up(&made, &to, json)?;
     Ok(found(made.missing))
+}
+
+/// A backup of a directory that nobody has.
+fn at_rest(store: &Inspection, data_dir: &Path, out: &mut dyn Write) -> Result<Loaded, ToolError> {
+    let mut meter = Meter::new("backup");
+    let dumped = store.export(None, &artifacts(data_dir), out, &mut meter)?;
+    Ok(Loaded {
+        records: dumped.records,
+        artifacts: dumped.artifacts,
+        missing: dumped.missing,
+    })
 }
 
 /// Now, as a part of a file's name: UTC, to the second.
@@ -183,13 +203,7 @@ fn whole_file<T>(
     let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
     name.push(".partial");
     let partial = path.with_file_name(name);
-    let opened = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&partial)
-        .map_err(file(&partial))?;
+    let opened = alone(&partial).map_err(file(&partial))?;
     let mut out = BufWriter::with_capacity(256 * 1024, opened);
     let written = write(&mut out).and_then(|written| {
         let synced = out.flush().and_then(|()| out.get_ref().sync_all());
@@ -203,6 +217,33 @@ fn whole_file<T>(
     removed?;
     sync_parent(path).map_err(file(path))?;
     Ok(written)
+}
+
+/// A file that nobody else writes to at the same time, empty: one that was left behind is taken over.
+fn alone(partial: &Path) -> io::Result<File> {
+    loop {
+        let opened = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(partial)?;
+        match opened.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let taken = "another process writes it at the moment";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, taken));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // Whoever had it may have been done in between: it has its final name then, and not this one.
+        let (mine, named) = (opened.metadata()?, fs::metadata(partial));
+        if named.is_ok_and(|named| (named.dev(), named.ino()) == (mine.dev(), mine.ino())) {
+            opened.set_len(0)?;
+            opened.set_permissions(Permissions::from_mode(0o600))?;
+            return Ok(opened);
+        }
+    }
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {
@@ -220,6 +261,31 @@ fn file(path: &Path) -> impl FnOnce(io::Error) -> ToolError + use<> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_that_write_one_file_at_a_time_do_not_write_into_each_other() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("b.jsonl");
+        // What a killed one left is no hindrance, and not kept.
+        fs::write(
+            home.path().join("b.jsonl.partial"),
+            "half of something long",
+        )
+        .unwrap();
+        whole_file(&path, |out| {
+            out.write_all(b"first").unwrap();
+            out.flush().unwrap();
+            let refused = whole_file(&path, |_| -> Result<(), ToolError> { panic!("it began") });
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains("another process writes it"), "{refused}");
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "others may read it");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn a_day_has_its_date() {

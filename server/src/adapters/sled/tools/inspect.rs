@@ -4,8 +4,9 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use ::sled::Db;
+use sessionplane_core::ports::repository::ReadError;
 
-use super::{Contents, DumpError, Dumped, Findings, Progress, Stats};
+use super::{Contents, DumpError, Dumped, Findings, GAVE_UP, Progress, Stats, unless_it_gives_up};
 use crate::adapters::sled::boot::{FORMAT_VERSION, durable};
 use crate::adapters::sled::committer::Direct;
 use crate::adapters::sled::convert::Meta;
@@ -93,7 +94,8 @@ impl Inspection {
         out: &mut dyn Write,
         progress: &mut dyn Progress,
     ) -> Result<Dumped, DumpError> {
-        super::dump::dump_inspected(self, chosen, contents, out, progress)
+        let dump = || super::dump::dump_inspected(self, chosen, contents, out, progress);
+        unless_it_gives_up(dump).unwrap_or_else(|| Err(ReadError::Store(GAVE_UP.to_owned()).into()))
     }
 
     /// Counts everything.
@@ -101,6 +103,7 @@ impl Inspection {
     /// # Errors
     /// What the storage engine cannot read, for a person.
     pub fn stats(&self, progress: &mut dyn Progress) -> Result<Stats, String> {
-        super::stats::stats(self, progress)
+        unless_it_gives_up(|| super::stats::stats(self, progress))
+            .unwrap_or_else(|| Err(GAVE_UP.to_owned()))
     }
 }

@@ -7,10 +7,11 @@ use std::io::{self, BufRead, Read as _};
 use std::path::Path;
 
 use sessionplane_core::domain::ids::ArtifactId;
+use sessionplane_core::domain::lease::LeaseToken;
 use sha2::{Digest as _, Sha256};
 
 use super::lines::{Header, Line, MAX_LINE, NAME, Scope, Trailer, VERSION, hex};
-use super::{Contents, Progress};
+use super::{Contents, GAVE_UP, Progress, unless_it_gives_up};
 use crate::adapters::sled::boot::{FORMAT_VERSION, count_boot};
 use crate::adapters::sled::convert::Meta;
 use crate::adapters::sled::device::Device;
@@ -18,6 +19,10 @@ use crate::adapters::sled::frame;
 use crate::adapters::sled::keys::{self, Key, Named};
 use crate::adapters::sled::open::{OpenError, fresh, sync_names};
 
+/// How many openings a store that was imported is taken to have had beyond those of its export. The
+/// one that is lost may have been opened since, and its clients hold numbers that nothing else tells
+/// from those of another opening.
+const OPENED_SINCE: u32 = 4096;
 /// Bytes of values that one round writes.
 const ROUND_BYTES: usize = 8 * 1024 * 1024;
 
@@ -96,12 +101,23 @@ pub fn load(
     lines: &mut dyn BufRead,
     progress: &mut dyn Progress,
 ) -> Result<Loaded, LoadError> {
+    unless_it_gives_up(|| load_lines(path, all, contents, lines, progress))
+        .unwrap_or_else(|| Err(LoadError::Write(GAVE_UP.to_owned())))
+}
+
+fn load_lines(
+    path: &Path,
+    all: bool,
+    contents: &dyn Contents,
+    lines: &mut dyn BufRead,
+    progress: &mut dyn Progress,
+) -> Result<Loaded, LoadError> {
     let mut lines = Lines::new(lines);
     let header = lines.header()?;
     if all && header.scope != Scope::All {
         return Err(LoadError::NotAll);
     }
-    let meta = meta(&header).ok_or_else(|| lines.wrong("its store_id is not 32 digits"))?;
+    let meta = meta(&header).map_err(|problem| lines.wrong(problem))?;
     let mut loading = Loading {
         device: fresh(path, meta.store_id)?,
         sets: 0,
@@ -116,6 +132,8 @@ pub fn load(
             missing: 0,
         },
     };
+    // From here on the directory is one that no start takes before the last line.
+    loading.write()?;
     loop {
         let before = lines.digest.clone();
         match lines.next()? {
@@ -182,13 +200,17 @@ impl Loaded {
     }
 }
 
-fn meta(header: &Header) -> Option<Meta> {
+fn meta(header: &Header) -> Result<Meta, &'static str> {
     let whole = header.store_id.len() == 32;
     let store_id = u128::from_str_radix(&header.store_id, 16).ok();
-    Some(Meta {
+    let boots = header.boots.checked_add(OPENED_SINCE);
+    let boots = boots.filter(|boots| LeaseToken::minted(*boots, 1).is_some());
+    Ok(Meta {
         format_version: header.store_format,
-        store_id: store_id.filter(|_| whole)?,
-        boots: header.boots,
+        store_id: store_id
+            .filter(|_| whole)
+            .ok_or("its store_id is not 32 digits")?,
+        boots: boots.ok_or("its store was opened too often")?,
     })
 }
 

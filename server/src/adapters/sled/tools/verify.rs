@@ -9,14 +9,15 @@ mod checks;
 mod lookup;
 mod rows;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ops::Range;
 
 use sessionplane_core::ports::repository::ReadError;
 
 use self::checks::Checks;
-use super::{Contents, Inspection, Progress};
+use super::{Contents, GAVE_UP, Inspection, Progress, unless_it_gives_up};
 use crate::adapters::sled::committer::Direct;
-use crate::adapters::sled::keys;
+use crate::adapters::sled::keys::{self, Key};
+use crate::adapters::sled::round::failed;
 use crate::adapters::sled::tally::Tally;
 use crate::adapters::sled::walk::{Page, Walk as _};
 
@@ -74,8 +75,7 @@ impl Findings {
 
 /// What to do about damage in one session.
 const RESTORE_SESSION: &str = "the server refuses what it cannot read of this session and serves the \
-    others; to have it back, stop the server, restore a backup into a new directory, or import from \
-    an export of it";
+    others; to have it back, stop the server and restore a backup into a new directory";
 /// What to do about damage that concerns the store.
 const RESTORE: &str = "put the directory away as it is and restore a backup into a new one; without \
     one, `sessiond store export --session` takes out the sessions that are whole";
@@ -98,7 +98,7 @@ pub(super) fn verify(
                     if *key != *keys::round() {
                         tally.add(&key, &value);
                     }
-                    checks.record(&key, value);
+                    checked(&mut checks, &key, value);
                 }
                 page.next
             }
@@ -133,13 +133,34 @@ pub(super) fn verify(
     findings
 }
 
+/// Checks what lies in ranges of keys, which are in order. What their records name may lie outside.
+pub(super) fn verify_ranges(
+    source: &Direct<'_>,
+    ranges: &[Range<Key>],
+) -> Result<Findings, ReadError> {
+    let mut checks = Checks::new(source, None);
+    for range in ranges {
+        for record in source.0.range(range.clone()) {
+            let (key, value) = record.map_err(|error| failed(&range.start, &error))?;
+            checked(&mut checks, &key, value);
+        }
+    }
+    Ok(checks.done_with_some())
+}
+
+/// A record; a panic of sled at what it names is a problem of it.
+fn checked(checks: &mut Checks<'_>, key: &[u8], value: ::sled::IVec) {
+    if unless_it_gives_up(|| checks.record(key, value)).is_none() {
+        checks.gave_up(key);
+    }
+}
+
 /// A page; a panic of sled is a problem like another.
 fn page(source: &Direct<'_>, first: &[u8]) -> Result<Page, String> {
-    let read = catch_unwind(AssertUnwindSafe(|| source.page(first)));
-    match read {
-        Ok(page) => page.map_err(|error| match error {
+    match unless_it_gives_up(|| source.page(first)) {
+        Some(page) => page.map_err(|error| match error {
             ReadError::Damaged { problem, .. } | ReadError::Store(problem) => problem,
         }),
-        Err(_) => Err("the storage engine gave up on its files".to_owned()),
+        None => Err(GAVE_UP.to_owned()),
     }
 }

@@ -13,7 +13,7 @@ use crate::adapters::sled::convert::{ChainedEntry, HeadRow, Meta, RoundRow};
 use crate::adapters::sled::frame;
 use crate::adapters::sled::keys::{self, Named};
 use crate::adapters::sled::round::fetch;
-use crate::adapters::sled::tools::Contents;
+use crate::adapters::sled::tools::{Contents, GAVE_UP};
 
 /// The state of going through everything.
 pub(super) struct Checks<'a> {
@@ -54,6 +54,19 @@ impl<'a> Checks<'a> {
             problem: problem.to_owned(),
             remedy: RESTORE,
         });
+    }
+
+    /// The storage engine gave up on a record, or on one that it names.
+    pub(super) fn gave_up(&mut self, key: &[u8]) {
+        let session = keys::named(key).and_then(of_key);
+        self.fault(keys::describe(key), session, GAVE_UP.to_owned());
+    }
+
+    /// What was to be looked at was gone through, without the pieces of long values.
+    pub(super) fn done_with_some(mut self) -> Findings {
+        self.end_entries();
+        self.end_audits();
+        self.findings
     }
 
     /// Everything was gone through.
