@@ -177,7 +177,7 @@ pub(crate) fn problem(cause: &(dyn Error + 'static), connected: bool) -> Option<
         None => cause.downcast_ref::<rustls::Error>(),
     };
     match tls {
-        Some(error) if !connected || asks_for_certificate(error) => Some(in_words(error)),
+        Some(error) if !connected || judges_certificate(error) => Some(in_words(error)),
         Some(_broke_later) => None,
         None if cause.to_string().contains(SPEAKS_TLS) => {
             Some(format!("{SPEAKS_TLS}: use an https:// address"))
@@ -186,10 +186,23 @@ pub(crate) fn problem(cause: &(dyn Error + 'static), connected: bool) -> Option<
     }
 }
 
-/// A client hears it after its handshake, and its peer reads nothing before.
-fn asks_for_certificate(error: &rustls::Error) -> bool {
-    let asks = AlertDescription::CertificateRequired;
-    matches!(error, rustls::Error::AlertReceived(alert) if *alert == asks)
+/// A client hears what its server thinks of its certificate after its own handshake, and its peer
+/// reads nothing before.
+fn judges_certificate(error: &rustls::Error) -> bool {
+    let rustls::Error::AlertReceived(alert) = error else {
+        return false;
+    };
+    matches!(
+        alert,
+        AlertDescription::CertificateRequired
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::DecryptError
+    )
 }
 
 fn in_words(error: &rustls::Error) -> String {
@@ -199,9 +212,18 @@ fn in_words(error: &rustls::Error) -> String {
             "what answers there does not speak TLS: use an http:// address, or the port that does"
                 .to_owned()
         }
-        error if asks_for_certificate(error) => format!(
+        rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => format!(
             "the server lets in only clients that show a certificate: {CERT_VARIABLE} and \
              {KEY_VARIABLE} (sessionctl: --tls-cert and --tls-key)"
+        ),
+        rustls::Error::AlertReceived(AlertDescription::CertificateExpired) => format!(
+            "this client's certificate has expired, or is not valid yet by the server's clock; \
+             renew it: {CERT_VARIABLE} and {KEY_VARIABLE}"
+        ),
+        rustls::Error::AlertReceived(alert) if judges_certificate(error) => format!(
+            "the server does not accept this client's certificate ({alert:?}): it must be of an \
+             authority in the server's tls.client_ca_file; {CERT_VARIABLE} and {KEY_VARIABLE} name \
+             it (sessionctl: --tls-cert and --tls-key)"
         ),
         rustls::Error::AlertReceived(alert) => {
             format!("the server refused the TLS connection: {alert:?}")

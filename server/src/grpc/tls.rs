@@ -4,26 +4,24 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::now;
+use super::seldom::Seldom;
 
 /// What the connections speak inside of TLS, as both sides agree on it in the handshake.
 pub const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The first byte of every TLS connection: a handshake record.
 const HANDSHAKE: u8 = 0x16;
-/// Failed handshakes are logged at most this often: anybody can make them fail.
-const TELL_EVERY: Duration = Duration::from_secs(10);
 /// What every HTTP/2 connection begins with.
 const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// What is read at most of a peer that spoke plaintext, in bytes.
@@ -41,13 +39,8 @@ const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plai
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ArcSwap<ServerConfig>>,
-    failures: Arc<Mutex<Failures>>,
-}
-
-#[derive(Default)]
-struct Failures {
-    told: Option<Instant>,
-    untold: u64,
+    /// Anybody can make a handshake fail.
+    failures: Arc<Seldom>,
 }
 
 impl Tls {
@@ -97,19 +90,8 @@ impl Tls {
     }
 
     fn tell(&self, error: &io::Error) {
-        // Nothing under the lock can panic and leave it half changed.
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.untold += 1;
-        if failures
-            .told
-            .is_some_and(|told| told.elapsed() < TELL_EVERY)
-        {
-            return;
-        }
-        failures.told = Some(now());
-        let times = std::mem::take(&mut failures.untold);
-        drop(failures);
-        tracing::info!(times, last = %error, "TLS handshakes failed");
+        let tell = |times| tracing::info!(times, last = %error, "TLS handshakes failed");
+        self.failures.tell(tell);
     }
 }
 
