@@ -102,6 +102,45 @@ async fn c55_a_looker_on_looks_on_and_another_tenant_sees_nothing() {
 }
 
 #[tokio::test]
+async fn c55_who_may_nothing_learns_nothing_of_what_there_is() {
+    let home = home("");
+    let [ci, nobody] = [
+        minted(&home, "ci", &[]).await,
+        minted(&home, "nobody", &[]).await,
+    ];
+    let server = home.start().await;
+    let address = server.address();
+    let made = asked(address, &ci, &["invoke", "--new", "docs", "say \"hello\""]).await;
+    assert_eq!(made.code, 0, "{made:?}");
+    for words in [
+        &["invoke", "--new", "NAME", "say \"x\""][..],
+        &["invoke", "NAME", "say \"x\""],
+        &["steer", "NAME", "x"],
+        &["abort", "NAME"],
+        &["state", "NAME"],
+        &["entries", "NAME"],
+        &["runs", "NAME"],
+        &["events", "NAME"],
+        &["capabilities", "NAME"],
+        &["commands", "NAME"],
+    ] {
+        let of = |name| {
+            let named = words
+                .iter()
+                .map(|word| if *word == "NAME" { name } else { word });
+            named.collect::<Vec<&str>>()
+        };
+        let there = asked(address, &nobody, &of("docs")).await;
+        let absent = asked(address, &nobody, &of("dogs")).await;
+        assert!(there.code > 0, "{there:?}");
+        assert_eq!(
+            (there.code, there.err.replace("docs", "dogs"), there.out),
+            (absent.code, absent.err, absent.out)
+        );
+    }
+}
+
+#[tokio::test]
 async fn c54_what_token_cannot_do_it_says_with_the_way_out() {
     let home = home("");
     for (words, says) in [

@@ -24,9 +24,9 @@ pub const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 const HANDSHAKE: u8 = 0x16;
 /// What every HTTP/2 connection begins with.
 const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// What is read at most of a peer that spoke plaintext, in bytes.
+/// What is read at most of a peer that is not let in, in bytes.
 const UNREAD_BYTES: usize = 64 * 1024;
-/// How long who spoke plaintext may take to hear that.
+/// How long who is not let in may take to hear why.
 const HEARS_WITHIN: Duration = Duration::from_secs(1);
 /// What who spoke plaintext HTTP/2 hears.
 const WORDS: &[u8] = b"this port speaks TLS: use an https:// address";
@@ -84,9 +84,16 @@ impl Tls {
                 "it spoke plaintext: its address must begin with https://",
             ));
         }
-        TlsAcceptor::from(self.config.load_full())
-            .accept(stream)
-            .await
+        let accepting = TlsAcceptor::from(self.config.load_full()).accept(stream);
+        match accepting.into_fallible().await {
+            Ok(stream) => Ok(stream),
+            Err((error, mut stream)) => {
+                // Why was sent already, if it can be said; a client that is done with its own part
+                // of the handshake says more by then.
+                let _unheard = timeout(HEARS_WITHIN, until_it_heard(&mut stream)).await;
+                Err(error)
+            }
+        }
     }
 
     fn tell(&self, error: &io::Error) {
@@ -101,8 +108,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Says in the peer's own protocol that it must speak TLS, and reads what it sent: a connection that
-/// is closed over unread bytes loses the answer.
+/// Says in the peer's own protocol that it must speak TLS.
 async fn tell_plaintext(stream: &mut TcpStream, first: u8) -> io::Result<()> {
     if first == PREFACE[0] {
         // Who has asked nothing yet takes the answer for the end of an idle connection, without a
@@ -112,6 +118,12 @@ async fn tell_plaintext(stream: &mut TcpStream, first: u8) -> io::Result<()> {
     } else {
         stream.write_all(BAD_REQUEST).await?;
     }
+    until_it_heard(stream).await
+}
+
+/// Ends a connection and reads what its peer says before it knows: a connection that is closed over
+/// unread bytes loses what was said last.
+async fn until_it_heard(stream: &mut TcpStream) -> io::Result<()> {
     stream.shutdown().await?;
     let mut unread = [0; 1024];
     let mut left = UNREAD_BYTES;

@@ -21,9 +21,7 @@ use sessionplane_core::ports::clock::Clock as _;
 use self::shown::{kind_name, list, object, trust_name};
 use super::date;
 use super::{ProcessError, data_dir, data_directory};
-use crate::adapters::authn::{
-    BookError, Grant, LIFETIME_AT_MOST, Registered, TokenBook, TokenId,
-};
+use crate::adapters::authn::{BookError, Grant, LIFETIME_AT_MOST, Registered, TokenBook, TokenId};
 use crate::adapters::clock::TokioClock;
 use crate::config::{ConfigError, Settings};
 
