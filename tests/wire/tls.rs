@@ -354,6 +354,28 @@ async fn c54_a_client_whose_certificate_is_not_accepted_is_told_so_and_nothing_o
 }
 
 #[tokio::test]
+async fn c54_who_is_not_let_in_hears_why_however_much_it_says_meanwhile() {
+    let (pki, clients) = (Pki::new(), Pki::new());
+    let files = pki.files();
+    std::fs::write(&files.ca, clients.ca()).unwrap();
+    let mut paths = files.paths();
+    paths.clients = Some((files.ca.clone(), true));
+    let tls = Tls::new(TlsFiles::open(paths, clock()).unwrap().current());
+    let server = serve(tls, Config::default()).await;
+    let eve = pki.pair(&["eve"]);
+    let mut stream = shake(&server, &pki.ca(), Some(&eve)).await.unwrap();
+    // The server has said it and is done with her. She has not read it yet.
+    soon(stream.get_ref().0.peek(&mut [0])).await.unwrap();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+        stream.write_all(&[0; 100]).await.unwrap();
+        stream.flush().await.unwrap();
+    }
+    let heard = soon(stream.read(&mut [0; 9])).await.unwrap_err();
+    assert!(heard.to_string().contains("fatal alert"), "{heard}");
+}
+
+#[tokio::test]
 async fn c54_a_new_certificate_is_used_while_connections_and_streams_go_on() {
     let pki = Pki::new();
     let files = pki.files();
