@@ -124,11 +124,9 @@ async fn c55_who_may_nothing_learns_nothing_of_what_there_is() {
         &["capabilities", "NAME"],
         &["commands", "NAME"],
     ] {
-        let of = |name| {
-            let named = words
-                .iter()
-                .map(|word| if *word == "NAME" { name } else { word });
-            named.collect::<Vec<&str>>()
+        let of = |name: &'static str| -> Vec<&str> {
+            let named = |word: &&'static str| if *word == "NAME" { name } else { word };
+            words.iter().map(named).collect()
         };
         let there = asked(address, &nobody, &of("docs")).await;
         let absent = asked(address, &nobody, &of("dogs")).await;

@@ -71,14 +71,6 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-/// What is written of the tokens' uses.
-#[derive(Default)]
-struct Written {
-    uses: Uses,
-    /// The system refused it the last time.
-    refused: bool,
-}
-
 /// What was made of the file last.
 #[derive(Default)]
 struct Seen {
@@ -112,21 +104,20 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Follows the file for as long as it is polled. One that cannot be used keeps what was known,
-    /// and the log says so. Writes down what was used meanwhile.
+    /// Follows the file for as long as it is polled, and writes down what was used meanwhile. A disk
+    /// that holds the one up does not hold up the other.
     pub async fn follow(&self) {
+        tokio::join!(self.follow_file(), self.follow_uses());
+    }
+
+    /// A file that cannot be used keeps what was known, and the log says so.
+    async fn follow_file(&self) {
         // What was read at the start may have changed since.
-        let (mut seen, mut written) = (Seen::default(), Written::default());
-        let mut write_at = self.clock.now().after(WRITE_EVERY);
+        let mut seen = Seen::default();
         loop {
             let stamp = Stamp::of(self.book.path());
             if seen.stamp != Some(stamp) {
                 self.look(&mut seen, stamp, self.book.read());
-            }
-            let now = self.clock.now();
-            if write_at <= now {
-                write_at = now.after(WRITE_EVERY);
-                self.write_uses(&mut written, now).await;
             }
             self.clock.sleep(LOOK_EVERY).await;
         }
@@ -171,27 +162,34 @@ impl Tokens {
         }
     }
 
-    /// Writes down when tokens were used last, if that has changed. Nothing depends on it.
-    async fn write_uses(&self, written: &mut Written, now: Timestamp) {
-        let held = self.held.load_full();
-        let uses = held
-            .iter()
-            .filter_map(|(id, held)| Some((id.clone(), held.used.last(now)?)));
-        let uses: Uses = uses.collect();
-        if uses == written.uses {
-            return;
+    /// Writes down when tokens were used last, as often as that has changed. Nothing depends on it.
+    async fn follow_uses(&self) {
+        let (mut written, mut refused) = (Uses::new(), false);
+        loop {
+            self.clock.sleep(WRITE_EVERY).await;
+            let uses = self.uses();
+            if uses == written {
+                continue;
+            }
+            let (book, new) = (self.book.clone(), uses.clone());
+            let done = tokio::task::spawn_blocking(move || book.write_uses(&new)).await;
+            match done.unwrap_or_else(|failed| Err(failed.into())) {
+                Ok(()) => (written, refused) = (uses, false),
+                // Told once: it is tried again.
+                Err(_) if refused => {}
+                Err(error) => {
+                    refused = true;
+                    tracing::warn!(%error, "when tokens were used last cannot be written down");
+                }
+            }
         }
-        written.uses.clone_from(&uses);
-        let book = self.book.clone();
-        // A sync takes its time.
-        let done = tokio::task::spawn_blocking(move || book.write_uses(&uses)).await;
-        let done = done.unwrap_or_else(|failed| Err(failed.into()));
-        if let Err(error) = &done
-            && !written.refused
-        {
-            tracing::warn!(%error, "when tokens were used last cannot be written down");
-        }
-        written.refused = done.is_err();
+    }
+
+    fn uses(&self) -> Uses {
+        let (held, now) = (self.held.load(), self.clock.now());
+        let used = held.iter();
+        let used = used.filter_map(|(id, held)| Some((id.clone(), held.used.last(now)?)));
+        used.collect()
     }
 
     /// The holder of a token.
