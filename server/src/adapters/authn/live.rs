@@ -63,9 +63,12 @@ struct Held {
     used: Arc<Use>,
 }
 
-/// What tells one state of the file from another.
+/// What tells one state of the file from another; nothing where there is no file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct Stamp(Option<Found>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Found {
     inode: u64,
     bytes: u64,
     changed: (i64, i64),
@@ -75,7 +78,7 @@ struct Stamp {
 #[derive(Default)]
 struct Seen {
     /// The state in which it was read. None: it is to be read.
-    stamp: Option<Option<Stamp>>,
+    stamp: Option<Stamp>,
     /// It could not be used.
     refused: bool,
 }
@@ -124,12 +127,7 @@ impl Tokens {
     }
 
     /// Takes what was read of the file in the state of `stamp`.
-    fn look(
-        &self,
-        seen: &mut Seen,
-        stamp: Option<Stamp>,
-        read: Result<Vec<TokenRecord>, BookError>,
-    ) {
+    fn look(&self, seen: &mut Seen, stamp: Stamp, read: Result<Vec<TokenRecord>, BookError>) {
         match read {
             Ok(records) => {
                 let first = seen.stamp.is_none() && !seen.refused;
@@ -316,14 +314,13 @@ impl fmt::Debug for Tokens {
 }
 
 impl Stamp {
-    /// None where there is no file.
-    fn of(path: &Path) -> Option<Self> {
-        let found = fs::symlink_metadata(path).ok()?;
-        Some(Self {
+    fn of(path: &Path) -> Self {
+        let found = fs::symlink_metadata(path).ok();
+        Self(found.map(|found| Found {
             inode: found.ino(),
             bytes: found.len(),
             changed: (found.ctime(), found.ctime_nsec()),
-        })
+        }))
     }
 }
 

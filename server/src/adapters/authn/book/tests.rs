@@ -120,7 +120,8 @@ fn c54_a_file_that_takes_no_token_more_takes_every_revocation() {
         id: TokenId::parse(&format!("{number:08}")).unwrap(),
         ..first.clone()
     });
-    let one = encode(&[first.clone(), first.clone()]).len() - encode(&[first.clone()]).len();
+    let two = [first.clone(), first.clone()];
+    let one = encode(&two).len() - encode(&two[..1]).len();
     let others = others.take(FULL_AT_BYTES / one + 1);
     let mut records: Vec<_> = std::iter::once(first.clone()).chain(others).collect();
     private_file::replace(book.path(), &encode(&records)).unwrap();
