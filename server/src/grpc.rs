@@ -31,6 +31,7 @@ mod probes;
 mod reading;
 mod reflection;
 mod routes;
+mod seldom;
 pub mod server;
 mod session_control;
 mod status;

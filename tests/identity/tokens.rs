@@ -102,6 +102,43 @@ async fn c55_a_looker_on_looks_on_and_another_tenant_sees_nothing() {
 }
 
 #[tokio::test]
+async fn c55_who_may_nothing_learns_nothing_of_what_there_is() {
+    let home = home("");
+    let [ci, nobody] = [
+        minted(&home, "ci", &[]).await,
+        minted(&home, "nobody", &[]).await,
+    ];
+    let server = home.start().await;
+    let address = server.address();
+    let made = asked(address, &ci, &["invoke", "--new", "docs", "say \"hello\""]).await;
+    assert_eq!(made.code, 0, "{made:?}");
+    for words in [
+        &["invoke", "--new", "NAME", "say \"x\""][..],
+        &["invoke", "NAME", "say \"x\""],
+        &["steer", "NAME", "x"],
+        &["abort", "NAME"],
+        &["state", "NAME"],
+        &["entries", "NAME"],
+        &["runs", "NAME"],
+        &["events", "NAME"],
+        &["capabilities", "NAME"],
+        &["commands", "NAME"],
+    ] {
+        let of = |name: &'static str| -> Vec<&str> {
+            let named = |word: &&'static str| if *word == "NAME" { name } else { word };
+            words.iter().map(named).collect()
+        };
+        let there = asked(address, &nobody, &of("docs")).await;
+        let absent = asked(address, &nobody, &of("dogs")).await;
+        assert!(there.code > 0, "{there:?}");
+        assert_eq!(
+            (there.code, there.err.replace("docs", "dogs"), there.out),
+            (absent.code, absent.err, absent.out)
+        );
+    }
+}
+
+#[tokio::test]
 async fn c54_what_token_cannot_do_it_says_with_the_way_out() {
     let home = home("");
     for (words, says) in [
@@ -118,7 +155,8 @@ async fn c54_what_token_cannot_do_it_says_with_the_way_out() {
             "tenant of ci",
         ),
         (&["revoke", "00000000"], "no data directory"),
-        (&["revoke", "nonsense!"], "no token id"),
+        // Not "no tokens": there may be some, elsewhere.
+        (&["list"], "no data directory"),
     ] {
         let ran = daemon(&home, &[&["token"], words].concat()).await;
         assert_eq!(ran.code, 1, "{words:?}: {ran:?}");
@@ -136,5 +174,10 @@ async fn c54_what_token_cannot_do_it_says_with_the_way_out() {
     assert!(
         unknown.code == 1 && unknown.err.contains("token list"),
         "{unknown:?}"
+    );
+    let none = daemon(&home, &["token", "revoke", "nonsense!"]).await;
+    assert!(
+        none.code == 1 && none.err.contains("no token id"),
+        "{none:?}"
     );
 }

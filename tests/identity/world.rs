@@ -19,12 +19,15 @@ kind = "service"
 [identity.principals.looker]
 kind = "human"
 groups = ["observer"]
+[identity.principals.nobody]
+kind = "human"
+groups = []
 [identity.principals.stranger]
 kind = "human"
 tenant = "elsewhere"
 "#;
 
-/// A home whose server knows three principals, and more if the test says so.
+/// A home whose server knows some principals, and more if the test says so.
 pub(crate) fn home(more: &str) -> Home {
     let home = Home::new();
     let path = config(&home);

@@ -59,11 +59,10 @@ pub(super) fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, Problem> {
 /// all. False where somebody else was first.
 pub(super) fn create(path: &Path, line: &str) -> io::Result<bool> {
     let (beside, directory) = beside(path)?;
-    write(&beside, line)?;
-    let linked = fs::hard_link(&beside, path);
-    fs::remove_file(&beside)?;
+    let linked = write(&beside, line).and_then(|()| fs::hard_link(&beside, path));
+    let removed = fs::remove_file(&beside);
     match linked {
-        Ok(()) => {}
+        Ok(()) => removed?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
         Err(error) => return Err(error),
     }

@@ -107,7 +107,10 @@ impl AppCaller {
 
     async fn target(&self, request: &InvokeRequest) -> Result<Target, CallError> {
         if let Some(id) = self.resolve(&request.session).await? {
-            let decision = self.authorize_session(id, Action::Invoke).await?;
+            let decision = match self.authorize_session(id, Action::Invoke).await {
+                Ok(decision) => decision,
+                Err(error) => return Err(self.as_if_unborn(request, error).await),
+            };
             let stored = self
                 .context
                 .ports
@@ -156,6 +159,17 @@ impl AppCaller {
             agent,
             unborn: Some(record),
         })
+    }
+
+    /// C4: what is said of a session that the caller must not know of is what would be said if there
+    /// were none. Only who may create one learns that its name is taken.
+    async fn as_if_unborn(&self, request: &InvokeRequest, refused: CallError) -> CallError {
+        let creates = !request.must_exist && !matches!(request.session, SessionRef::Id(_));
+        if refused.reason != Reason::NoSuchSession || !creates {
+            return refused;
+        }
+        let may = self.authorize_tenant(Action::Create).await;
+        may.err().unwrap_or(refused)
     }
 
     /// Where a new session's conversation branches off another's, and that one's agent: who goes on

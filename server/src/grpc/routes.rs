@@ -34,6 +34,7 @@ use super::invoke::InvokeService;
 use super::methods::Streaming;
 use super::reading::{TimelyBody, not_grpc};
 use super::reflection::Reflection;
+use super::seldom::Seldom;
 use super::server::Config;
 use super::session_control::SessionControlService;
 use super::status::{complete, refuse, unimplemented};
@@ -48,6 +49,8 @@ const WAIT_RUN: &str = "/sessionplane.v1.Invoke/WaitRun";
 /// Everything that is served, for all connections.
 pub(crate) struct Routes<F: Faces> {
     authenticator: Arc<dyn Authenticator>,
+    /// Anybody can call without a credential.
+    unknown: Seldom,
     streaming: Streaming,
     invoke: wire::invoke_server::InvokeServer<InvokeService<F>>,
     control: SessionControlService<F>,
@@ -92,6 +95,7 @@ impl<F: Faces> Routes<F> {
             .max_decoding_message_size(config.max_request_bytes);
         Self {
             authenticator,
+            unknown: Seldom::default(),
             streaming,
             invoke,
             control: SessionControlService::new(faces, metrics, config.max_request_bytes),
@@ -164,9 +168,8 @@ impl<F: Faces> Routes<F> {
         // One moment for everything that the call brings about.
         let until = deadline(request.headers())?.and_then(|length| arrived.checked_add(length));
         let server_ends = ServerEnds::with(&connection.closing);
-        // What answers at once was judged a moment ago.
-        let lasting = principal.as_ref().filter(|_| streams || waits);
-        let mut credential = self.credential(lasting.cloned());
+        // Not only for what lasts: the message of any call may take its time to come.
+        let mut credential = self.credential(principal.clone());
         if let Some(principal) = principal {
             let caller = Caller {
                 principal,
@@ -185,6 +188,8 @@ impl<F: Faces> Routes<F> {
         let served = self.serve(&route, request);
         let answered = self.answered(until, (&connection.closing, grace), served);
         let response = tokio::select! {
+            // What answers at once never asks: it was judged a moment ago.
+            biased;
             response = answered => response?,
             ended = &mut credential => {
                 server_ends.set();
@@ -249,8 +254,12 @@ impl<F: Faces> Routes<F> {
         if !self.asks_who(route) {
             return Ok(None);
         }
-        let principal = authn::principal(&*self.authenticator, headers).await?;
-        Ok(Some(principal))
+        let known = authn::principal(&*self.authenticator, headers).await;
+        let known = known.inspect_err(|error| {
+            let tell = |times| tracing::info!(times, last = error.message, "callers are not known");
+            self.unknown.tell(tell);
+        });
+        known.map(Some)
     }
 
     /// Completes when the credential of a caller ends; never without a caller.

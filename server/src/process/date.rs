@@ -21,6 +21,17 @@ pub fn moment(at: Timestamp) -> String {
     format!("{}T{hour:02}:{minute:02}:{second:02}Z", day(at))
 }
 
+/// How long ago something was: `12m ago`, `3h ago`, `45d ago`.
+#[must_use]
+pub fn ago(at: Timestamp, now: Timestamp) -> String {
+    match now.since(at).as_secs() {
+        0..60 => "just now".to_owned(),
+        seconds @ 60..3600 => format!("{}m ago", seconds / 60),
+        seconds if seconds < 2 * DAY_SECONDS => format!("{}h ago", seconds / 3600),
+        seconds => format!("{}d ago", seconds / DAY_SECONDS),
+    }
+}
+
 /// A length like `90d`, `12h`, `15m` or `30s`.
 ///
 /// # Errors
@@ -75,6 +86,25 @@ mod tests {
         ] {
             assert_eq!(moment(Timestamp::from_millis(seconds * 1000)), told);
         }
+    }
+
+    #[test]
+    fn what_is_past_is_told_by_its_largest_unit() {
+        let now = Timestamp::from_millis(1_796_029_500_000);
+        for (seconds, told) in [
+            (0, "just now"),
+            (59, "just now"),
+            (60, "1m ago"),
+            (3599, "59m ago"),
+            (3600, "1h ago"),
+            (47 * 3600, "47h ago"),
+            (48 * 3600, "2d ago"),
+            (3660 * DAY_SECONDS, "3660d ago"),
+        ] {
+            let at = Timestamp::from_millis(now.as_millis() - seconds * 1000);
+            assert_eq!(ago(at, now), told);
+        }
+        assert_eq!(ago(now.after(Duration::from_secs(9)), now), "just now");
     }
 
     #[test]
