@@ -4,7 +4,7 @@
 //! that is older than an event it has seen. A publisher never waits for an observer.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope};
@@ -32,6 +32,8 @@ pub struct Channel {
     observers: Arc<()>,
     /// The session's task has something to do.
     at_work: AtomicBool,
+    /// When the ring last took an event in, by the budget's clock.
+    touched: AtomicU64,
 }
 
 struct Inner {
@@ -113,6 +115,7 @@ impl Channel {
             wake: watch::Sender::new(0),
             observers: Arc::default(),
             at_work: AtomicBool::new(false),
+            touched: AtomicU64::new(0),
         }
     }
 
@@ -180,7 +183,8 @@ impl Channel {
             }
             let added = size(&event);
             inner.bytes += added;
-            self.budget.add(added);
+            let taken = self.budget.add(added);
+            self.touched.store(taken, Ordering::Relaxed);
             let envelope = EventEnvelope {
                 session: self.session,
                 epoch: self.epoch,
@@ -357,6 +361,10 @@ impl Channel {
 impl Ring for Channel {
     fn bytes(&self) -> usize {
         self.lock().bytes
+    }
+
+    fn touched(&self) -> u64 {
+        self.touched.load(Ordering::Relaxed)
     }
 
     fn cut(&self, bytes: usize) {
