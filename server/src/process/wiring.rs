@@ -101,17 +101,20 @@ fn engine(
     }
 }
 
-/// Answers requests for backups, for as long as it is polled.
-pub(super) async fn backups(
+/// Takes requests for backups from now on, and answers them for as long as it is polled.
+pub(super) fn backups<'a>(
     data_dir: &Path,
-    store: &Arc<SledStore>,
-    artifacts: &Arc<FolderArtifacts>,
-) {
-    match Backups::listen(data_dir) {
-        Ok(backups) => backups.serve(store, artifacts).await,
-        Err(error) => {
-            tracing::warn!(%error, "no backups can be made while this server runs");
-            std::future::pending::<()>().await;
+    store: &'a Arc<SledStore>,
+    artifacts: &'a Arc<FolderArtifacts>,
+) -> impl Future<Output = ()> + use<'a> {
+    let listening = Backups::listen(data_dir);
+    async move {
+        match listening {
+            Ok(backups) => backups.serve(store, artifacts).await,
+            Err(error) => {
+                tracing::warn!(%error, "no backups can be made while this server runs");
+                std::future::pending::<()>().await;
+            }
         }
     }
 }
