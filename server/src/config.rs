@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sessionplane_core::domain::ids::AgentName;
+use tracing_subscriber::EnvFilter;
 
 pub use self::explain::{explain, explain_one};
 pub use self::flags::{given as given_flags, offered as offered_flags};
@@ -31,6 +32,7 @@ pub use self::page::page;
 pub use self::problem::{Problem, Source};
 pub use self::schema::schema;
 pub use self::tls::{TlsConfig, TlsSettings};
+use crate::adapters::authn::without_secrets;
 use crate::app::config::AppConfig;
 use crate::grpc::listener::Address;
 use crate::grpc::server::Config as FaceConfig;
@@ -54,7 +56,7 @@ pub enum ConfigError {
     #[error("the configuration is wrong:\n{}", lines(.0))]
     Problems(Vec<Problem>),
     /// A value makes no sense.
-    #[error("{key}: {problem}")]
+    #[error("{}: {}", without_secrets(.key), without_secrets(.problem))]
     Value {
         /// The key.
         key: String,
@@ -94,7 +96,7 @@ pub struct Settings {
     pub beyond_ranges: bool,
     /// The store's page cache.
     pub cache_bytes: u64,
-    /// Threads for what blocks.
+    /// Reads of the store at a time, each on a thread.
     pub blocking_threads: usize,
     /// One JSON object a line instead of text.
     pub log_json: bool,
@@ -122,7 +124,7 @@ impl Default for Settings {
             close_within: Duration::from_secs(5),
             beyond_ranges: false,
             cache_bytes: 256 * 1024 * 1024,
-            blocking_threads: 64,
+            blocking_threads: 32,
             log_json: false,
             log_filter: "info".to_owned(),
             identity: IdentityConfig::default(),
@@ -158,6 +160,11 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Whether it reads files for its runs.
+    pub(crate) fn reads_a_workspace(&self) -> bool {
+        self.kind() == Some(EngineKind::Demo)
+    }
+
     fn kind(&self) -> Option<EngineKind> {
         match self.engine.as_deref()? {
             "demo" => Some(EngineKind::Demo),
@@ -290,6 +297,14 @@ impl Settings {
         };
         if let Err(error) = self.listen.parse::<Address>() {
             tell(value("listen", error.to_string()));
+        }
+        let probes = self.health_listen.as_deref().map(str::parse::<Address>);
+        if let Some(Err(error)) = probes {
+            tell(value("health_listen", error.to_string()));
+        }
+        if let Err(error) = EnvFilter::try_new(&self.log_filter) {
+            let what = format!("{:?} is no filter: {error}", self.log_filter);
+            tell(value("log.filter", what));
         }
         if let Err(error) = self.tls.settings() {
             tell(error);

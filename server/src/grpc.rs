@@ -40,6 +40,8 @@ pub mod web;
 
 /// Names in each list of a filter at most, for the table of limits.
 pub(crate) const FILTER_MOST: usize = convert::observe::FILTER.0;
+/// Streams of strangers at a time, for the table of limits.
+pub(crate) const STRANGERS_STREAMS: usize = routes::STRANGERS_STREAMS;
 /// Largest question to health, in bytes, for the table of limits.
 pub(crate) const HEALTH_QUESTION_BYTES: usize = health::MAX_QUESTION_BYTES;
 

@@ -109,7 +109,7 @@ fn main() -> ExitCode {
     start_logging(&config, "info");
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .max_blocking_threads(config.blocking_threads)
+        .max_blocking_threads(process::threads(&config))
         .build()
     {
         Ok(runtime) => runtime,

@@ -32,6 +32,7 @@ use crate::adapters::authn::{
 };
 use crate::adapters::authz::GroupAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
+use crate::adapters::engine::demo::DemoEngine;
 use crate::adapters::secret::{self, SecretError};
 use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
 use crate::adapters::tls_files::{TlsError, TlsFiles};
@@ -137,6 +138,27 @@ pub fn configuration(options: &Options) -> Result<Settings, ConfigError> {
     config::load(&options.sources)
 }
 
+/// Threads for what blocks: as many as all that may block at once, each kind with a bound of its own,
+/// so that none of them waits behind another that hangs.
+#[must_use]
+pub fn threads(config: &Settings) -> usize {
+    /// The files of TLS, and the store while it is opened or closed.
+    const OTHERS: usize = 2;
+    let demos = match config
+        .agents
+        .values()
+        .filter(|agent| agent.reads_a_workspace())
+    {
+        _ if config.agents.is_empty() => 1,
+        demos => demos.count(),
+    };
+    config.blocking_threads
+        + FolderArtifacts::AT_ONCE
+        + backup::AT_ONCE
+        + demos * DemoEngine::JOBS
+        + OTHERS
+}
+
 /// Where the data lives: configured, or the default.
 ///
 /// # Errors
@@ -168,7 +190,7 @@ pub async fn run(
     let probes = probes_address(&config)?;
     let mut shutdown = std::pin::pin!(shutdown);
     let store = tokio::select! {
-        store = open_store(&data_dir, config.cache_bytes) => store?,
+        store = open_store(&data_dir, &config) => store?,
         () = &mut shutdown => return given_up(),
     };
     let start = Start {
@@ -235,7 +257,8 @@ async fn serve(
         .ready
         .map(|ready| ready.write(&bound, probed.as_ref(), data_dir))
         .transpose()?;
-    banner::print(&bound, data_dir, &data_dir.join(OWNER_FILE), &lines, cut);
+    let (places, token) = ((&bound, probed.as_ref()), data_dir.join(OWNER_FILE));
+    banner::print(places, data_dir, &token, &lines, cut);
     notify::ready();
     let server = Server {
         faces: Arc::new(app.clone()),
@@ -357,7 +380,6 @@ async fn close(store: Arc<SledStore>, rest: Rest) {
     }
 }
 
-/// Where the data is, or is to be.
 /// A path that means the same to whoever reads it elsewhere.
 fn absolute(path: &Path) -> Result<PathBuf, ProcessError> {
     std::path::absolute(path).map_err(|error| ProcessError::Directory {
@@ -383,10 +405,11 @@ fn store_failed(reason: Option<Arc<str>>) -> ProcessError {
     ))
 }
 
-async fn open_store(directory: &Path, cache_bytes: u64) -> Result<Arc<SledStore>, ProcessError> {
+async fn open_store(directory: &Path, config: &Settings) -> Result<Arc<SledStore>, ProcessError> {
     let path = directory.join(data_dir::STORE);
     let mut options = StoreOptions::new(OsEntropy.random());
-    options.cache_bytes = cache_bytes;
+    options.cache_bytes = config.cache_bytes;
+    options.reads = config.blocking_threads;
     let opened = tokio::task::spawn_blocking(move || SledStore::open(path, &options)).await;
     match opened {
         Ok(store) => Ok(Arc::new(store?)),

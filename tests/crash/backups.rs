@@ -5,11 +5,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sessionplane_client::contract::{CallOptions, SessionControl as _};
+use sessionplane_client::domain::error::Reason;
 use sessionplane_client::domain::ids::{SessionName, SessionRef};
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use crate::daemon::{Daemon, Home};
+use crate::daemon::{Daemon, Home, Started, sessiond};
 use crate::ledger::Shared;
 use crate::{load, verify};
 
@@ -223,6 +225,36 @@ async fn a_restore_of_what_is_no_backup_makes_nothing_that_is_in_the_way_of_the_
         assert!(!fresh.exists(), "{file:?}");
         assert_eq!(fs::read_dir(&empty).unwrap().count(), 0, "{file:?}");
     }
+}
+
+/// What blocks for others has threads of its own.
+#[tokio::test]
+async fn c60_who_is_slow_to_take_a_backup_keeps_no_thread_from_who_reads() {
+    let home = Home::new();
+    let mut command = home.command(&sessiond());
+    command.args(home.flags());
+    command.args(["--set", "limits.blocking_threads=4"]);
+    let Started::Ready(daemon) = home.launch(command).await else {
+        panic!("it did not start; it said:\n{}", home.said());
+    };
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        let socket = home.data_dir().join("backup.sock");
+        silent.push(UnixStream::connect(&socket).await.unwrap());
+    }
+    // All are at it once one more is refused.
+    let out = home.path().join("b.jsonl");
+    let words = ["backup", "--to", text(&out)];
+    let told = home.store_tool(&home.data_dir(), &words).await;
+    assert_eq!(told.status, Some(2), "{told:?}");
+    let options = CallOptions {
+        deadline: Some(SOON),
+        ..CallOptions::default()
+    };
+    let session = SessionRef::Name(SessionName::parse("none").unwrap());
+    let told = daemon.client().get_state(session, None, options).await;
+    assert_eq!(told.unwrap_err().reason, Reason::NoSuchSession);
+    drop((silent, daemon));
 }
 
 /// Who connects and says nothing takes a place, and whoever finds none is told so.

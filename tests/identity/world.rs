@@ -65,9 +65,15 @@ async fn run(mut command: Command) -> Ran {
 
 /// `sessiond` with these words, in this home.
 pub(crate) async fn daemon(home: &Home, words: &[&str]) -> Ran {
+    daemon_with(home, words, "").await
+}
+
+/// The same, where a client's token is in the environment.
+pub(crate) async fn daemon_with(home: &Home, words: &[&str], token: &str) -> Ran {
     let mut command = Command::new(sessiond());
     command
         .args(words)
+        .env("SESSIONPLANE_TOKEN", token)
         .arg("--data-dir")
         .arg(home.data_dir())
         .arg("--config")

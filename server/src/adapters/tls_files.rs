@@ -53,6 +53,14 @@ pub struct TlsError {
     problem: String,
 }
 
+impl TlsError {
+    /// The key of the configuration that names the file.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        self.key
+    }
+}
+
 /// The files, and what was made of them last.
 pub struct TlsFiles {
     paths: TlsPaths,

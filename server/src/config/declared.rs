@@ -358,7 +358,8 @@ pub(crate) static DECLARED: &[Setting] = &[
         4096..=262_144,
         face.max_header_bytes,
         "Size of a request's headers, names and values and 32 for each. A request with more is \
-         refused: TOO_LARGE; one with more than four times as much by a bare HTTP 431."
+         refused: TOO_LARGE. One with more than four times as much, and than 256 KiB, is refused by \
+         a bare HTTP 431, or its connection is closed."
     ),
     whole!(
         "limits.max_calls",
@@ -371,8 +372,9 @@ pub(crate) static DECLARED: &[Setting] = &[
         "limits.blocking_threads",
         4..=512,
         blocking_threads,
-        "Threads that read the store and files. What waits for one is part of a call in work, a run \
-         or an observer, each bounded."
+        "Reads of the store at a time, each on a thread. What waits is part of a call in work, a run \
+         or an observer, each bounded. What else blocks (artifacts, workspaces, backups, files of \
+         TLS) has its own threads, so that a disk that hangs takes none of these."
     ),
     whole!(
         "limits.handshake_seconds",

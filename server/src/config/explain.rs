@@ -58,14 +58,14 @@ pub fn explain_one(settings: &Settings, key: &str) -> Result<String, ConfigError
     Ok(out)
 }
 
-/// The names that a setting has a value for: one without a name where it has none.
+/// The names that a setting is set for: one without a letter where its key has none.
 fn names(settings: &Settings, setting: &Setting) -> BTreeSet<String> {
     if !setting.is_named() {
         return BTreeSet::from([String::new()]);
     }
-    let all = settings.workspaces.keys().chain(settings.agents.keys());
-    let named = all.filter(|name| (setting.get)(settings, name).is_some());
-    named.cloned().collect()
+    let set = settings.sources.keys();
+    let named = set.filter_map(|key| setting.name_in(key));
+    named.map(str::to_owned).collect()
 }
 
 fn effective(settings: &Settings, setting: &Setting, name: &str) -> String {

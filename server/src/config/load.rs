@@ -2,6 +2,7 @@
 //! before the default. Everything that is wrong is found, not only the first.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::declared::DECLARED;
@@ -16,7 +17,7 @@ pub struct Sources {
     /// The file.
     pub file: Option<PathBuf>,
     /// Environment variables; others than ours are passed over.
-    pub variables: Vec<(String, String)>,
+    pub variables: Vec<(String, OsString)>,
     /// Keys and values that the command line gave, with the flag of each.
     pub flags: Vec<FlagValue>,
 }
@@ -33,12 +34,11 @@ pub struct FlagValue {
 }
 
 impl Sources {
-    /// The variables of this process that begin as ours do. One that is no text is nobody's setting.
+    /// The variables of this process that begin as ours do. An empty one is as good as none.
     #[must_use]
-    pub fn environment() -> Vec<(String, String)> {
+    pub fn environment() -> Vec<(String, OsString)> {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
-            let value = value.into_string().ok()?;
             (name.starts_with(ENV_PREFIX) && !value.is_empty()).then_some((name, value))
         });
         variables.collect()
@@ -67,19 +67,19 @@ pub fn look(sources: &Sources) -> Result<(Settings, Vec<Problem>), ConfigError> 
             None => problems.push(Problem::new(source, &*flag.key, unknown(&flag.key))),
         }
     }
-    // Before any value is judged by its range.
-    let beyond_ranges = given.iter().any(|given| {
-        given.setting.key == "limits.beyond_ranges" && given.value == Ok(Value::Bool(true))
-    });
-    let mut settings = Settings {
-        beyond_ranges,
-        ..Settings::default()
-    };
     let mut taken = BTreeMap::new();
     for given in given {
         // A later source goes before an earlier one, also where the earlier one is wrong.
         taken.insert(given.setting.key_of(&given.name), given);
     }
+    // Before any value is judged by its range.
+    let beyond_ranges = taken
+        .get("limits.beyond_ranges")
+        .is_some_and(|given| given.value == Ok(Value::Bool(true)));
+    let mut settings = Settings {
+        beyond_ranges,
+        ..Settings::default()
+    };
     for (key, given) in taken {
         take(&mut settings, key, given, &mut problems);
     }
@@ -142,14 +142,23 @@ pub(crate) fn declared(key: &str) -> Option<(&'static Setting, &str)> {
         .find_map(|setting| Some((setting, setting.name_in(key)?)))
 }
 
-fn variables(found: &[(String, String)], given: &mut Vec<Given>, problems: &mut Vec<Problem>) {
+fn variables(found: &[(String, OsString)], given: &mut Vec<Given>, problems: &mut Vec<Problem>) {
     for (name, value) in found {
         let source = Source::Variable(name.clone());
         let setting = DECLARED
             .iter()
             .find(|setting| setting.variable().as_ref() == Some(name));
         match setting {
-            Some(setting) => given.push(as_text(setting, "", value, source)),
+            Some(setting) => given.push(match value.to_str() {
+                Some(value) => as_text(setting, "", value, source),
+                // Passed over, it would leave a default in its place that nobody asked for.
+                None => Given {
+                    setting,
+                    name: String::new(),
+                    value: Err(format!("is no text in UTF-8; use {}", setting.kind.takes())),
+                    source,
+                },
+            }),
             None => problems.extend(misspelt(name).map(|what| Problem::new(source, "", what))),
         }
     }

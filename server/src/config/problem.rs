@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::adapters::authn::without_secrets;
+
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
@@ -60,8 +62,9 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.source)?;
         if !self.key.is_empty() {
-            write!(f, "{} ", self.key)?;
+            write!(f, "{} ", without_secrets(&self.key))?;
         }
-        f.write_str(&self.what)
+        // C61: it quotes what somebody wrote, which may be a token in a wrong place.
+        f.write_str(&without_secrets(&self.what))
     }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Settings;
+use crate::adapters::authn::without_secrets;
 
 /// The part of a key that stands for a name of the operator's choice.
 pub(crate) const ANY: &str = "*";
@@ -142,8 +143,28 @@ impl Kind {
             (Self::Text(_), Value::Text(text)) if text.is_empty() => {
                 Err(format!("is empty; use {}, or leave it out", self.takes()))
             }
+            (_, Value::Text(text)) => self.tellable(text),
+            (_, Value::List(texts)) => texts.iter().try_for_each(|text| self.tellable(text)),
             _ => Ok(()),
         }
+    }
+
+    /// C61: whether a text may be told to anybody, as every setting is. What is written in several
+    /// lines is a secret's content where its file belongs; it is not quoted.
+    fn tellable(&self, text: &str) -> Result<(), String> {
+        if text.contains(char::is_control) {
+            return Err(format!(
+                "has a line break, or another character that is none of a text; use {}",
+                self.takes()
+            ));
+        }
+        if without_secrets(text) != text {
+            return Err(format!(
+                "holds a token, and whoever reads the configuration would have it; use {}",
+                self.takes()
+            ));
+        }
+        Ok(())
     }
 }
 

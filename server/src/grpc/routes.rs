@@ -13,7 +13,7 @@ use sessionplane::v1 as wire;
 use sessionplane_core::domain::access::Principal;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::ports::authenticator::Authenticator;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -46,6 +46,14 @@ const FIELD_BYTES: usize = 32;
 /// Answers once and yet lasts as long as a run: where connections close it ends as a stream does.
 const WAIT_RUN: &str = "/sessionplane.v1.Invoke/WaitRun";
 
+/// Streams at a time of who is not known: watches of health, and reflection where it is open. Known
+/// ones cost their caller's name; these cost nobody anything.
+pub(crate) const STRANGERS_STREAMS: usize = 1024;
+
+/// Is with a response whose caller was known.
+#[derive(Clone, Copy)]
+pub(crate) struct Known;
+
 /// Everything that is served, for all connections.
 pub(crate) struct Routes<F: Faces> {
     authenticator: Arc<dyn Authenticator>,
@@ -61,6 +69,8 @@ pub(crate) struct Routes<F: Faces> {
     max_calls: usize,
     /// Room for calls that are not answered yet.
     calls: Semaphore,
+    /// Room for streams of who is not known.
+    strangers: Arc<Semaphore>,
     message_within: Duration,
     unread_within: Duration,
     /// How long calls that are not answered yet may go on when their connection closes.
@@ -105,6 +115,7 @@ impl<F: Faces> Routes<F> {
             max_header_bytes: config.max_header_bytes,
             max_calls: config.max_calls,
             calls: Semaphore::new(config.max_calls.min(Semaphore::MAX_PERMITS)),
+            strangers: Arc::new(Semaphore::new(STRANGERS_STREAMS)),
             message_within: config.message_within,
             unread_within: config.unread_within,
             // Half of it is left for the words to get out.
@@ -130,13 +141,16 @@ impl<F: Faces> Routes<F> {
         }
         let trace_id = trace_id(request.headers());
         let span = tracing::error_span!("call", trace_id = trace_id.as_deref());
-        let admitted = async {
-            match self.admit(request, connection, tasks, trace_id).await {
-                Ok(response) => response,
-                Err(error) => refuse(error),
-            }
+        let mut known = None;
+        let admitted = self.admit(request, connection, tasks, trace_id, &mut known);
+        let mut response = match admitted.instrument(span.clone()).await {
+            Ok(response) => response,
+            Err(error) => span.in_scope(|| refuse(error)),
         };
-        admitted.instrument(span).await
+        if let Some(known) = known {
+            response.extensions_mut().insert(known);
+        }
+        response
     }
 
     async fn admit<B>(
@@ -145,6 +159,7 @@ impl<F: Faces> Routes<F> {
         connection: &Closing,
         tasks: &TaskTracker,
         trace_id: Option<Arc<str>>,
+        known: &mut Option<Known>,
     ) -> Result<Response<Body>, CallError>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
@@ -159,6 +174,8 @@ impl<F: Faces> Routes<F> {
         let _room = self.room(&route, waits)?;
         let coding = Coding::accepted(request.headers());
         let principal = self.principal(&route, request.headers()).await?;
+        *known = principal.is_some().then_some(Known);
+        let place = self.place(streams && principal.is_none())?;
         if (streams || waits)
             && connection.draining.is_cancelled()
             && !matches!(route, Route::Health)
@@ -206,6 +223,7 @@ impl<F: Faces> Routes<F> {
             unread_within: self.unread_within,
             credential,
             by_server: server_ends,
+            _place: place,
         };
         Ok(response.map(|body| Body::new(EndingBody::new(body, ends, tasks))))
     }
@@ -232,6 +250,21 @@ impl<F: Faces> Routes<F> {
             let message = format!(
                 "{} calls are in work, and limits.max_calls is no more; try again in a moment",
                 self.max_calls
+            );
+            CallError::refused(Reason::Overloaded, message)
+        })
+    }
+
+    /// A place for a stream of a stranger. Who has none is told to ask again instead.
+    fn place(&self, needed: bool) -> Result<Option<OwnedSemaphorePermit>, CallError> {
+        if !needed {
+            return Ok(None);
+        }
+        let place = self.strangers.clone().try_acquire_owned();
+        place.map(Some).map_err(|_full| {
+            let message = format!(
+                "{STRANGERS_STREAMS} streams are open that nobody needs a token for, and that is \
+                 the limit; ask once in a while instead of watching"
             );
             CallError::refused(Reason::Overloaded, message)
         })

@@ -28,7 +28,7 @@ const REQUEST: &[u8] = b"backup 1\n";
 /// How long somebody may take to ask, or to take what is written.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Who is answered at the same time: one of them with a backup, the others with a refusal.
-const AT_ONCE: usize = 4;
+pub(super) const AT_ONCE: usize = 4;
 /// The refusal of one too many.
 const BUSY: &str = "others are asking for backups at the moment; try again in a minute";
 /// After an error of the system that says nothing of the socket.

@@ -86,13 +86,19 @@ impl Drop for Ready {
 }
 
 /// Prints the lines of a start to standard output. A closed one is no reason not to serve.
-pub(super) fn print(place: &Place, data_dir: &Path, token: &Path, agents: &[String], cut: usize) {
-    let text = text(place, data_dir, token, agents, cut, &sessionctl());
+pub(super) fn print(
+    places: (&Place, Option<&Place>),
+    data_dir: &Path,
+    token: &Path,
+    agents: &[String],
+    cut: usize,
+) {
+    let text = text(places, data_dir, token, agents, cut, &sessionctl());
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn text(
-    place: &Place,
+    (place, probes): (&Place, Option<&Place>),
     data_dir: &Path,
     token: &Path,
     agents: &[String],
@@ -103,6 +109,9 @@ fn text(
     let mut out = format!("sessiond {} is ready\n", env!("CARGO_PKG_VERSION"));
     // Writing to a String does not fail.
     let _ = writeln!(out, "  address  {}", endpoint(place));
+    if let Some(probes) = probes {
+        let _ = writeln!(out, "  health   {} (to whoever asks)", endpoint(probes));
+    }
     let _ = writeln!(out, "  data     {}", data_dir.display());
     let _ = writeln!(
         out,
@@ -140,7 +149,7 @@ fn text(
         let _ = writeln!(
             out,
             "  grpcurl {security} -H \"authorization: Bearer $(cat {})\" {address} list",
-            token.display()
+            word(token)
         );
     }
     let _ = writeln!(out, "stop it with Ctrl-C; what it acknowledged is kept");
@@ -174,7 +183,7 @@ fn flags(place: &Place, data_dir: &Path) -> String {
     }
     if crate::config::default_data_dir().ok().as_deref() != Some(data_dir) {
         flags.push_str(" --data-dir ");
-        flags.push_str(&data_dir.display().to_string());
+        flags.push_str(&word(data_dir));
     }
     flags
 }
@@ -190,7 +199,17 @@ fn sessionctl() -> String {
     let here = std::env::current_dir()
         .ok()
         .and_then(|here| beside.strip_prefix(here).map(Path::to_owned).ok());
-    here.unwrap_or(beside).display().to_string()
+    word(&here.unwrap_or(beside))
+}
+
+/// A path as a shell takes it for one word.
+fn word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@%:,=".contains(c);
+    if text.chars().all(plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -234,22 +253,31 @@ mod tests {
     fn a_start_says_where_it_is_and_how_to_talk_to_it() {
         let address = place(Address::Tcp("127.0.0.1:50051".parse().unwrap()));
         let agents = ["demo (default)".to_owned(), "scripted".to_owned()];
-        let text = text(
-            &address,
-            Path::new("/d"),
-            Path::new("/d/owner.token"),
-            &agents,
-            2,
-            "sessionctl",
-        );
+        let probes = place(Address::Tcp("0.0.0.0:50052".parse().unwrap()));
+        let told = |directory: &str| {
+            let directory = Path::new(directory);
+            let token = directory.join("owner.token");
+            let places = (&address, Some(&probes));
+            text(places, directory, &token, &agents, 2, "sessionctl")
+        };
+        let plain = told("/d");
         for part in [
-            "http://127.0.0.1:50051",
+            "address  http://127.0.0.1:50051",
+            "health   http://0.0.0.0:50052",
             "/d/owner.token",
             "demo (default)",
             "2 run(s)",
             "--data-dir /d invoke --new",
         ] {
-            assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+            assert!(plain.contains(part), "{part:?} is missing in:\n{plain}");
+        }
+        // What is copied into a shell is one word.
+        let spaced = told("/it's a d");
+        for part in [
+            r"--data-dir '/it'\''s a d' invoke --new",
+            r"$(cat '/it'\''s a d/owner.token')",
+        ] {
+            assert!(spaced.contains(part), "{part:?} is missing in:\n{spaced}");
         }
     }
 }

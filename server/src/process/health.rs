@@ -3,11 +3,13 @@
 //!
 //! What must never enter: a credential. Health is answered to whoever asks.
 
+use std::error::Error as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -52,6 +54,15 @@ pub enum Unhealthy {
         address: Address,
         /// How long the answer was waited for.
         seconds: u64,
+    },
+    /// The server speaks TLS, and probes do not.
+    #[error(
+        "{address} speaks TLS, and this asks in plain text: have the server tell of its health on an \
+         address of its own (health_listen, or --health-listen), and ask there"
+    )]
+    Tls {
+        /// Where the server was asked.
+        address: Address,
     },
     /// The server knows nothing of it, or is something else.
     #[error("{address} does not tell: {problem}")]
@@ -109,10 +120,7 @@ impl Question {
             service: self.service.clone(),
         };
         let answer = HealthClient::new(channel).check(request).await;
-        let answer = answer.map_err(|status| Unhealthy::Unknown {
-            address: address.clone(),
-            problem: format!("{:?}: {}", status.code(), status.message()),
-        })?;
+        let answer = answer.map_err(|status| told(address, &status))?;
         Ok(answer.into_inner().status())
     }
 }
@@ -137,6 +145,17 @@ fn dialled(address: Address) -> Address {
         }
         other => other,
     }
+}
+
+/// What an answer means that is none. The transport makes a refusal out of `INADEQUATE_SECURITY`, the
+/// word of a server that speaks TLS; about health nobody is refused.
+fn told(address: &Address, status: &Status) -> Unhealthy {
+    let address = address.clone();
+    if status.code() == Code::PermissionDenied && status.source().is_some() {
+        return Unhealthy::Tls { address };
+    }
+    let problem = format!("{:?}: {}", status.code(), status.message());
+    Unhealthy::Unknown { address, problem }
 }
 
 /// What the system said, below the words of the transport.

@@ -23,9 +23,6 @@ const MAGIC: &[u8; 4] = b"SPA1";
 const HEADER: usize = 44;
 /// Bytes that are read at a time.
 const BLOCK: usize = 64 * 1024;
-/// Files that are read or written at the same time at most.
-const AT_ONCE: usize = 8;
-
 /// Contents in a folder that nobody else writes to.
 pub struct FolderArtifacts {
     root: PathBuf,
@@ -33,6 +30,9 @@ pub struct FolderArtifacts {
 }
 
 impl FolderArtifacts {
+    /// Files that are read or written at the same time at most, each on a thread that may block.
+    pub const AT_ONCE: usize = 8;
+
     /// Opens the folder, creating it (readable by its owner alone) if there is none. What a killed
     /// process left unfinished is removed.
     ///
@@ -52,7 +52,7 @@ impl FolderArtifacts {
         }
         Ok(Self {
             root,
-            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(Self::AT_ONCE)),
         })
     }
 
@@ -61,7 +61,7 @@ impl FolderArtifacts {
     pub fn existing(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
-            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(Self::AT_ONCE)),
         }
     }
 
