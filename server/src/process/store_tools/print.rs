@@ -85,7 +85,15 @@ pub(super) fn unopened(error: &OpenError, as_json: bool) -> io::Result<()> {
     if as_json {
         return json(&serde_json::json!({ "whole": false, "unopened": error.to_string() }));
     }
-    text(&[format!("not whole: {error}")])
+    let mut lines = vec![format!("not whole: {error}")];
+    if matches!(error, OpenError::Damaged { .. }) {
+        lines.push(
+            "what to do: restore a backup into a new directory; without one, `sessiond store export \
+             --whole` takes out all sessions that are whole, where the database can still be read"
+                .to_owned(),
+        );
+    }
+    text(&lines)
 }
 
 #[derive(serde::Serialize)]

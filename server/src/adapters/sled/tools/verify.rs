@@ -141,6 +141,11 @@ pub(super) fn judge(
         };
         progress.at(checks.read(), of);
     }
+    for end in [Checks::end_entries, Checks::end_audits] {
+        if unless_it_gives_up(|| end(&mut checks)).is_none() {
+            checks.unreadable(&keys::heads(), GAVE_UP);
+        }
+    }
     let (mut findings, sessions) = checks.done();
     match store.tally {
         Some(expected) if expected != tally && !unread => findings.fault(Fault {

@@ -77,10 +77,8 @@ impl<'a> Checks<'a> {
         self.findings
     }
 
-    /// Everything was gone through: what was found, and which sessions are whole.
+    /// Everything was gone through, and all rows were ended: what was found, and which sessions are whole.
     pub(super) fn done(mut self) -> (Findings, Sessions) {
-        self.end_entries();
-        self.end_audits();
         if self.pieces != self.pieces_named {
             let problem = format!(
                 "there are {}, and records name {}",
@@ -300,7 +298,8 @@ impl<'a> Checks<'a> {
         }
     }
 
-    fn end_entries(&mut self) {
+    /// No entry comes any more.
+    pub(super) fn end_entries(&mut self) {
         let ended = self.entries.end();
         self.end_of_entries(ended);
     }
@@ -341,7 +340,8 @@ impl<'a> Checks<'a> {
         Ok(())
     }
 
-    fn end_audits(&mut self) {
+    /// No audit record comes any more.
+    pub(super) fn end_audits(&mut self) {
         let ended = self.audits.end();
         self.end_of_audits(ended);
     }
