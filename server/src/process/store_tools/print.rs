@@ -327,3 +327,34 @@ pub(super) fn stats(stats: &Stats, as_json: bool) -> io::Result<()> {
     }));
     text(&lines)
 }
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::ids::SessionId;
+
+    use super::*;
+
+    #[test]
+    fn so_many_sessions_that_are_left_out_are_named_and_the_rest_is_counted() {
+        let ids: Vec<SessionId> = (1..=25).map(|n| SessionId::from_bytes([n; 16])).collect();
+        let findings = Findings {
+            not_whole: ids.iter().copied().collect(),
+            faults: vec![Fault {
+                key: "head".to_owned(),
+                session: Some(ids[1].to_string()),
+                problem: "it is missing".to_owned(),
+                remedy: "",
+            }],
+            ..Findings::default()
+        };
+        let lines = sessions_left_out(&findings);
+        assert_eq!(lines.len(), 1 + NAMED + 1);
+        assert!(lines[0].contains("25 sessions"), "{lines:?}");
+        let why = |n: usize| lines[n + 1].trim().to_owned();
+        assert_eq!(why(1), format!("{}: head: it is missing", ids[1]));
+        assert!(why(2).contains("branched off"), "{lines:?}");
+        let rest = lines.last().unwrap();
+        assert!(rest.contains("5 more") && rest.contains("verify --json"));
+        assert!(sessions_left_out(&Findings::default()).is_empty());
+    }
+}

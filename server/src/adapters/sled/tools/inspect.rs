@@ -126,7 +126,7 @@ impl Inspection {
         progress: &mut dyn Progress,
     ) -> Result<DumpedWhole, DumpError> {
         let dump = || super::whole::dump_whole(self, judged, contents, out, progress);
-        unless_it_gives_up(dump).unwrap_or_else(|| Err(DumpError::Unread))
+        unless_it_gives_up(dump).unwrap_or(Err(DumpError::Unread))
     }
 
     /// Writes everything, or what belongs to the chosen sessions and to those that they branched
