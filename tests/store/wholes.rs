@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Instant;
 
 use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::entry::EntryBody;
@@ -17,6 +18,7 @@ use sessionplane_server::adapters::sled::{OpenError, SledStore};
 use tempfile::TempDir;
 
 use crate::exports::{Shelf, records};
+use crate::stop::DEADLINE;
 use crate::suite::script::{Script, binding_key, said};
 
 /// A family in a line, and one that has nothing to do with it.
@@ -92,10 +94,17 @@ async fn family() -> Family {
     }
 }
 
-/// Does something with the database past the server.
+/// Does something with the database past the server. Whoever had it last may still be leaving.
+#[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
 fn database<T>(path: &Path, with: impl FnOnce(&sled::Db) -> T) -> T {
     let settings = sled::Config::new().path(path).flush_every_ms(None);
-    let db = settings.open().unwrap();
+    let end = Instant::now() + DEADLINE;
+    let db = loop {
+        match settings.open() {
+            Ok(db) => break db,
+            Err(error) => assert!(Instant::now() < end, "{error}"),
+        }
+    };
     let done = with(&db);
     db.flush().unwrap();
     done
