@@ -296,3 +296,67 @@ async fn starts(home: &Home, truth: &Truth, case: &str) -> bool {
     assert!(!said.contains("panicked at"), "{case}: {said}");
     true
 }
+
+/// One damaged record refuses the exports and backups of everything; each refusal names the way out,
+/// and that names what it leaves out.
+#[tokio::test]
+async fn b54_what_is_whole_is_exported_out_of_a_damaged_directory_and_what_is_not_is_named() {
+    let home = Home::new();
+    let daemon = home.start().await;
+    for name in SESSIONS {
+        run(&daemon, name, "say \"done\"", true).await;
+    }
+    daemon.kill().await;
+    let tool = async |words: &[&str]| home.store_tool(&home.data_dir(), words).await;
+    let file = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let (plain, whole) = (file("plain"), file("whole"));
+    let told = tool(&["export", "--to", &plain]).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    let told = tool(&["export", "--whole", "--to", &whole]).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    assert!(!told.err.contains("left out"), "{told:?}");
+    assert!(fs::read(&plain).unwrap() == fs::read(&whole).unwrap());
+    let told = tool(&["export", "--whole", "--session", "x"]).await;
+    assert_eq!(told.status, Some(2), "{told:?}");
+
+    damage_a_head(&home.data_dir());
+    for words in [
+        &["verify"][..],
+        &["export"],
+        &["backup", "--to", &file("backup")],
+    ] {
+        let told = tool(words).await;
+        assert_eq!(told.status, Some(1), "{told:?}");
+        let said = told.out + &told.err;
+        assert!(said.contains("`sessiond store export --whole`"), "{said}");
+    }
+    let (part, fresh) = (file("part"), home.path().join("fresh"));
+    let told = tool(&["export", "--whole", "--to", &part]).await;
+    assert_eq!(told.status, Some(1), "{told:?}");
+    assert!(told.err.contains("left out: 1 sessions"), "{told:?}");
+    let found = tool(&["verify", "--json"]).await;
+    let found: serde_json::Value = serde_json::from_str(&found.out).unwrap();
+    let left_out = found["not_whole"][0].as_str().unwrap();
+    let named = format!("  {left_out}: head {left_out}: its checksum does not match");
+    assert!(told.err.contains(&named), "{told:?}");
+    assert_eq!(found["not_whole"].as_array().unwrap().len(), 1);
+    let lines = fs::read_to_string(&part).unwrap();
+    assert!(!lines.contains(left_out), "something of it is exported");
+    // The whole one is, and only as what it is: no backup of everything.
+    let told = home.store_tool(&fresh, &["restore", &part]).await;
+    assert_eq!(told.status, Some(2), "{told:?}");
+    let told = home.store_tool(&fresh, &["import", &part]).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    assert!(told.out.contains("whole: 1 sessions"), "{told:?}");
+}
+
+/// Flips a bit of one session's head, past the server.
+fn damage_a_head(data_dir: &Path) {
+    let settings = sled::Config::new().path(data_dir.join("store"));
+    let db = settings.flush_every_ms(None).open().unwrap();
+    let (key, value) = db.scan_prefix(b"h").next().unwrap().unwrap();
+    let mut value = value.to_vec();
+    *value.last_mut().unwrap() ^= 1;
+    db.insert(&key, value).unwrap();
+    db.flush().unwrap();
+}

@@ -36,6 +36,10 @@ pub enum StoreCommand {
         /// have to be whole; what else there is need not be.
         #[arg(long, value_name = "ID")]
         session: Vec<String>,
+        /// Every session that `verify` finds whole, and that branched off none that is not. What is
+        /// left out is said; the status is 1 then.
+        #[arg(long, conflicts_with = "session")]
+        whole: bool,
     },
     /// Make the data directory of an export. It must be empty, or not be there yet.
     Import {
@@ -109,7 +113,10 @@ impl ToolError {
             Self::Open(error) => {
                 matches!(error, OpenError::Damaged { .. } | OpenError::Lost { .. })
             }
-            Self::Dump(error) => matches!(error, DumpError::Read(_) | DumpError::NotWhole),
+            Self::Dump(error) => matches!(
+                error,
+                DumpError::Read(_) | DumpError::NotWhole | DumpError::Unread
+            ),
             Self::Load(error) => matches!(
                 error,
                 LoadError::Cut { .. } | LoadError::Changed | LoadError::Line { .. }

@@ -62,6 +62,11 @@ pub(super) fn head(id: SessionId) -> Key {
     join(HEAD, [&id.to_bytes()])
 }
 
+/// The prefix of all heads.
+pub(super) fn heads() -> Key {
+    vec![HEAD]
+}
+
 /// The session of that name.
 pub(super) fn name(tenant: &TenantId, name: &SessionName) -> Key {
     in_tenant(NAME, tenant, name.as_str())

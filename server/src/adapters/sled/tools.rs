@@ -2,8 +2,9 @@
 //! export of one that is served.
 //!
 //! - `inspect`: opening a store without starting it. `verify`: everything, checked against
-//!   everything. `dump`: everything, as lines. `chosen`: what belongs to some sessions. `load`: a store from such lines. `lines`: what they
-//!   look like. `stats`: counts.
+//!   everything. `dump`: everything, as lines. `chosen`: what belongs to some sessions. `whole`: what
+//!   belongs to the sessions that are whole. `load`: a store from such lines. `lines`: what they look
+//!   like. `stats`: counts.
 //!
 //! Nothing here is called while a server answers, but for `dump` on a snapshot.
 
@@ -15,16 +16,18 @@ mod load;
 mod owner;
 mod stats;
 mod verify;
+mod whole;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sessionplane_core::domain::ids::ArtifactId;
 
 pub use dump::{DumpError, Dumped, dump_snapshot};
-pub use inspect::Inspection;
+pub use inspect::{Inspection, Without};
 pub use load::{LoadError, Loaded, copy, load};
 pub use stats::{KindStats, SessionStats, Stats};
-pub use verify::{Fault, Findings};
+pub use verify::{Fault, Findings, Judged};
+pub use whole::DumpedWhole;
 
 /// Contents too large for an entry, wherever they are kept.
 pub trait Contents {

@@ -19,7 +19,12 @@ use crate::process::data_dir::{STORE, prepare};
 pub(super) fn run(command: &StoreCommand, data_dir: &Path) -> Result<Found, ToolError> {
     match command {
         StoreCommand::Verify { json } => verify(data_dir, *json),
-        StoreCommand::Export { to, session } => export(data_dir, to, session),
+        StoreCommand::Export {
+            to,
+            whole: true,
+            session: _,
+        } => export_whole(data_dir, to),
+        StoreCommand::Export { to, session, .. } => export(data_dir, to, session),
         StoreCommand::Import { from, json } => import(data_dir, from, false, *json),
         StoreCommand::Restore { from, json } => import(data_dir, from, true, *json),
         StoreCommand::Stats { json } => {
@@ -67,13 +72,36 @@ fn export(data_dir: &Path, to: &Path, sessions: &[String]) -> Result<Found, Tool
     let mut dump = |out: &mut dyn Write| -> Result<Dumped, ToolError> {
         Ok(store.export(chosen, &contents, out, &mut meter)?)
     };
-    let dumped = if to.as_os_str() == "-" {
-        dump(&mut BufWriter::new(io::stdout().lock()))?
-    } else {
-        whole_file(to, |out| dump(out))?
-    };
+    let dumped = written(to, |out| dump(out))?;
     print::exported(&dumped)?;
     Ok(found(dumped.missing + dumped.unreadable_bindings))
+}
+
+/// Writes to a file, or to standard output where the name is `-`.
+fn written<T>(
+    to: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, ToolError>,
+) -> Result<T, ToolError> {
+    if to.as_os_str() == "-" {
+        write(&mut BufWriter::new(io::stdout().lock()))
+    } else {
+        whole_file(to, write)
+    }
+}
+
+fn export_whole(data_dir: &Path, to: &Path) -> Result<Found, ToolError> {
+    let store = Inspection::open_damaged(&data_dir.join(STORE))?;
+    let contents = artifacts(data_dir);
+    let judged = store.judge(Some(&contents), &mut Meter::new("verify"));
+    let made = written(to, |out| {
+        let mut meter = Meter::new("export");
+        Ok(store.export_whole(&judged, &contents, out, &mut meter)?)
+    })?;
+    print::exported(&made.dumped)?;
+    print::left_out(&judged, &made, store.without())?;
+    let records = made.strays + made.dumped.unreadable_bindings + made.dumped.missing;
+    let all = judged.findings.not_whole.is_empty() && judged.sum_fits;
+    Ok(found(records + u64::from(!all)))
 }
 
 fn found(missing: u64) -> Found {

@@ -25,8 +25,18 @@ use crate::adapters::sled::walk::{PAGE, Walk};
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
     /// A record could not be read.
-    #[error("{0}; `sessiond store verify` names all that is damaged")]
+    #[error(
+        "{0}; with the server stopped, `sessiond store verify` names all that is damaged, and \
+         `sessiond store export --whole` takes out all sessions that are whole"
+    )]
     Read(#[from] ReadError),
+    /// A part of the database could not be read at all: nobody knows what lay there.
+    #[error(
+        "a part of the database cannot be read at all, so that nobody knows which sessions are \
+         whole; `sessiond store verify` names it, and `sessiond store export --session ID` takes out \
+         a session of which nothing lies there"
+    )]
+    Unread,
     /// The lines could not be written.
     #[error("cannot write: {0}")]
     Write(#[from] io::Error),
@@ -36,7 +46,8 @@ pub enum DumpError {
     /// What was read is not what the store is to hold.
     #[error(
         "what was read is not what the store's newest round says that it holds: something is lost \
-         or old; `sessiond store verify` tells more"
+         or old; with the server stopped, `sessiond store verify` tells more, and `sessiond store \
+         export --whole` takes out all sessions that look whole"
     )]
     NotWhole,
 }
@@ -52,7 +63,8 @@ pub struct Dumped {
     pub missing: u64,
     /// Bytes, all lines together.
     pub bytes: u64,
-    /// Request bindings that could not be read, and may have been those of chosen sessions.
+    /// Request bindings that could not be read or lead nowhere, and may have been those of sessions
+    /// that are in it.
     pub unreadable_bindings: u64,
 }
 
@@ -64,12 +76,7 @@ pub(super) fn dump_inspected(
     progress: &mut dyn Progress,
 ) -> Result<Dumped, DumpError> {
     let source = Direct(&store.db);
-    let dump = Dump {
-        source: &source,
-        contents,
-        lines: Lines::new(out),
-        tally: Tally::default(),
-    };
+    let dump = Dump::new(&source, contents, out);
     match chosen {
         None => dump.all(store.meta, store.tally, progress),
         Some(sessions) => {
@@ -90,23 +97,28 @@ pub fn dump_snapshot(
     out: &mut dyn Write,
     progress: &mut dyn Progress,
 ) -> Result<Dumped, DumpError> {
-    let dump = Dump {
-        source: snapshot,
-        contents,
-        lines: Lines::new(out),
-        tally: Tally::default(),
-    };
+    let dump = Dump::new(snapshot, contents, out);
     dump.all(snapshot.meta(), Some(snapshot.tally()), progress)
 }
 
-struct Dump<'a, S> {
+/// Lines of what a source has.
+pub(super) struct Dump<'a, S> {
     source: &'a S,
     contents: &'a dyn Contents,
     lines: Lines<'a>,
     tally: Tally,
 }
 
-impl<S: Walk> Dump<'_, S> {
+impl<'a, S: Walk> Dump<'a, S> {
+    pub(super) fn new(source: &'a S, contents: &'a dyn Contents, out: &'a mut dyn Write) -> Self {
+        Self {
+            source,
+            contents,
+            lines: Lines::new(out),
+            tally: Tally::default(),
+        }
+    }
+
     fn all(
         mut self,
         meta: Meta,
@@ -133,7 +145,8 @@ impl<S: Walk> Dump<'_, S> {
         Ok(self.lines.trailer()?)
     }
 
-    fn header(&mut self, meta: Meta, scope: Scope) -> io::Result<()> {
+    /// The first line.
+    pub(super) fn header(&mut self, meta: Meta, scope: Scope) -> io::Result<()> {
         self.lines.header(&Header {
             export: NAME.to_owned(),
             version: VERSION,
@@ -152,6 +165,16 @@ impl<S: Walk> Dump<'_, S> {
         }
         let payload = frame::open(self.source, key, value)?;
         let payload = payload.ok_or_else(|| frame::damaged(key, "it vanished"))?;
+        self.payload(named, key, payload)
+    }
+
+    /// A record's line, and those of the content that it names.
+    pub(super) fn payload(
+        &mut self,
+        named: Option<Named>,
+        key: &[u8],
+        payload: Vec<u8>,
+    ) -> Result<(), DumpError> {
         let artifact = match named {
             Some(Named::Entry(id)) => artifact(key, id, &payload)?,
             _ => None,
@@ -161,6 +184,11 @@ impl<S: Walk> Dump<'_, S> {
             Some(id) => self.content(id),
             None => Ok(()),
         }
+    }
+
+    /// The last line.
+    pub(super) fn trailer(self) -> io::Result<Dumped> {
+        self.lines.trailer()
     }
 
     fn content(&mut self, id: ArtifactId) -> Result<(), DumpError> {

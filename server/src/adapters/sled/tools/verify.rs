@@ -2,18 +2,24 @@
 //! names is there, that entries and audit records have no gap, that each chain leads to its head, and
 //! that what was read is what the newest round says that the store holds.
 //!
-//! Memory does not grow with the store: records are gone through in the order of keys, and what they
-//! name is looked up. Faults are named up to a number, and counted beyond it.
+//! Memory grows with sessions that are not whole or branched off others, not with records: these are
+//! gone through in the order of keys, and what they name is looked up. Faults are named up to a
+//! number, and counted beyond it.
 
 mod checks;
 mod lookup;
 mod rows;
+mod sessions;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::ports::repository::ReadError;
 
 use self::checks::Checks;
+pub(super) use self::checks::of_key;
+pub(super) use self::lookup::Lookup;
 use super::{Contents, GAVE_UP, Inspection, Progress, unless_it_gives_up};
 use crate::adapters::sled::committer::Direct;
 use crate::adapters::sled::keys::{self, Key};
@@ -56,6 +62,30 @@ pub struct Findings {
     pub unlinked_entries: u64,
     /// Sessions whose chain begins after their first entry, which such a server wrote.
     pub chains_that_begin_late: u64,
+    /// Sessions that `export --whole` leaves out, by id: each with a fault of its own, and all that
+    /// branched off them.
+    #[serde(serialize_with = "as_text")]
+    pub not_whole: BTreeSet<SessionId>,
+}
+
+fn as_text<S: serde::Serializer>(ids: &BTreeSet<SessionId>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(ids.iter().map(SessionId::to_string))
+}
+
+/// What was found, and what an export of the sessions that are whole has to know.
+#[derive(Debug)]
+pub struct Judged {
+    /// What was found.
+    pub findings: Findings,
+    /// Whether the newest round says that the store holds what was read. Where it cannot say so, a
+    /// session may be old that looks whole.
+    pub sum_fits: bool,
+    /// Keys of indexes that do not lead to the session that is called so.
+    pub(super) unled: BTreeSet<(Key, SessionId)>,
+    /// The newest token of any head that can be read; 0 without one.
+    pub(super) newest_token: u64,
+    /// Something could not be read at all, so that a session may lack what nobody missed.
+    pub(super) lost_track: bool,
 }
 
 impl Findings {
@@ -75,16 +105,17 @@ impl Findings {
 
 /// What to do about damage in one session.
 const RESTORE_SESSION: &str = "the server refuses what it cannot read of this session and serves the \
-    others; to have it back, stop the server and restore a backup into a new directory";
+    others; to have it back, stop the server and restore a backup into a new directory; `sessiond \
+    store export --whole` takes out all sessions that are whole";
 /// What to do about damage that concerns the store.
 const RESTORE: &str = "put the directory away as it is and restore a backup into a new one; without \
-    one, `sessiond store export --session` takes out the sessions that are whole";
+    one, `sessiond store export --whole` takes out all sessions that are whole";
 
-pub(super) fn verify(
+pub(super) fn judge(
     store: &Inspection,
     contents: Option<&dyn Contents>,
     progress: &mut dyn Progress,
-) -> Findings {
+) -> Judged {
     let source = Direct(&store.db);
     let mut checks = Checks::new(&source, contents);
     let mut tally = Tally::default();
@@ -110,7 +141,12 @@ pub(super) fn verify(
         };
         progress.at(checks.read(), of);
     }
-    let mut findings = checks.done();
+    for end in [Checks::end_entries, Checks::end_audits] {
+        if unless_it_gives_up(|| end(&mut checks)).is_none() {
+            checks.unreadable(&keys::heads(), GAVE_UP);
+        }
+    }
+    let (mut findings, sessions) = checks.done();
     match store.tally {
         Some(expected) if expected != tally && !unread => findings.fault(Fault {
             key: keys::describe(&keys::round()),
@@ -130,7 +166,18 @@ pub(super) fn verify(
         }),
         _ => {}
     }
-    findings
+    let known = sessions.known();
+    findings.not_whole = known.not_whole;
+    Judged {
+        findings,
+        // Before format 3 nothing said so.
+        sum_fits: store
+            .tally
+            .map_or(!store.without.round, |expected| expected == tally),
+        unled: known.unled,
+        newest_token: known.newest_token,
+        lost_track: known.lost_track,
+    }
 }
 
 /// Checks what lies in ranges of keys, which are in order. What their records name may lie outside.
