@@ -421,6 +421,16 @@ fn an_agent_without_its_workspace_is_told_which_there_are() {
     let (_, problems) = read(text);
     let expected = "s.toml:5: agents.a.workspace \"mian\" is not in [workspaces]; there are: main";
     assert_eq!(problems, [expected]);
+    // Also where its engine is wrong, or not there: all is told at once.
+    for (engine, told) in [("engine = \"dmeo\"", 2), ("", 2), ("engine = \"scripted\"", 1)] {
+        let text = format!("[agents.a]\n{engine}\nworkspace = \"mian\"");
+        let (_, problems) = read(&text);
+        assert_eq!(problems.len(), told, "{problems:?}");
+        assert!(
+            problems.iter().any(|line| line.contains("\"mian\" is not in")),
+            "{problems:?}"
+        );
+    }
 }
 
 #[test]
