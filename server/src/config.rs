@@ -254,10 +254,11 @@ impl Settings {
             return Ok(Some(found.root.clone()));
         }
         let known: Vec<&str> = self.workspaces.keys().map(String::as_str).collect();
-        let problem = format!(
-            "{workspace:?} is not in [workspaces]; there are: {}",
-            known.join(", ")
-        );
+        let known = match &known[..] {
+            [] => "there are none".to_owned(),
+            known => format!("there are: {}", known.join(", ")),
+        };
+        let problem = format!("{workspace:?} is not in [workspaces]; {known}");
         Err(value(key, problem))
     }
 
