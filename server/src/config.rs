@@ -16,6 +16,7 @@ mod problem;
 mod schema;
 mod setting;
 mod tls;
+mod variables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ pub use self::page::page;
 pub use self::problem::{Problem, Source};
 pub use self::schema::schema;
 pub use self::tls::{TlsConfig, TlsSettings};
+pub use self::variables::doubtful;
 use crate::adapters::authn::without_secrets;
 use crate::app::config::AppConfig;
 use crate::grpc::listener::Address;
@@ -252,10 +254,11 @@ impl Settings {
             return Ok(Some(found.root.clone()));
         }
         let known: Vec<&str> = self.workspaces.keys().map(String::as_str).collect();
-        let problem = format!(
-            "{workspace:?} is not in [workspaces]; there are: {}",
-            known.join(", ")
-        );
+        let known = match &known[..] {
+            [] => "there are none".to_owned(),
+            known => format!("there are: {}", known.join(", ")),
+        };
+        let problem = format!("{workspace:?} is not in [workspaces]; {known}");
         Err(value(key, problem))
     }
 
@@ -282,6 +285,20 @@ impl Settings {
                 known.join(", ")
             ),
         ))
+    }
+
+    /// Everything that is wrong with an agent.
+    fn wrong_with(&self, name: &str, agent: &Agent) -> Vec<ConfigError> {
+        let named = agent_name(&format!("agents.{name}"), name).err();
+        // The engine of one that has none, or a wrong one, is told by its value; its workspace is
+        // looked at all the same.
+        let engine = match agent.kind() {
+            Some(_) => None,
+            None => self.agent(name, agent).err(),
+        };
+        let kind = agent.kind().unwrap_or(EngineKind::Scripted);
+        let workspace = self.workspace_of(name, agent, kind).err();
+        [engine, workspace, named].into_iter().flatten().collect()
     }
 
     /// What is wrong with values that are right each for itself.
@@ -319,13 +336,10 @@ impl Settings {
         }
         let mut names = Vec::new();
         for (name, agent) in &self.agents {
-            match self.agent(name, agent) {
-                Ok((name, ..)) => names.push(name),
-                Err(error) => {
-                    // One that is wrong in itself is an agent all the same.
-                    names.extend(AgentName::parse(name));
-                    tell(error);
-                }
+            // One that is wrong in itself is an agent all the same.
+            names.extend(AgentName::parse(name));
+            for error in self.wrong_with(name, agent) {
+                tell(error);
             }
         }
         if self.agents.is_empty() {

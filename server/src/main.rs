@@ -107,6 +107,9 @@ fn main() -> ExitCode {
         Err(error) => return failed(&error),
     };
     start_logging(&config, "info");
+    for doubt in config::doubtful(&options.sources) {
+        tracing::warn!("{doubt}");
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(process::threads(&config))

@@ -89,6 +89,21 @@ pub enum ProcessError {
         /// The directory.
         path: PathBuf,
     },
+    /// What is made in the data directory would be of no use to whom it belongs to.
+    #[error(
+        "the data directory {} belongs to user {owner}, and this is user {us}; do it as the server's \
+         user: sudo -u '#{owner}' {command} ...", .path.display()
+    )]
+    OfAnotherUser {
+        /// The directory.
+        path: PathBuf,
+        /// The id of the user it belongs to.
+        owner: u32,
+        /// The id of this process's user.
+        us: u32,
+        /// What is to be done.
+        command: &'static str,
+    },
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenError),

@@ -1,6 +1,7 @@
 //! `sessiond token`, beside a server that runs.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -136,6 +137,37 @@ async fn c55_who_may_nothing_learns_nothing_of_what_there_is() {
             (absent.code, absent.err, absent.out)
         );
     }
+}
+
+#[tokio::test]
+async fn c54_a_token_goes_to_a_new_file_of_its_makers_alone_and_replaces_none() {
+    let home = home("");
+    let file = home.path().join("ci.token");
+    let words = ["token", "create", "--principal", "ci", "--out"];
+    let words = [&words[..], &[file.to_str().unwrap()]].concat();
+    let ran = daemon(&home, &words).await;
+    assert!(ran.code == 0 && ran.out.is_empty(), "{ran:?}");
+    let token = fs::read_to_string(&file).unwrap();
+    assert!(
+        token.starts_with("sp_") && !ran.err.contains(token.trim()),
+        "{ran:?}"
+    );
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+    // What is there stays, and no token is made for nothing.
+    let again = daemon(&home, &words).await;
+    assert!(
+        again.code == 1 && again.err.contains("no token was made"),
+        "{again:?}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), token);
+    let there = daemon(&home, &["token", "list", "--json"]).await;
+    assert_eq!(there.out.lines().count(), 1, "{there:?}");
+    // One that cannot be made leaves no file.
+    minted(&home, "ci", &[]).await;
+    let third = home.path().join("third");
+    let words = [&words[..4], &["--out", third.to_str().unwrap()]].concat();
+    let third_token = daemon(&home, &words).await;
+    assert!(third_token.code == 1 && !third.exists(), "{third_token:?}");
 }
 
 #[tokio::test]

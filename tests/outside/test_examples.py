@@ -228,6 +228,35 @@ class Language:
             entries = len(server.ctl("entries", "first", "--json").stdout.splitlines())
             told = len(re.findall("^(?:entry |event entry_appended)", out, re.M))
             self.assertEqual(told, entries, "each entry once")
+            # An entry is told by its id and what it says, in one line that has a bound, past or live.
+            for begin in ["entry", "event entry_appended"]:
+                self.assertRegex(out, rf"(?m)^{begin} \w{{26}}-\d+ user say-words 3$")
+                self.assertRegex(out, rf"(?m)^{begin} \w{{26}}-\d+ assistant w1 w2 w3$")
+
+    def test_an_entry_is_told_in_one_line_of_bounded_length_that_holds_no_control(self):
+        with Server() as server:
+            said = r'say "one\ntwo\u001b[31m' + "x" * 200 + '"'
+            self.assertEqual(self.invoke(server, said).ended()[0], 0)
+            observer = Running([*self.program("observe"), "first", "1"], self.environment(server))
+            observer.says(" assistant one two")
+            observer.process.terminate()
+            _code, out, err = observer.ended()
+            (line,) = [line for line in out.splitlines() if " assistant " in line]
+            self.assertNotIn("\x1b", line)
+            self.assertRegex(line, r"^entry \w{26}-\d+ assistant one two \[31mx+\.\.\.$", err)
+            self.assertLess(len(line), 200)
+
+    def test_an_observer_tells_what_it_is_refused_in_a_line(self):
+        with Server() as server:
+            self.assertEqual(self.invoke(server, "say-words 1").ended()[0], 0)
+            for session, more in [
+                ("nosuch", {}),
+                ("first", {"SESSIONPLANE_TOKEN": "sp_wrong"}),
+                ("first", {"SESSIONPLANE_TOKEN_FILE": "/nowhere"}),
+            ]:
+                observer = Running([*self.program("observe"), session], self.environment(server, **more))
+                code, out, err = observer.ended()
+                self.assertEqual((code, out, len(err.splitlines())), (1, "", 1), err)
 
 
 class Python(Language, unittest.TestCase):

@@ -305,7 +305,8 @@ fn warn_of_readers(key: &Path) {
     if mode & 0o007 != 0 {
         tracing::warn!(
             file = %key.display(),
-            "every user of this machine can read the TLS key (mode {mode:o}); chmod 600 it"
+            "every user of this machine can read the TLS key (mode {mode:o}); chmod 600 it, or 640 with \
+             a group of the server's user"
         );
     }
 }

@@ -233,7 +233,7 @@ pub(crate) static DECLARED: &[Setting] = &[
         "tls.key_file",
         Kind::Text("a PEM file's path"),
         tls.key_file,
-        "Its private key. Only the server's user may be able to read it."
+        "Its private key. Mode 600, or 640 with a group of the server's user; a start warns if everybody can read it."
     ),
     text!(
         "tls.client_auth",

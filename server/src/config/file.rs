@@ -32,8 +32,11 @@ pub(crate) fn read(path: &Path, text: &str) -> (Vec<Given>, Vec<Problem>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let source = reader.source(error.span().map_or(0, |span| span.start));
-        let problem = Problem::new(source, "", error.message().to_owned());
-        reader.problems.push(problem);
+        let what = format!(
+            "{}; the file cannot be read, and what else is wrong with it is told after that",
+            error.message()
+        );
+        reader.problems.push(Problem::new(source, "", what));
     }
     // What could not be read is not in the table: whatever else is said of it would be a guess.
     if reader.problems.is_empty() {

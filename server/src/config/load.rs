@@ -9,6 +9,7 @@ use super::declared::DECLARED;
 use super::file::{self, Given, unknown};
 use super::problem::{Problem, Source};
 use super::setting::{ENV_PREFIX, Setting, Value};
+use super::variables::misspelt;
 use super::{ConfigError, Settings};
 
 /// Where values may come from.
@@ -162,29 +163,4 @@ fn variables(found: &[(String, OsString)], given: &mut Vec<Given>, problems: &mu
             None => problems.extend(misspelt(name).map(|what| Problem::new(source, "", what))),
         }
     }
-}
-
-/// Variables of `sessionctl` in a section that the server has too.
-const CLIENTS: [&str; 3] = [
-    "SESSIONPLANE_TLS_CA",
-    "SESSIONPLANE_TLS_CERT",
-    "SESSIONPLANE_TLS_KEY",
-];
-
-/// Whether a variable looks like one of ours. The clients have variables of the same beginning, and
-/// so do orchestrators for a service of this name: only what stands in a section of the file is ours.
-fn misspelt(name: &str) -> Option<String> {
-    if CLIENTS.contains(&name) {
-        return None;
-    }
-    let ours = DECLARED.iter().filter(|setting| setting.key.contains('.'));
-    let ours = ours.filter_map(Setting::variable);
-    let near = ours
-        .filter(|ours| {
-            let section = ours[ENV_PREFIX.len()..].split('_').next();
-            section == name[ENV_PREFIX.len()..].split('_').next()
-        })
-        .map(|ours| (strsim::jaro_winkler(&ours, name), ours))
-        .max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (near.0 > 0.9).then(|| format!("is no variable of a setting; did you mean {}?", near.1))
 }

@@ -58,6 +58,7 @@ fn c60_everything_wrong_is_told_at_once_with_its_line_its_limit_and_the_way_out(
         "s.toml:8: limits.heartbeat_seconds is -1; use 1 to 20",
         "s.toml:9: limits.idle_seconds is a text; use 1 to 86400",
         "s.toml:10: agents.a.engine is missing; use demo or scripted",
+        "s.toml:11: agents.a.workspace \"w\" is not in [workspaces]; there are none",
         "s.toml:13: agents.b.engine is \"dmeo\"; use demo or scripted",
         "s.toml:14: stoer is no setting; did you mean store?",
         "s.toml:16: drain.deadline_seconds is a section; use 0 to 3600",
@@ -66,7 +67,10 @@ fn c60_everything_wrong_is_told_at_once_with_its_line_its_limit_and_the_way_out(
         let told = problems.iter().filter(|told| told.starts_with(line));
         assert_eq!(told.count(), 1, "{line}\n{problems:#?}");
     }
-    assert_eq!(problems.len(), 12, "{problems:#?}");
+    assert_eq!(problems.len(), 13, "{problems:#?}");
+    // What cannot be read hides what else there is, and says so.
+    let (_, problems) = read("lissten = 1\nx = [\n");
+    assert!(problems[0].contains("is told after that"), "{problems:?}");
 }
 
 #[test]
@@ -421,6 +425,22 @@ fn an_agent_without_its_workspace_is_told_which_there_are() {
     let (_, problems) = read(text);
     let expected = "s.toml:5: agents.a.workspace \"mian\" is not in [workspaces]; there are: main";
     assert_eq!(problems, [expected]);
+    // Also where its engine is wrong, or not there: all is told at once.
+    for (engine, told) in [
+        ("engine = \"dmeo\"", 2),
+        ("", 2),
+        ("engine = \"scripted\"", 1),
+    ] {
+        let text = format!("[agents.a]\n{engine}\nworkspace = \"mian\"");
+        let (_, problems) = read(&text);
+        assert_eq!(problems.len(), told, "{problems:?}");
+        assert!(
+            problems
+                .iter()
+                .any(|line| line.contains("\"mian\" is not in")),
+            "{problems:?}"
+        );
+    }
 }
 
 #[test]

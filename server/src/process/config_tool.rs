@@ -60,6 +60,7 @@ fn check(sources: &Sources) -> Result<String, String> {
     let (settings, mut problems) = config::look(sources).map_err(|error| error.to_string())?;
     problems.extend(of_this_host(&settings));
     problems.extend(unguarded(&settings));
+    problems.extend(config::doubtful(sources));
     if problems.is_empty() {
         return Ok("the configuration is right\n".to_owned());
     }

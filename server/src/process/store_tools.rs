@@ -90,6 +90,12 @@ pub enum ToolError {
     /// The data directory cannot be used.
     #[error(transparent)]
     Directory(#[from] ProcessError),
+    /// What is to be written is there.
+    #[error("{} is there already, and nothing is replaced; name another file", .path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file cannot be used.
     #[error("{}: {error}", .path.display())]
     File {

@@ -6,10 +6,10 @@
 
 mod shown;
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -24,6 +24,9 @@ use super::{ProcessError, data_dir, data_directory};
 use crate::adapters::authn::{BookError, Grant, LIFETIME_AT_MOST, Registered, TokenBook, TokenId};
 use crate::adapters::clock::TokioClock;
 use crate::config::{ConfigError, Settings};
+
+/// What the data directory's user is told to do.
+const COMMAND: &str = "sessiond token";
 
 /// How long a token lives unless told otherwise.
 const LIFETIME: &str = "90d";
@@ -63,6 +66,9 @@ pub struct CreateArgs {
     /// Give it only these of the principal's groups; may be repeated
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
+    /// Put it in a new file that nobody but you can read, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Print one JSON object instead
     #[arg(long)]
     json: bool,
@@ -154,9 +160,17 @@ pub fn run(
     match command {
         TokenCommand::Create(args) => {
             let grant = grant(args, config, file)?;
+            data_dir::belongs_to_us(&directory, COMMAND)?;
             data_dir::prepare(&directory)?;
-            belongs_to_us(&directory)?;
-            create(&book, &grant, args.json, now, (out, aside))
+            match args.out.as_deref() {
+                None => create(&book, &grant, args, now, (out, aside)),
+                Some(path) => {
+                    let mut file = Private::make(path)?;
+                    let made = create(&book, &grant, args, now, (&mut file, aside));
+                    // Nothing was made, or it is revoked again.
+                    made.inspect_err(|_| drop(fs::remove_file(path)))
+                }
+            }
         }
         TokenCommand::List(args) => {
             is_there(&directory)?;
@@ -164,35 +178,29 @@ pub fn run(
             Ok(list(&records, &uses, args.json, now, out)?)
         }
         TokenCommand::Revoke(args) => {
-            belongs_to_us(&directory)?;
+            is_there(&directory)?;
+            data_dir::belongs_to_us(&directory, COMMAND)?;
             revoke(&book, &args.ids, now, out)
         }
     }
 }
 
 /// Whoever is not told of where the data is would take another server's tokens for none at all.
-fn is_there(directory: &Path) -> Result<Metadata, TokenError> {
-    let found = fs::metadata(directory).ok().filter(Metadata::is_dir);
-    found.ok_or_else(|| {
-        TokenError::Refused(format!(
-            "there is no data directory {}; name the server's with --data-dir",
-            directory.display()
-        ))
-    })
-}
-
-/// A file that another user makes in the data directory is one that the server refuses.
-fn belongs_to_us(directory: &Path) -> Result<(), TokenError> {
-    let found = is_there(directory)?;
-    let us = rustix::process::geteuid().as_raw();
-    if found.uid() == us {
-        return Ok(());
-    }
+fn is_there(directory: &Path) -> Result<(), TokenError> {
+    let why = match fs::metadata(directory) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        // Where it may be there, another one is not the way out.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(TokenError::Refused(format!(
+                "the data directory {} cannot be looked at: {error}; do it as the server's user",
+                directory.display()
+            )));
+        }
+        _ => "there is no data directory",
+    };
     Err(TokenError::Refused(format!(
-        "the data directory {} belongs to user {owner}, and this is user {us}; do it as the server's \
-         user: sudo -u '#{owner}' sessiond token ...",
-        directory.display(),
-        owner = found.uid()
+        "{why} {}; name the server's with --data-dir",
+        directory.display()
     )))
 }
 
@@ -305,12 +313,12 @@ fn fits(args: &CreateArgs, holder: &Registered) -> Result<(), TokenError> {
 fn create(
     book: &TokenBook,
     grant: &Grant,
-    json: bool,
+    args: &CreateArgs,
     now: Timestamp,
     (out, aside): (&mut impl Write, &mut impl Write),
 ) -> Result<(), TokenError> {
     let (record, token) = book.create(grant, now)?;
-    let shown = if json {
+    let shown = if args.json {
         let mut object = object(&record, None, now);
         object["token"] = token.reveal().into();
         writeln!(out, "{object}")
@@ -320,7 +328,7 @@ fn create(
     if let Err(error) = shown.and_then(|()| out.flush()) {
         return Err(unseen(book, &record.id, now, error));
     }
-    if json {
+    if args.json {
         return Ok(());
     }
     let groups = record.groups.as_deref().unwrap_or(&grant.holder.groups);
@@ -334,8 +342,7 @@ fn create(
         aside,
         "token {} of {} (tenant {}, {}): trust {}, groups {groups}, expires {}\n\
          it counts for the server of {}\n\
-         it is shown this once; put it where its holder can read it and nobody else:\n  \
-         SESSIONPLANE_TOKEN_FILE=FILE, or SESSIONPLANE_TOKEN",
+         {}",
         record.id,
         record.principal,
         record.tenant,
@@ -348,8 +355,51 @@ fn create(
             .parent()
             .unwrap_or_else(|| book.path())
             .display(),
+        place(args.out.as_deref()),
     );
     Ok(())
+}
+
+/// What is to be done with a token that was shown.
+fn place(out: Option<&Path>) -> String {
+    match out {
+        None => "it is shown this once; put it where its holder can read it and nobody else:\n  \
+                 SESSIONPLANE_TOKEN_FILE=FILE, or SESSIONPLANE_TOKEN"
+            .to_owned(),
+        Some(path) => format!(
+            "it is in {path}, which only you can read, and nowhere else; give it to its holder:\n  \
+             SESSIONPLANE_TOKEN_FILE={path}",
+            path = path.display()
+        ),
+    }
+}
+
+/// A new file that nobody but its maker can read; flushed, it is on the disk.
+struct Private(File);
+
+impl Private {
+    fn make(path: &Path) -> Result<Self, TokenError> {
+        let mut new = OpenOptions::new();
+        let opened = new.write(true).create_new(true).mode(0o600).open(path);
+        opened.map(Self).map_err(|error| {
+            let why = if error.kind() == io::ErrorKind::AlreadyExists {
+                "is there already, and is not replaced; name another file".to_owned()
+            } else {
+                format!("cannot be made: {error}")
+            };
+            TokenError::Refused(format!("{} {why}; no token was made", path.display()))
+        })
+    }
+}
+
+impl Write for Private {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.sync_all()
+    }
 }
 
 /// A token that nobody has seen would take one of its principal's two places for nothing.

@@ -60,7 +60,7 @@ pub enum OpenError {
     /// Another process has it open.
     #[error(
         "the data directory {path} is in use by another process; stop that one, or name another \
-         directory"
+         directory with --data-dir"
     )]
     InUse {
         /// The data directory.

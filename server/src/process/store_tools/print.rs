@@ -66,6 +66,15 @@ pub(super) fn unfinished(data_dir: &Path) {
     );
 }
 
+/// What root made, a server of another user cannot read.
+pub(super) fn of_root(data_dir: &Path) {
+    eprintln!(
+        "sessiond store: all of it is root's; before a server of another user starts: \
+         chown -R USER: {}",
+        data_dir.display()
+    );
+}
+
 pub(super) fn failed(error: &ToolError) {
     eprintln!("sessiond store: {error}");
 }

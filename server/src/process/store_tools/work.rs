@@ -14,7 +14,10 @@ use crate::adapters::sled::OpenError;
 use crate::adapters::sled::tools::{Dumped, Inspection, LoadError, Loaded, load};
 use crate::process::backup;
 use crate::process::contents::ARTIFACTS;
-use crate::process::data_dir::{STORE, prepare};
+use crate::process::data_dir::{STORE, belongs_to_us, prepare};
+
+/// What the data directory's user is told to do.
+const COMMAND: &str = "sessiond store";
 
 pub(super) fn run(command: &StoreCommand, data_dir: &Path) -> Result<Found, ToolError> {
     match command {
@@ -37,8 +40,10 @@ pub(super) fn run(command: &StoreCommand, data_dir: &Path) -> Result<Found, Tool
     }
 }
 
-fn open(data_dir: &Path) -> Result<Inspection, OpenError> {
-    Inspection::open(&data_dir.join(STORE))
+/// The engine may write to its files at every opening: they must stay the server's.
+fn open(data_dir: &Path) -> Result<Inspection, ToolError> {
+    belongs_to_us(data_dir, COMMAND)?;
+    Ok(Inspection::open(&data_dir.join(STORE))?)
 }
 
 fn artifacts(data_dir: &Path) -> FolderArtifacts {
@@ -48,11 +53,11 @@ fn artifacts(data_dir: &Path) -> FolderArtifacts {
 fn verify(data_dir: &Path, json: bool) -> Result<Found, ToolError> {
     let store = match open(data_dir) {
         Ok(store) => store,
-        Err(error @ (OpenError::Damaged { .. } | OpenError::Lost { .. })) => {
+        Err(ToolError::Open(error @ (OpenError::Damaged { .. } | OpenError::Lost { .. }))) => {
             print::unopened(&error, json)?;
             return Ok(Found::Faults);
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
     let contents = artifacts(data_dir);
     let findings = store.verify(Some(&contents), &mut Meter::new("verify"));
@@ -113,6 +118,7 @@ fn found(missing: u64) -> Found {
 }
 
 fn import(data_dir: &Path, from: &Path, all: bool, json: bool) -> Result<Found, ToolError> {
+    belongs_to_us(data_dir, COMMAND)?;
     empty(data_dir)?;
     // Before anything is made: a name that is wrong must not be in the way of the right one.
     let mut lines: Box<dyn BufRead> = if from.as_os_str() == "-" {
@@ -137,6 +143,9 @@ fn import(data_dir: &Path, from: &Path, all: bool, json: bool) -> Result<Found, 
     // What was written is read back, all of it.
     let findings = open(data_dir)?.verify(Some(&contents), &mut Meter::new("verify"));
     print::imported(&loaded, &findings, data_dir, json)?;
+    if rustix::process::geteuid().is_root() {
+        print::of_root(data_dir);
+    }
     Ok(if findings.whole() {
         Found::Whole
     } else {
@@ -173,8 +182,10 @@ fn backup(data_dir: &Path, to: &Path, json: bool) -> Result<Found, ToolError> {
         Ok(server) => whole_file(&to, |out| Ok(backup::ask(&server, out)?))?,
         Err(unanswered) => match open(data_dir) {
             Ok(store) => whole_file(&to, |out| at_rest(&store, data_dir, out))?,
-            Err(OpenError::InUse { .. }) => return Err(LoadError::from(unanswered).into()),
-            Err(error) => return Err(error.into()),
+            Err(ToolError::Open(OpenError::InUse { .. })) => {
+                return Err(LoadError::from(unanswered).into());
+            }
+            Err(error) => return Err(error),
         },
     };
     print::backed_up(&made, &to, json)?;
@@ -224,7 +235,9 @@ fn whole_file<T>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<T, ToolError>,
 ) -> Result<T, ToolError> {
-    let taken = || file(path)(io::ErrorKind::AlreadyExists.into());
+    let taken = || ToolError::Taken {
+        path: path.to_owned(),
+    };
     if path.exists() {
         return Err(taken());
     }
@@ -237,7 +250,10 @@ fn whole_file<T>(
         let synced = out.flush().and_then(|()| out.get_ref().sync_all());
         synced.map_err(file(&partial))?;
         // Unlike a rename this replaces nothing.
-        fs::hard_link(&partial, path).map_err(file(path))?;
+        fs::hard_link(&partial, path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => taken(),
+            _ => file(path)(error),
+        })?;
         Ok(written)
     });
     let removed = fs::remove_file(&partial).map_err(file(&partial));
@@ -313,6 +329,9 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "others may read it");
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        let again = whole_file(&path, |_| -> Result<(), ToolError> { panic!("it began") });
+        let again = again.unwrap_err().to_string();
+        assert!(again.contains("nothing is replaced"), "{again}");
     }
 
     #[test]

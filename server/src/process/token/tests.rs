@@ -132,6 +132,15 @@ impl Write for Full {
     }
 }
 
+fn args(json: bool) -> CreateArgs {
+    let words = ["sessiond", "create", "--principal", "ci"];
+    let line = Line::try_parse_from(words.into_iter().chain(json.then_some("--json")));
+    let Ok(TokenCommand::Create(args)) = line.map(|line| line.command) else {
+        panic!("something else");
+    };
+    args
+}
+
 #[test]
 fn c54_a_token_that_could_not_be_shown_is_revoked_and_takes_no_place() {
     let directory = tempfile::tempdir().unwrap();
@@ -139,7 +148,7 @@ fn c54_a_token_that_could_not_be_shown_is_revoked_and_takes_no_place() {
     let now = Timestamp::from_millis(1_796_029_500_000);
     for json in [false, true, false] {
         let (mut out, mut aside) = (Full(30), Vec::new());
-        let error = create(&book, &of("ci"), json, now, (&mut out, &mut aside)).unwrap_err();
+        let error = create(&book, &of("ci"), &args(json), now, (&mut out, &mut aside)).unwrap_err();
         let (error, records) = (error.to_string(), book.read().unwrap());
         let id = records.last().unwrap().id.as_str();
         assert!(
@@ -150,7 +159,14 @@ fn c54_a_token_that_could_not_be_shown_is_revoked_and_takes_no_place() {
     }
     // What is said beside it may get lost.
     let mut out = Vec::new();
-    create(&book, &of("ci"), false, now, (&mut out, &mut Full(0))).unwrap();
+    create(
+        &book,
+        &of("ci"),
+        &args(false),
+        now,
+        (&mut out, &mut Full(0)),
+    )
+    .unwrap();
     let records = book.read().unwrap();
     let states: Vec<State> = records.iter().map(|record| record.state(now)).collect();
     assert!(
