@@ -140,7 +140,10 @@ fn end_with_the_main_thread() {
     std::panic::set_hook(Box::new(move |panic| {
         told(panic);
         if std::thread::current().id() == main {
-            let what = panic.payload_as_str().unwrap_or("no reason is known");
+            let payload = panic.payload();
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+            let what = text.unwrap_or("no reason is known");
             // The last word to whoever started it, if it is still heard.
             let _ = writeln!(
                 std::io::stderr(),
