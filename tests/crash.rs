@@ -11,6 +11,8 @@ mod backups;
 mod changes;
 #[path = "crash/compactions.rs"]
 mod compactions;
+#[path = "crash/crowds.rs"]
+mod crowds;
 #[path = "crash/daemon.rs"]
 mod daemon;
 #[path = "crash/damages.rs"]

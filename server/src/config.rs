@@ -15,6 +15,7 @@ mod page;
 mod problem;
 mod schema;
 mod setting;
+mod shown;
 mod tls;
 mod variables;
 
@@ -32,6 +33,7 @@ pub use self::load::{FlagValue, Sources, load, look};
 pub use self::page::page;
 pub use self::problem::{Problem, Source};
 pub use self::schema::schema;
+pub(crate) use self::shown::shown;
 pub use self::tls::{TlsConfig, TlsSettings};
 pub use self::variables::doubtful;
 use crate::adapters::authn::without_secrets;
@@ -47,7 +49,7 @@ pub const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read the configuration {}: {error}", .path.display())]
+    #[error("cannot read the configuration {}: {error}", shown(&.path.to_string_lossy(), false))]
     Read {
         /// The file.
         path: PathBuf,
@@ -58,7 +60,7 @@ pub enum ConfigError {
     #[error("the configuration is wrong:\n{}", lines(.0))]
     Problems(Vec<Problem>),
     /// A value makes no sense.
-    #[error("{}: {}", without_secrets(.key), without_secrets(.problem))]
+    #[error("{}: {}", shown(&without_secrets(.key), false), shown(&without_secrets(.problem), true))]
     Value {
         /// The key.
         key: String,
@@ -388,5 +390,7 @@ fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
     }
 }
 
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod tests;

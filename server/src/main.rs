@@ -1,6 +1,6 @@
 //! `sessiond`, the Sessionplane server.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -81,6 +81,8 @@ impl Arguments {
 
 /// How long the runtime's threads may take to end after everything was stopped.
 const THREADS_END_WITHIN: Duration = Duration::from_millis(100);
+/// The status of a process whose main thread panicked.
+const PANICKED: i32 = 101;
 /// The status of a process that a second signal ended.
 const ENDED_AT_ONCE: i32 = 130;
 
@@ -88,6 +90,7 @@ fn main() -> ExitCode {
     // Without the feature nothing of the environment may reach into the server.
     #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();
+    end_with_the_main_thread();
     let (arguments, sources) = Arguments::read();
     match &arguments.command {
         Some(Verb::Config { command }) => return config_tool::run(command, &sources),
@@ -130,6 +133,28 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(error.as_ref()),
     }
+}
+
+/// A panic of the main thread ends the process: what it was doing, nobody goes on with, and the runtime
+/// that its unwinding would wait for may never end. One elsewhere is the matter of whoever runs there.
+fn end_with_the_main_thread() {
+    let main = std::thread::current().id();
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        if std::thread::current().id() == main {
+            let payload = panic.payload();
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+            let what = text.unwrap_or("no reason is known");
+            // The last word to whoever started it, if it is still heard.
+            let _ = writeln!(
+                std::io::stderr(),
+                "sessiond: an internal error: {what}; what was acknowledged is kept"
+            );
+            std::process::exit(PANICKED);
+        }
+    }));
 }
 
 fn store(command: &StoreCommand, sources: &Sources) -> ExitCode {
@@ -230,16 +255,30 @@ fn tells_no_headers(about: &Metadata<'_>) -> bool {
 /// Completes at SIGTERM, SIGINT, and where it means that the terminal is gone, at SIGHUP. A second
 /// one ends the process at once. Otherwise SIGHUP asks for the files to be read again.
 fn shutdown_signal(reload: Arc<Notify>) -> std::io::Result<impl Future<Output = ()> + Send> {
-    let mut signals = Signals::listen(reload)?;
-    Ok(async move {
-        signals.next().await;
-        tracing::info!("stopping; a second signal ends the process at once");
-        tokio::spawn(async move {
+    // On a thread of its own: they are heard however busy the server's threads are, or hang.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let mut signals = {
+        let _inside = runtime.enter();
+        Signals::listen(reload)?
+    };
+    let (asked, stop) = tokio::sync::oneshot::channel();
+    let listen = move || {
+        runtime.block_on(async {
             signals.next().await;
-            tracing::warn!("ended at once: what was acknowledged is kept");
-            std::process::exit(ENDED_AT_ONCE);
+            // A server that has ended meanwhile needs not be told.
+            let _ = asked.send(());
+            signals.next().await;
         });
-    })
+        process::end(ENDED_AT_ONCE, || {
+            tracing::warn!("ended at once: what was acknowledged is kept");
+        });
+    };
+    let thread = std::thread::Builder::new().name("signals".into());
+    thread.spawn(listen)?;
+    // A listener that is lost could tell of no stop any more: that is one.
+    Ok(async move { drop(stop.await) })
 }
 
 /// The signals that ask the server to stop.

@@ -24,6 +24,7 @@ use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
 use tokio::sync::Notify;
 
 use self::banner::Ready;
+pub use self::ending::end;
 use self::ending::{Ending, Rest};
 
 use crate::adapters::artifacts::FolderArtifacts;
@@ -187,8 +188,8 @@ pub fn data_directory(config: &Settings) -> Result<PathBuf, ProcessError> {
 
 /// Starts, serves until `shutdown` completes, and stops: face first, then sessions, then the store.
 /// A start is given up when `shutdown` completes before it is done. All steps of a stop together
-/// have a bound; what does not end in time is left to the end of the process, and the next start finds what a
-/// crash would have left.
+/// have a bound, at which the process is ended from a thread of its own if it is still there: status 0,
+/// and the next start finds what a crash would have left.
 ///
 /// # Errors
 /// See [`ProcessError`]. After a start the store's failure is the only one.
@@ -203,6 +204,13 @@ pub async fn run(
     data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.parse()?;
     let probes = probes_address(&config)?;
+    let ending = Ending::new(&config);
+    let shutdown = async {
+        shutdown.await;
+        // Before anything that can hang, the log included.
+        ending.begin();
+        tracing::info!("stopping; a second signal ends the process at once");
+    };
     let mut shutdown = std::pin::pin!(shutdown);
     let store = tokio::select! {
         store = open_store(&data_dir, &config) => store?,
@@ -216,7 +224,6 @@ pub async fn run(
         probes,
         ready,
     };
-    let ending = Ending::new(&config);
     let served = serve(start, store.clone(), &ending, shutdown).await;
     close(store, ending.rest()).await;
     served
@@ -290,7 +297,6 @@ async fn serve(
         let asked = async {
             shutdown.await;
             notify::stopping();
-            ending.begin();
             // Whoever looks for a server finds none from here on.
             drop(ready);
             tell_what_is_waited_for(&app, config);
@@ -325,6 +331,7 @@ fn tell_what_is_waited_for(app: &App, config: &Settings) {
 
 /// Stops what is left of the sessions' work, and settles it as interrupted.
 async fn end_sessions(app: &App, rest: Rest) {
+    failpoint::reach("process::ending");
     if rest.step(4, app.stop()).await.is_none() {
         tracing::error!("sessions did not stop in time; what they acknowledged is kept");
     }
@@ -332,7 +339,7 @@ async fn end_sessions(app: &App, rest: Rest) {
         Some(Ok(0)) => tracing::info!("stopped: what was acknowledged is kept"),
         Some(Ok(cut)) => tracing::info!(
             cut,
-            "stopped: runs that were active are settled as interrupted"
+            "stopped: runs that were still active are settled as interrupted"
         ),
         Some(Err(error)) => {
             tracing::error!(%error, "a run that was cut is settled at the next start");

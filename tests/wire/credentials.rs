@@ -37,7 +37,7 @@ fn ci() -> Registered {
 }
 
 /// Makes a token as `sessiond token create` does, beside the server.
-fn mint(data_dir: &Path, lifetime: Option<Duration>) -> (TokenId, String) {
+pub(crate) fn mint(data_dir: &Path, lifetime: Option<Duration>) -> (TokenId, String) {
     let grant = Grant {
         holder: ci(),
         groups: None,
@@ -50,6 +50,11 @@ fn mint(data_dir: &Path, lifetime: Option<Duration>) -> (TokenId, String) {
 }
 
 async fn start(directory: TempDir) -> Running {
+    start_with(directory, Config::default()).await
+}
+
+/// A server that knows the owner and `ci`.
+pub(crate) async fn start_with(directory: TempDir, config: Config) -> Running {
     let clock = Arc::new(TokioClock::start());
     let owner = OwnerToken::open(directory.path()).unwrap();
     let tokens = Tokens::open(directory.path(), [ci()], clock).unwrap();
@@ -57,7 +62,7 @@ async fn start(directory: TempDir) -> Running {
     let followed = identities.clone();
     tokio::spawn(async move { followed.follow().await });
     let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap()).await;
-    Running::on(listener.unwrap(), directory, Config::default(), identities)
+    Running::on(listener.unwrap(), directory, config, identities)
 }
 
 async fn get_state(caller: &Caller) -> Status {

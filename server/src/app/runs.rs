@@ -99,7 +99,7 @@ impl AppCaller {
             changed = wake.changed() => changed.map_err(|_| {
                 CallError::unknown(Reason::ServingLost, "the run is being settled; ask again")
             }),
-            () = self.context.stopping.cancelled() => Err(CallError::unknown(
+            () = self.context.waiting_is_over.cancelled() => Err(CallError::unknown(
                 Reason::ServerDraining,
                 "the server stops, and the run is not settled yet; ask again",
             )),

@@ -365,8 +365,14 @@ pub(crate) static DECLARED: &[Setting] = &[
         "limits.max_calls",
         1..=65_536,
         face.max_calls,
-        "Calls at a time that are not answered yet, health and waits apart. A further one is \
-         refused before it costs anything: OVERLOADED, with the time to come back."
+        "Calls at a time that are not answered yet, health and waits apart; of one principal three \
+         quarters. A further one costs nothing and is refused: OVERLOADED, to come back."
+    ),
+    whole!(
+        "limits.max_waits",
+        1..=1_048_576,
+        face.max_waits,
+        "Calls of WaitRun at a time of one principal. A further one is refused: OVERLOADED."
     ),
     whole!(
         "limits.blocking_threads",
@@ -404,8 +410,8 @@ pub(crate) static DECLARED: &[Setting] = &[
         "limits.unread_seconds",
         1..=DAY,
         face.unread_within,
-        "A stream of which its reader takes nothing for so long, though there is something, is \
-         ended; its caller resumes."
+        "A stream, or a long answer, of which its reader takes nothing for so long, though there is \
+         something, is ended; its caller resumes, or asks again."
     ),
     whole!(
         "limits.keepalive_interval_seconds",
@@ -430,14 +436,13 @@ pub(crate) static DECLARED: &[Setting] = &[
         "limits.max_connection_age_grace_seconds",
         1..=DAY,
         face.max_connection_age_grace,
-        "How long calls may go on over a connection that is closed for its age; then their streams \
-         end in words."
+        "How long calls may go on over a connection that is closed for its age."
     ),
     switch!(
         "limits.beyond_ranges",
         beyond_ranges,
-        "Takes values of this section above their ranges, for measurements: memory is then not \
-         bounded any more."
+        "Takes values of this section above their ranges, up to 4294967295, for measurements: memory \
+         is then not bounded any more."
     ),
     // The end.
     whole!(
@@ -458,8 +463,7 @@ pub(crate) static DECLARED: &[Setting] = &[
         "drain.close_seconds",
         1..=60,
         close_within,
-        "On a stop, after that: how long all the rest may take. The process is gone when the three \
-         are over, whatever hangs."
+        "On a stop, after that: how long the rest may take. Then it is gone, whatever hangs."
     ),
     switch!(
         "edge.open_reflection",

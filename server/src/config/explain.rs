@@ -8,6 +8,7 @@ use super::file::unknown;
 use super::load::declared;
 use super::problem::Source;
 use super::setting::{Kind, Setting, Value};
+use super::shown::shown;
 use super::{ConfigError, Settings, default_data_dir, value};
 
 /// Every effective value, one line each: `key = value  # source`.
@@ -18,7 +19,11 @@ pub fn explain(settings: &Settings) -> String {
         for name in names(settings, setting) {
             let key = setting.key_of(&name);
             rows.push((
-                format!("{key} = {}", effective(settings, setting, &name)),
+                shown(
+                    &format!("{key} = {}", effective(settings, setting, &name)),
+                    false,
+                )
+                .into_owned(),
                 { source(settings, &key) },
             ));
         }
@@ -40,8 +45,9 @@ pub fn explain(settings: &Settings) -> String {
 pub fn explain_one(settings: &Settings, key: &str) -> Result<String, ConfigError> {
     let (setting, name) = declared(key).ok_or_else(|| value(key, unknown(key)))?;
     let mut out = format!(
-        "{key} = {}\n  from     {}\n  takes    {}\n",
-        effective(settings, setting, name),
+        "{} = {}\n  from     {}\n  takes    {}\n",
+        shown(key, false),
+        shown(&effective(settings, setting, name), false),
         source(settings, key),
         setting.kind.takes(),
     );

@@ -26,7 +26,6 @@ pub fn offered() -> impl Iterator<Item = Arg> {
         .global(true)
         .value_name("KEY=VALUE")
         .action(ArgAction::Append)
-        .value_parser(key_and_value)
         .help(
             "Sets any setting, over file and environment; may be repeated. `sessiond config \
              explain` lists them",
@@ -46,11 +45,14 @@ pub fn given(matches: &ArgMatches) -> Vec<FlagValue> {
             value: value.clone(),
         })
     });
-    let any = matches.get_many::<(String, String)>(SET);
-    let any = any.into_iter().flatten().map(|(key, value)| FlagValue {
-        flag: format!("--{SET}"),
-        key: key.clone(),
-        value: value.clone(),
+    let any = matches.get_many::<String>(SET);
+    let any = any.into_iter().flatten().map(|text| {
+        let (key, value) = key_and_value(text);
+        FlagValue {
+            flag: format!("--{SET}"),
+            key: key.to_owned(),
+            value: value.to_owned(),
+        }
     });
     own.chain(any).collect()
 }
@@ -63,9 +65,9 @@ fn about(setting: &Setting) -> String {
     format!("{} [{takes}{default}; env {variable}]", setting.about)
 }
 
-fn key_and_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text
-        .split_once('=')
-        .ok_or("is KEY=VALUE, for example limits.ring_events=4096")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
+/// The parts of what was given; no key where it is not of this form. The parser of the command line
+/// does not judge it, because it would quote it.
+fn key_and_value(text: &str) -> (&str, &str) {
+    let (key, value) = text.split_once('=').unwrap_or_default();
+    (key.trim(), value.trim())
 }

@@ -1,7 +1,7 @@
 //! Brings the sources together: a flag goes before the environment, that before the file, that
 //! before the default. Everything that is wrong is found, not only the first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -11,6 +11,10 @@ use super::problem::{Problem, Source};
 use super::setting::{ENV_PREFIX, Setting, Value};
 use super::variables::misspelt;
 use super::{ConfigError, Settings};
+use crate::adapters::plain_file;
+
+/// Largest file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Where values may come from.
 #[derive(Debug, Default, Clone)]
@@ -54,7 +58,10 @@ pub fn look(sources: &Sources) -> Result<(Settings, Vec<Problem>), ConfigError> 
     let mut given = Vec::new();
     let mut problems = Vec::new();
     if let Some(path) = &sources.file {
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Read {
+        let text = plain_file::read(path, MAX_FILE_BYTES).and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is no text in UTF-8"))
+        });
+        let text = text.map_err(|error| ConfigError::Read {
             path: path.clone(),
             error,
         })?;
@@ -64,6 +71,11 @@ pub fn look(sources: &Sources) -> Result<(Settings, Vec<Problem>), ConfigError> 
     for flag in &sources.flags {
         let source = Source::Flag(flag.flag.clone());
         match declared(&flag.key) {
+            // Not quoted: it may be a secret that was meant for elsewhere.
+            _ if flag.key.is_empty() => {
+                let what = "takes KEY=VALUE, for example limits.ring_events=4096";
+                problems.push(Problem::new(source, "", what));
+            }
             Some((setting, name)) => given.push(as_text(setting, name, &flag.value, source)),
             None => problems.push(Problem::new(source, &*flag.key, unknown(&flag.key))),
         }
@@ -88,7 +100,8 @@ pub fn look(sources: &Sources) -> Result<(Settings, Vec<Problem>), ConfigError> 
     settings.together(&mut problems);
     // A problem of one value is told once.
     let (own, together) = problems.split_at(broken);
-    let told = |key: &str| own.iter().any(|problem| problem.key == key);
+    let own_keys: BTreeSet<&str> = own.iter().map(|problem| &*problem.key).collect();
+    let told = |key: &str| own_keys.contains(key);
     let together = together.iter().filter(|problem| !told(&problem.key));
     let mut problems: Vec<Problem> = own.iter().chain(together).cloned().collect();
     // As they stand in the file; what is elsewhere comes after it.

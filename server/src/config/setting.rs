@@ -15,6 +15,9 @@ pub(crate) const ANY: &str = "*";
 /// What every environment variable of a setting begins with.
 pub(crate) const ENV_PREFIX: &str = "SESSIONPLANE_";
 
+/// The most that is taken beyond a range: as a time in any unit, the clock can still tell its end.
+const MOST_BEYOND: u64 = u32::MAX as u64;
+
 /// A setting. Everything that is told of it anywhere is derived from this.
 pub(crate) struct Setting {
     /// Its place in the file, parts separated by dots; [`ANY`] is a name of the operator's choice.
@@ -139,6 +142,11 @@ impl Kind {
                 if found < range.start() || (found > range.end() && !beyond) =>
             {
                 Err(format!("is {found}; use {}", self.takes()))
+            }
+            (Self::Whole(range), Value::Whole(found)) if *found > MOST_BEYOND.max(*range.end()) => {
+                Err(format!(
+                    "is {found}; use {MOST_BEYOND} at most, beyond its range too"
+                ))
             }
             (Self::Text(_), Value::Text(text)) if text.is_empty() => {
                 Err(format!("is empty; use {}, or leave it out", self.takes()))

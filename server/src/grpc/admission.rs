@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::now;
+use super::seldom::Seldom;
 
 /// The limit is logged at most this often.
 const TELL_EVERY: Duration = Duration::from_secs(10);
@@ -168,6 +169,8 @@ pub(crate) struct Connections {
     served: VecDeque<Served>,
     told: Option<Instant>,
     untold: u64,
+    /// The system gave no connection: it is out of descriptors, for example.
+    pub(crate) refused: Seldom,
 }
 
 impl Connections {
@@ -181,6 +184,7 @@ impl Connections {
             served: VecDeque::new(),
             told: None,
             untold: 0,
+            refused: Seldom::default(),
         }
     }
 

@@ -24,6 +24,7 @@ use tonic_health::pb::health_server;
 use tower::{Service, ServiceExt};
 use tracing::Instrument as _;
 
+use super::answer::AnswerBody;
 use super::call::{Call, deadline, trace_id};
 use super::compress::{self, Coding};
 use super::connection::Closing;
@@ -37,6 +38,7 @@ use super::reflection::Reflection;
 use super::seldom::Seldom;
 use super::server::Config;
 use super::session_control::SessionControlService;
+use super::shares::{Share, Shares};
 use super::status::{complete, refuse, unimplemented};
 use super::{authn, now};
 use crate::app::face::{Caller, Faces, ServerEnds};
@@ -69,6 +71,10 @@ pub(crate) struct Routes<F: Faces> {
     max_calls: usize,
     /// Room for calls that are not answered yet.
     calls: Semaphore,
+    /// What of it one principal may take.
+    calls_of_one: Shares,
+    /// Calls of one principal that wait for a run.
+    waits_of_one: Shares,
     /// Room for streams of who is not known.
     strangers: Arc<Semaphore>,
     message_within: Duration,
@@ -115,6 +121,8 @@ impl<F: Faces> Routes<F> {
             max_header_bytes: config.max_header_bytes,
             max_calls: config.max_calls,
             calls: Semaphore::new(config.max_calls.min(Semaphore::MAX_PERMITS)),
+            calls_of_one: Shares::new(share_of(config.max_calls)),
+            waits_of_one: Shares::new(config.max_waits),
             strangers: Arc::new(Semaphore::new(STRANGERS_STREAMS)),
             message_within: config.message_within,
             unread_within: config.unread_within,
@@ -175,6 +183,7 @@ impl<F: Faces> Routes<F> {
         let coding = Coding::accepted(request.headers());
         let principal = self.principal(&route, request.headers()).await?;
         *known = principal.is_some().then_some(Known);
+        let _share = self.share(principal.as_ref(), waits)?;
         let place = self.place(streams && principal.is_none())?;
         if (streams || waits)
             && connection.draining.is_cancelled()
@@ -214,8 +223,12 @@ impl<F: Faces> Routes<F> {
             }
         };
         let response = compress::response(coding, response);
-        if !streams || response.headers().contains_key("grpc-status") {
+        if response.headers().contains_key("grpc-status") {
             return Ok(response);
+        }
+        if !streams {
+            let unread_within = self.unread_within;
+            return Ok(response.map(|body| Body::new(AnswerBody::new(body, unread_within, tasks))));
         }
         let ends = Ends {
             closing: Self::ends_with(&route, connection).clone(),
@@ -251,6 +264,29 @@ impl<F: Faces> Routes<F> {
                 "{} calls are in work, and limits.max_calls is no more; try again in a moment",
                 self.max_calls
             );
+            CallError::refused(Reason::Overloaded, message)
+        })
+    }
+
+    /// C60: what one principal has at a time of calls in work, or of waits. It leaves others theirs.
+    fn share(
+        &self,
+        principal: Option<&Principal>,
+        waits: bool,
+    ) -> Result<Option<Share<'_>>, CallError> {
+        let Some(principal) = principal else {
+            return Ok(None);
+        };
+        let (shares, what, limit) = if waits {
+            let limit = "limits.max_waits is no more; watch with Events instead";
+            (&self.waits_of_one, "waits for runs are open", limit)
+        } else {
+            let limit = "one principal has no more of limits.max_calls; try again in a moment";
+            (&self.calls_of_one, "calls are in work", limit)
+        };
+        shares.take(principal).map(Some).ok_or_else(|| {
+            let (most, id) = (shares.most(), &principal.id);
+            let message = format!("{most} {what} of principal {id}, and {limit}");
             CallError::refused(Reason::Overloaded, message)
         })
     }
@@ -382,6 +418,11 @@ impl Route {
     fn asks_on(&self) -> bool {
         matches!(self, Self::Reflection | Self::ReflectionAlpha)
     }
+}
+
+/// What one principal may take of what all have: three quarters.
+fn share_of(all: usize) -> usize {
+    all.saturating_sub(all.div_ceil(4)).max(1)
 }
 
 fn draining() -> CallError {

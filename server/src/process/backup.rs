@@ -20,6 +20,7 @@ use tokio::time::sleep;
 use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::sled::SledStore;
 use crate::adapters::sled::tools::{LoadError, Loaded, copy, dump_snapshot};
+use crate::grpc::seldom::Seldom;
 
 /// The socket's name in the data directory.
 pub(super) const SOCKET: &str = "backup.sock";
@@ -58,6 +59,7 @@ impl Backups {
         // Dropped with this future: what is being written then is given up by its next write, which
         // has a bound.
         let mut answers = JoinSet::new();
+        let refused = Seldom::default();
         loop {
             let accepted = tokio::select! {
                 Some(ended) = answers.join_next() => {
@@ -78,7 +80,10 @@ impl Backups {
                     answers.spawn(answer(stream, store.clone(), artifacts.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take requests for backups; trying again");
+                    let tell = |times| {
+                        tracing::warn!(times, %error, "cannot take requests for backups; trying again");
+                    };
+                    refused.tell(tell);
                     sleep(PAUSE).await;
                 }
             }
