@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::clock::Clock;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
+use x509_parser::extensions::GeneralName;
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -111,6 +113,16 @@ impl TlsFiles {
     #[must_use]
     pub fn expires(&self) -> Timestamp {
         self.seen.expires
+    }
+
+    /// The names and the addresses that the certificate is for; none where they cannot be read.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let read = read("tls.cert_file", &self.paths.cert);
+        let certificates =
+            read.and_then(|pem| certificates("tls.cert_file", &self.paths.cert, &pem));
+        let certificates = certificates.unwrap_or_default();
+        certificates.first().map(names_of).unwrap_or_default()
     }
 
     /// Follows the files for as long as it is polled; `hurry` makes it look at once.
@@ -298,6 +310,29 @@ fn end_of(certificate: &CertificateDer<'_>) -> Option<Timestamp> {
     let seconds = parsed.validity().not_after.timestamp();
     let seconds = u64::try_from(seconds).unwrap_or(0);
     Some(Timestamp::from_millis(seconds.saturating_mul(1000)))
+}
+
+/// The names of a certificate's `subjectAltName`, in its order.
+fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
+    let Ok((_, parsed)) = x509_parser::parse_x509_certificate(certificate) else {
+        return Vec::new();
+    };
+    let extension = parsed.subject_alternative_name().ok().flatten();
+    let names = extension
+        .iter()
+        .flat_map(|found| &found.value.general_names);
+    let name = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => address(bytes).map(|address| address.to_string()),
+        _ => None,
+    };
+    names.filter_map(name).collect()
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let sixteen = || <[u8; 16]>::try_from(bytes).map(IpAddr::from);
+    four.or_else(|_| sixteen()).ok()
 }
 
 fn warn_of_readers(key: &Path) {

@@ -92,3 +92,16 @@ fn the_end_of_a_certificate_is_known_and_warned_of_once_a_day() {
     let later = end.after(3 * DAY);
     assert!(in_words(later, end).starts_with("3 day(s) ago"));
 }
+
+#[test]
+fn c54_a_certificate_tells_the_names_that_clients_may_use() {
+    let names = ["sessions.example.com", "10.0.0.7", "::1"].map(str::to_owned);
+    let made = rcgen::generate_simple_self_signed(names.clone()).unwrap();
+    let made = Pair {
+        cert: made.cert.pem(),
+        key: made.signing_key.serialize_pem(),
+    };
+    let (_directory, paths) = files(&made);
+    let opened = TlsFiles::open(paths, clock(Timestamp::default())).unwrap();
+    assert_eq!(opened.names(), names);
+}
