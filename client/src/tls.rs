@@ -1,6 +1,8 @@
 //! TLS of a connection: whom it trusts, what it shows, and what is wrong in words. Values only;
 //! nothing here connects.
 
+mod certificate;
+
 use std::env;
 use std::error::Error;
 use std::fmt;
@@ -8,9 +10,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustls::AlertDescription;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{AlertDescription, CertificateError};
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 /// The environment variable with the path of the authorities that are trusted.
@@ -211,7 +213,7 @@ fn said(text: &str) -> Option<String> {
 
 fn in_words(error: &rustls::Error) -> String {
     match error {
-        rustls::Error::InvalidCertificate(wrong) => certificate(wrong),
+        rustls::Error::InvalidCertificate(wrong) => certificate::wrong(wrong),
         rustls::Error::InvalidMessage(_) => {
             "what answers there does not speak TLS: use an http:// address, or the port that does"
                 .to_owned()
@@ -232,45 +234,11 @@ fn in_words(error: &rustls::Error) -> String {
         rustls::Error::AlertReceived(alert) => {
             format!("the server refused the TLS connection: {alert:?}")
         }
-        other => format!("TLS failed: {other}"),
-    }
-}
-
-fn certificate(wrong: &CertificateError) -> String {
-    match wrong {
-        // The latter: one of the same name, but not the same.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => format!(
-            "the server's certificate is of an authority that is not trusted here; name the file \
-             of its authority: {CA_VARIABLE} (sessionctl: --tls-ca FILE)"
+        rustls::Error::PeerIncompatible(what) => format!(
+            "the server's TLS has nothing in common with this client's, which speaks 1.2 and 1.3 \
+             ({what:?})"
         ),
-        CertificateError::NotValidForName => {
-            "the server's certificate is for another name; use one that it has as the address"
-                .to_owned()
-        }
-        CertificateError::NotValidForNameContext {
-            expected,
-            presented,
-        } => {
-            let expected = expected.to_str();
-            let names = if presented.is_empty() {
-                "no name at all".to_owned()
-            } else {
-                presented.join(", ")
-            };
-            format!(
-                "the server's certificate is not for {expected} but for {names}; use a name that it \
-                 has as the address"
-            )
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the server's certificate has expired; its operator has to put a new one in place"
-                .to_owned()
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the server's certificate is not valid yet; look at the clocks of both machines"
-                .to_owned()
-        }
-        other => format!("the server's certificate is not accepted: {other}"),
+        other => format!("TLS failed: {other}"),
     }
 }
 

@@ -27,7 +27,7 @@ use sessionplane_core::domain::ids::AgentName;
 use tracing_subscriber::EnvFilter;
 
 pub use self::explain::{explain, explain_one};
-pub use self::flags::{given as given_flags, offered as offered_flags};
+pub use self::flags::{given as given_flags, offered_by};
 pub use self::identity::{IdentityConfig, PrincipalConfig};
 pub use self::load::{FlagValue, Sources, load, look};
 pub use self::page::page;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_flags};
+use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_by};
 use sessionplane_server::process::config_tool::{self, ConfigCommand};
 use sessionplane_server::process::health::Question;
 use sessionplane_server::process::store_tools::{self, StoreCommand};
@@ -29,6 +29,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[allow(clippy::doc_markdown, reason = "these comments are the help text")]
 #[derive(Debug, Parser)]
 #[command(
+    name = "sessiond",
     version,
     about = "The Sessionplane server: agent sessions that can be found, watched, steered and stopped over gRPC"
 )]
@@ -66,9 +67,14 @@ enum Verb {
 }
 
 impl Arguments {
+    /// The command line as a person is told of it.
+    fn told() -> clap::Command {
+        offered_by(Self::command(), &["token", "store"])
+    }
+
     /// The command line, with the flags that the settings declare.
     fn read() -> (Self, Sources) {
-        let matches = Self::command().args(offered_flags()).get_matches();
+        let matches = Self::told().get_matches();
         let arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         let sources = Sources {
             file: arguments.config.clone(),
@@ -339,4 +345,48 @@ fn hangup_is_ignored() -> bool {
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     // Signal 1 is the lowest bit.
     mask.is_some_and(|mask| mask & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn help(verb: &str) -> String {
+        let mut command = Arguments::told();
+        command.build();
+        let verb = command.find_subcommand_mut(verb);
+        verb.map(|verb| verb.render_long_help().to_string())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed_and_has_the_programs_name() {
+        Arguments::told().debug_assert();
+        let version = Arguments::told().render_version();
+        assert!(version.starts_with("sessiond "), "{version}");
+    }
+
+    #[test]
+    fn who_asks_no_server_is_not_offered_where_it_listens_but_may_say_it() {
+        for verb in ["token", "store"] {
+            let help = help(verb);
+            assert!(
+                help.contains("--data-dir") && help.contains("--set"),
+                "{help}"
+            );
+            assert!(!help.contains("listen"), "{help}");
+        }
+        // These judge or use it.
+        for verb in ["config", "health"] {
+            assert!(help(verb).contains("--listen"), "{verb}");
+        }
+        let given = |words: &[&str]| {
+            let words = ["sessiond"].iter().chain(words);
+            let matches = Arguments::told().try_get_matches_from(words).unwrap();
+            given_flags(&matches).len()
+        };
+        assert_eq!(given(&["--listen", "127.0.0.1:1", "token", "list"]), 1);
+        assert_eq!(given(&["token", "list", "--listen", "127.0.0.1:1"]), 1);
+        assert_eq!(given(&["token", "list"]), 0);
+    }
 }

@@ -268,7 +268,8 @@ async fn serve(
     // Listeners are bound last: whoever can connect is served, and finds every run settled.
     let guard = identity::guard(tls.as_ref(), &registered);
     let listener = Listener::guarded(&start.address, guard).await?;
-    let bound = banner::Place::of(&listener);
+    let names = tls.as_ref().map(TlsFiles::names).unwrap_or_default();
+    let bound = banner::Place::of(&listener).named(names);
     let probes = match &start.probes {
         Some(address) => Some(Listener::for_probes(address).await?),
         None => None,

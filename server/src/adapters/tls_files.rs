@@ -3,6 +3,7 @@
 //!
 //! What must never enter: a private key in a log line, an error or a debug text.
 
+use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::clock::Clock;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
+use x509_parser::extensions::GeneralName;
 
 use super::plain_file;
 
@@ -118,6 +120,16 @@ impl TlsFiles {
     #[must_use]
     pub fn expires(&self) -> Timestamp {
         self.seen.expires
+    }
+
+    /// The names and the addresses that the certificate is for; none where they cannot be read.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let read = read("tls.cert_file", &self.paths.cert);
+        let certificates =
+            read.and_then(|pem| certificates("tls.cert_file", &self.paths.cert, &pem));
+        let certificates = certificates.unwrap_or_default();
+        certificates.first().map(names_of).unwrap_or_default()
     }
 
     /// Follows the files for as long as it is polled; `hurry` makes it look at once.
@@ -319,6 +331,29 @@ fn validity_of(certificate: &CertificateDer<'_>) -> Option<Validity> {
         begins: at(parsed.validity().not_before.timestamp()),
         ends: at(parsed.validity().not_after.timestamp()),
     })
+}
+
+/// The names of a certificate's `subjectAltName`, in its order.
+fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
+    let Ok((_, parsed)) = x509_parser::parse_x509_certificate(certificate) else {
+        return Vec::new();
+    };
+    let extension = parsed.subject_alternative_name().ok().flatten();
+    let names = extension
+        .iter()
+        .flat_map(|found| &found.value.general_names);
+    let name = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => address(bytes).map(|address| address.to_string()),
+        _ => None,
+    };
+    names.filter_map(name).collect()
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let sixteen = || <[u8; 16]>::try_from(bytes).map(IpAddr::from);
+    four.or_else(|_| sixteen()).ok()
 }
 
 fn warn_of_readers(key: &Path) {

@@ -1,6 +1,6 @@
 //! The flags of settings, made from the declaration.
 
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::declared::DECLARED;
 use super::load::FlagValue;
@@ -9,8 +9,25 @@ use super::setting::Setting;
 /// The flag that sets any setting.
 const SET: &str = "set";
 
+/// Flags that only a server needs, and who asks for one.
+const WHERE_IT_LISTENS: [&str; 2] = ["listen", "health-listen"];
+
+/// The command line with these flags. The verbs that work on the data directory alone take all of
+/// them, so that what is typed before a verb may stay there, but do not offer those of a server.
+#[must_use]
+pub fn offered_by(command: Command, without_a_server: &[&str]) -> Command {
+    let listens = |flag: &Arg| WHERE_IT_LISTENS.iter().any(|name| flag.get_id() == *name);
+    let mute = |command: Command| {
+        // A flag of its own is not taken from above.
+        command.args(offered().filter(listens).map(|flag| flag.hide(true)))
+    };
+    let command = command.args(offered());
+    let verbs = without_a_server.iter();
+    verbs.fold(command, |command, verb| command.mut_subcommand(verb, mute))
+}
+
 /// The flags: those of the settings that have one, and one that sets any other.
-pub fn offered() -> impl Iterator<Item = Arg> {
+fn offered() -> impl Iterator<Item = Arg> {
     let own = DECLARED.iter().filter_map(|setting| {
         let flag = setting.flag?;
         Some(

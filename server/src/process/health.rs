@@ -28,9 +28,31 @@ pub struct Question {
     /// process runs. Default: the server as a whole.
     #[arg(long, value_name = "NAME", default_value = "")]
     service: String,
-    /// Seconds until the answer counts as no. Connecting is part of it.
-    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
-    timeout: u64,
+    /// Until the answer counts as no, for example 3s, 500ms or 1m, which is the most. Connecting is
+    /// part of it.
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = patience)]
+    timeout: Duration,
+}
+
+/// The longest time that an answer is waited for.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Reads a time as `sessionctl` does: a number and `ms`, `s` or `m`; a bare number is seconds.
+fn patience(text: &str) -> Result<Duration, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let millis = match unit {
+        "ms" => Some(1),
+        "" | "s" => Some(1000),
+        "m" => Some(60_000),
+        _ => None,
+    };
+    let time = number.parse::<u64>().ok().zip(millis);
+    let time = time.and_then(|(number, millis)| number.checked_mul(millis));
+    match time.map(Duration::from_millis) {
+        Some(time) if !time.is_zero() && time <= LONGEST => Ok(time),
+        _ => Err("must be a number and ms, s or m, at most a minute, like 3s".to_owned()),
+    }
 }
 
 /// Why the answer is no.
@@ -48,12 +70,12 @@ pub enum Unhealthy {
         problem: String,
     },
     /// No answer came in time.
-    #[error("{address} did not answer within {seconds} s")]
+    #[error("{address} did not answer within {waited:?}")]
     Silent {
         /// Where the server was asked.
         address: Address,
         /// How long the answer was waited for.
-        seconds: u64,
+        waited: Duration,
     },
     /// The server speaks TLS, and probes do not.
     #[error(
@@ -97,10 +119,10 @@ impl Question {
     pub async fn ask(&self, configured: &str) -> Result<Address, Unhealthy> {
         let named = self.address.as_deref().unwrap_or(configured);
         let address = dialled(named.parse()?);
-        let answer = timeout(Duration::from_secs(self.timeout), self.status(&address)).await;
+        let answer = timeout(self.timeout, self.status(&address)).await;
         let status = answer.map_err(|_late| Unhealthy::Silent {
             address: address.clone(),
-            seconds: self.timeout,
+            waited: self.timeout,
         })??;
         match status {
             ServingStatus::Serving => Ok(address),
@@ -165,4 +187,29 @@ fn innermost(error: &dyn std::error::Error) -> String {
         error = source;
     }
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_as_sessionctl_takes_it() {
+        for (text, millis) in [("3s", 3000), ("3", 3000), ("500ms", 500), ("1m", 60_000)] {
+            assert_eq!(patience(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in [
+            "",
+            "s",
+            "0s",
+            "61s",
+            "2m",
+            "1h",
+            "-1s",
+            "1.5s",
+            "99999999999999999999s",
+        ] {
+            assert!(patience(text).unwrap_err().contains("like 3s"), "{text}");
+        }
+    }
 }

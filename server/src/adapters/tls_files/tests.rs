@@ -137,3 +137,16 @@ fn c54_a_pair_that_no_client_accepts_does_not_replace_one_that_is_good() {
     let mut ended = TlsFiles::open(paths, clock(now.after(4000 * DAY))).unwrap();
     take(&mut ended, &pair(2020)).unwrap();
 }
+
+#[test]
+fn c54_a_certificate_tells_the_names_that_clients_may_use() {
+    let names = ["sessions.example.com", "10.0.0.7", "::1"].map(str::to_owned);
+    let made = rcgen::generate_simple_self_signed(names.clone()).unwrap();
+    let made = Pair {
+        cert: made.cert.pem(),
+        key: made.signing_key.serialize_pem(),
+    };
+    let (_directory, paths) = files(&made);
+    let opened = TlsFiles::open(paths, clock(Timestamp::default())).unwrap();
+    assert_eq!(opened.names(), names);
+}

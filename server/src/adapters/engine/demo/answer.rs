@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::count::size;
 use super::files::{Listing, Page, Unread, parents};
 use super::focus::{Focus, quoted};
-use super::page::{shown, shown_path};
+use super::page::{code, shown, shown_path};
 use super::scan::Found;
 use super::term::Term;
 use super::tools::Sight;
@@ -58,7 +58,7 @@ pub(super) fn found(focus: &Focus, found: &Found, sights: &[Sight]) -> String {
     if sights.len() > SHOWN {
         text.push_str("Also worth a look:\n");
         for sight in &sights[SHOWN..] {
-            let _ = writeln!(text, "- {}: {}", named(sight), sight.line.trim());
+            let _ = writeln!(text, "- {}: {}", named(sight), code(&sight.line));
         }
         text.push('\n');
     }

@@ -135,7 +135,8 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The lines around one, numbered from 1, with a mark before it.
+/// The lines around one, numbered from 1, with a mark before it. As far from the margin as Markdown
+/// wants code to be: nearer, a mark would begin a quote, and all after it would be prose.
 pub(super) fn excerpt(lines: &[&str], at: usize) -> String {
     let from = at.saturating_sub(AROUND);
     let to = (at + AROUND + 1).min(lines.len());
@@ -145,7 +146,7 @@ pub(super) fn excerpt(lines: &[&str], at: usize) -> String {
         let mark = if index == at { '>' } else { ' ' };
         let number = index + 1;
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {mark} {number:>width$} | {}", shown(line));
+        let _ = writeln!(text, "    {mark} {number:>width$} | {}", shown(line));
     }
     text
 }
@@ -155,7 +156,22 @@ pub(super) fn shown(line: &str) -> String {
     visible_head(line.trim_end(), LINE_BYTES)
 }
 
-/// The same of a path: whole, for who wants to ask for it.
+/// What may be shown of a file, as Markdown shows it unchanged within a sentence: between more
+/// backticks than it holds in a row.
+pub(super) fn code(shown: &str) -> String {
+    let text = shown.trim();
+    let marks = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(marks + 1);
+    // A space keeps the fence and a backtick apart; of two, one on each side, Markdown shows none.
+    let space = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+/// A path as it may be shown: whole, for who wants to ask for it.
 pub(super) fn shown_path(path: &str) -> String {
     visible_head(path, PATH_BYTES)
 }
@@ -249,8 +265,20 @@ mod tests {
         let lines: Vec<String> = (1..=20).map(|n| format!("line {n}")).collect();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let text = excerpt(&lines, 9);
-        assert!(text.contains("  > 10 | line 10\n"));
+        assert!(text.contains("    > 10 | line 10\n"));
         assert_eq!(text.lines().count(), 9);
         assert_eq!(excerpt(&lines, 0).lines().count(), 5);
+    }
+
+    #[test]
+    fn what_a_file_holds_is_code_to_every_reader_of_markdown() {
+        let lines = ["__name__", "# title", "> said", "- one"];
+        for at in 0..lines.len() {
+            let text = excerpt(&lines, at);
+            assert!(text.lines().all(|line| line.starts_with("    ")), "{text}");
+        }
+        assert_eq!(code("  __name__ "), "`__name__`");
+        assert_eq!(code("a `b` c"), "``a `b` c``");
+        assert_eq!(code("```rust"), "```` ```rust ````");
     }
 }
