@@ -245,6 +245,11 @@ impl Focus {
         if word.form != Form::Path && !(plain_place && word.form != Form::Quoted) {
             return false;
         }
+        // What stands at this very path is meant, and who asks to see it is told why it is not shown.
+        if shows && word.stands && word.role == Role::Seek {
+            self.named.push(word.text.clone());
+            return true;
+        }
         let folder = listing.folder(&word.text);
         let files = match word.form {
             _ if shows && word.role == Role::Seek => called(listing, &word.text),

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use sessionplane_core::domain::text::head;
 
+use super::withheld::told;
+
 /// How many lines an excerpt shows before and after its own.
 const AROUND: usize = 4;
 /// How much of a line is shown, in bytes.
@@ -161,6 +163,7 @@ pub(super) fn shown_path(path: &str) -> String {
 }
 
 fn visible_head(text: &str, most: usize) -> String {
+    let text = &*told(text);
     let cut = head(text, most);
     let mut shown: String = cut.chars().map(visible).collect();
     if cut.len() < text.len() {

@@ -41,6 +41,8 @@ pub(super) struct Word {
     pub(super) text: String,
     pub(super) form: Form,
     pub(super) role: Role,
+    /// The folder has something at exactly this path, listed or not.
+    pub(super) stands: bool,
 }
 
 /// What a text asks for.
@@ -306,7 +308,12 @@ impl Question {
         let known = |word: &Word| word.text.eq_ignore_ascii_case(text);
         if self.words.len() < MOST_WORDS && !self.words.iter().any(known) {
             let text = text.to_owned();
-            self.words.push(Word { text, form, role });
+            self.words.push(Word {
+                text,
+                form,
+                role,
+                stands: false,
+            });
         }
     }
 }
