@@ -12,12 +12,14 @@ use crate::adapters::boundary::Refusal;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Places that are taken and given back.
+#[derive(Debug)]
 pub(super) struct Places {
     free: Mutex<usize>,
     given_back: Condvar,
 }
 
 /// Places that somebody has, until it is dropped.
+#[derive(Debug)]
 pub(super) struct Taken<'a> {
     places: &'a Places,
     count: usize,
@@ -66,19 +68,19 @@ impl Drop for Taken<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::sync_channel;
     use std::thread;
 
     use super::*;
 
-    const RUNNING: AtomicBool = AtomicBool::new(false);
+    static RUNNING: AtomicBool = AtomicBool::new(false);
 
     #[test]
     fn b48_readers_of_many_packs_wait_for_each_other_and_no_place_is_lost() {
         let places = Places::new(4);
-        let three = places.take(3, &RUNNING).ok().expect("free");
-        let one = places.take(1, &RUNNING).ok().expect("free");
-        let (done, waited) = channel();
+        let three = places.take(3, &RUNNING).expect("free");
+        let one = places.take(1, &RUNNING).expect("free");
+        let (done, waited) = sync_channel(1);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let taken = places.take(4, &RUNNING);

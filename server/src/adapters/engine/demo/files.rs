@@ -157,9 +157,8 @@ impl Folder {
     /// what is not listed, such as a link. Blocks.
     pub(super) fn has(&self, path: &str) -> bool {
         match self.boundary.typed(path) {
-            Ok(found) => found.kind != Kind::Folder,
+            Ok(_) | Err(Refusal::Outside | Refusal::Hidden | Refusal::Mounted) => true,
             Err(Refusal::Missing) => self.is_link(path),
-            Err(Refusal::Outside | Refusal::Hidden | Refusal::Mounted) => true,
             Err(_) => false,
         }
     }
@@ -245,7 +244,12 @@ impl Listing {
             let stem = name.split('.').next().unwrap_or_default();
             name.eq_ignore_ascii_case(word) || stem.eq_ignore_ascii_case(word)
         };
-        let all: Vec<_> = self.files.iter().filter(is_called).collect();
+        let mut all: Vec<_> = self.files.iter().filter(is_called).collect();
+        // Who writes `Cart` means no `cart.test.js` where there is a `Cart.jsx`.
+        let name = |file: &Listed| file.path.rsplit('/').next().unwrap_or_default().to_owned();
+        if all.iter().any(|file| name(file).starts_with(word)) {
+            all.retain(|file| name(file).starts_with(word));
+        }
         let top: Vec<_> = all.iter().filter(|file| !file.path.contains('/')).collect();
         match top.as_slice() {
             [one] => vec![**one],

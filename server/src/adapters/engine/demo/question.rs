@@ -282,11 +282,15 @@ impl Question {
         }
     }
 
-    /// Takes out the words that only ask how others do.
+    /// Takes out the words that only ask how others do, or where others are used.
     fn ask_how(&mut self, plain: &[String]) {
         let asks = |word: &Word| word.form == Form::Plain && HOW.contains(&word.text.as_str());
-        let is_how = matches!(plain, [first, second, ..] if first == "how" || second == "how");
-        if is_how && self.words.len() > 1 && self.words.last().is_some_and(asks) {
+        let is_used = |word: &Word| word.form == Form::Plain && word.text == "used";
+        let first = |words: usize, asks: &str| plain.iter().take(words).any(|word| word == asks);
+        let last = self.words.last();
+        let says_nothing = (first(2, "how") && last.is_some_and(asks))
+            || (first(1, "where") && last.is_some_and(is_used));
+        if says_nothing && self.words.len() > 1 {
             self.words.pop();
         }
     }

@@ -101,6 +101,9 @@ struct Scale<'a> {
     name: f64,
     /// How much more it counts where it is what was asked for, and not part of a longer one.
     whole: f64,
+    /// How much notes count, and code. Notes say how something is to be done.
+    note: f64,
+    code: f64,
 }
 
 impl<'a> Scale<'a> {
@@ -116,6 +119,8 @@ impl<'a> Scale<'a> {
             rarity,
             name,
             whole: if wanted.defines { 2.0 } else { 1.0 },
+            note: if wanted.instructs { 1.0 } else { 0.8 },
+            code: if wanted.instructs { 0.4 } else { 1.0 },
         }
     }
 
@@ -229,12 +234,14 @@ impl<'a> Scale<'a> {
             .any(|name| lower.contains(name))
         {
             0.4
-        } else if is_test && !self.about_tests() {
-            0.7
         } else if is_note(path) {
-            0.8
-        } else {
+            self.note * if is_test { 0.9 } else { 1.0 }
+        } else if is_test && !self.about_tests() {
+            0.7 * self.code
+        } else if lower.ends_with("makefile") || lower.ends_with("package.json") {
             1.0
+        } else {
+            self.code
         }
     }
 }
@@ -300,6 +307,7 @@ mod tests {
             terms: vec![Term::word("gate")],
             asked: None,
             defines: false,
+            instructs: false,
         }
     }
 

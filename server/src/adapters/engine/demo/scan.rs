@@ -29,6 +29,8 @@ pub(super) struct Wanted {
     pub(super) asked: Option<String>,
     /// It is asked where the terms are defined.
     pub(super) defines: bool,
+    /// It is asked how somebody is to do something.
+    pub(super) instructs: bool,
 }
 
 /// A line that holds terms.

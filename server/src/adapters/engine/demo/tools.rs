@@ -14,7 +14,7 @@ use super::files::{Folder, Listing, Page, Unread, parents};
 use super::focus::Focus;
 use super::lines::Lines;
 use super::page::{enclosing, excerpt, shown, shown_path};
-use super::question::{Question, Role};
+use super::question::{Form, Question, Role, Word};
 use super::rank::{Place, Ranking};
 use super::scan::{Found, scan};
 use super::voice::{Stop, Voice};
@@ -80,10 +80,13 @@ pub(super) async fn look_up(
     if question.wish != Wish::Show {
         return Ok(());
     }
+    // A plain word among others is one of a sentence, and no name.
+    let alone = question.words.len() == 1;
+    let is_name = move |word: &Word| word.role == Role::Seek && (alone || word.form == Form::Path);
     let (reader, mut words) = (folder.clone(), std::mem::take(&mut question.words));
     question.words = voice
         .work_within(LISTED_FOR, move |_| {
-            for word in words.iter_mut().filter(|word| word.role == Role::Seek) {
+            for word in words.iter_mut().filter(|word| is_name(word)) {
                 word.stands = reader.has(&word.text);
             }
             words

@@ -264,9 +264,11 @@ fn a_file_is_called_by_its_name_or_what_is_before_the_dot() {
     let paths = [
         "Makefile",
         "README.md",
+        "a/Cart.jsx",
         "a/README.md",
         "a/mod.rs",
         "b/mod.rs",
+        "tests/cart.test.js",
     ];
     let listing = Listing {
         files: paths.map(file).to_vec(),
@@ -278,6 +280,9 @@ fn a_file_is_called_by_its_name_or_what_is_before_the_dot() {
     };
     assert_eq!(called("readme"), ["README.md"]);
     assert_eq!(called("makefile"), ["Makefile"]);
+    assert_eq!(called("Cart"), ["a/Cart.jsx"]);
+    assert_eq!(called("cart"), ["tests/cart.test.js"]);
+    assert_eq!(called("CART").len(), 2);
     assert_eq!(called("mod"), ["a/mod.rs", "b/mod.rs"]);
     assert_eq!(called("read"), [""; 0]);
 }
@@ -340,8 +345,8 @@ fn what_stands_at_a_path_is_told_from_what_does_not() {
         ("dangling", true),
         ("inner", true),
         ("build/made", true),
-        ("build", false),
-        ("folder", false),
+        ("build", true),
+        ("folder", true),
         ("nothing", false),
         ("build/../dangling", false),
         ("nothing/at/all", false),
