@@ -33,7 +33,7 @@ async fn b48_what_stands_at_the_very_path_is_meant_and_told_why_it_is_not_shown(
         ("/show target", "`target`: it is a folder, not a file."),
         ("/show deep/host", "`deep/host:1`, line 1 of 1 line:"),
         // One word of a sentence is no name.
-        ("show the gone boats", "No place holds all of it"),
+        ("show the gone boats", "so I searched for it."),
     ] {
         let answer = said(&ask(&mut opened, question).await);
         assert!(answer.contains(expected), "{question}: {answer}");
