@@ -56,6 +56,11 @@ const SHARED: &[(&str, &str, &str)] = &[
         "all reading of a workspace goes through it",
     ),
     ("engine", "git", "a repository is read in one way only"),
+    (
+        "engine",
+        "authn",
+        "what a token looks like is known in one place",
+    ),
 ];
 
 /// The files of code of their own: `tests.rs` is a test module in a file of its own.

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use sessionplane_core::domain::access::Principal;
 use sessionplane_core::ports::authenticator::{Authenticator, Presented, Unauthenticated};
 
-pub use bearer::{Minted, TokenId, without_secrets};
+pub use bearer::{Minted, TokenId, with_secrets_as, without_a_begun_token, without_secrets};
 pub use book::{
     BookError, Grant, LIFETIME_AT_MOST, LIVE_TOKENS, State, TOKENS_FILE, TokenBook, TokenRecord,
 };

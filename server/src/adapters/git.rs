@@ -14,6 +14,7 @@ mod log;
 mod objects;
 mod oid;
 mod pack;
+mod places;
 mod repository;
 mod status;
 #[cfg(test)]

@@ -103,6 +103,12 @@ fn is_plain(text: &str) -> bool {
 /// words, where a token may be among them by mistake.
 #[must_use]
 pub fn without_secrets(text: &str) -> Cow<'_, str> {
+    with_secrets_as(text, "...")
+}
+
+/// The same with `mark` in the place of each secret: for what tells somebody what others wrote.
+#[must_use]
+pub fn with_secrets_as<'t>(text: &'t str, mark: &str) -> Cow<'t, str> {
     const BEFORE: usize = CHARACTERS - SECRET_CHARACTERS;
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find(PREFIX) {
@@ -115,7 +121,7 @@ pub fn without_secrets(text: &str) -> Cow<'_, str> {
             };
         out.push_str(&rest[..shown]);
         if token.is_some() {
-            out.push_str("...");
+            out.push_str(mark);
         }
         rest = &rest[token.map_or(shown, |_| at + CHARACTERS)..];
     }
@@ -124,6 +130,15 @@ pub fn without_secrets(text: &str) -> Cow<'_, str> {
     }
     out.push_str(rest);
     Cow::Owned(out)
+}
+
+/// A text that was cut, without the token that its end may be the beginning of.
+#[must_use]
+pub fn without_a_begun_token(text: &str) -> &str {
+    let mut begun = text.match_indices(PREFIX).map(|(at, _)| at);
+    let is_of_one = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let at = begun.find(|at| text.len() - at < CHARACTERS && text[*at..].bytes().all(is_of_one));
+    at.map_or(text, |at| &text[..at])
 }
 
 /// The digest of whatever a caller sent, at the same cost however long it is: no token is longer
@@ -183,6 +198,18 @@ mod tests {
         );
         for none in ["", "sp_", "sp_12345678_short", "\u{e4}"] {
             assert_eq!(without_secrets(none), none);
+        }
+    }
+
+    #[test]
+    fn c61_a_text_that_is_cut_within_a_token_ends_before_it() {
+        let minted = Minted::draw().unwrap();
+        let whole = format!("sp_x. key={}", minted.reveal());
+        for cut in 13..whole.len() {
+            assert_eq!(without_a_begun_token(&whole[..cut]), "sp_x. key=", "{cut}");
+        }
+        for text in [whole.as_str(), "sp_x.", "", "\u{e4}"] {
+            assert_eq!(without_a_begun_token(text), text);
         }
     }
 

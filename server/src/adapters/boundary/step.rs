@@ -29,6 +29,11 @@ pub(super) fn folder(parent: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> 
     open(parent, name, FOLDER)
 }
 
+/// The same on whatever is mounted there: for a folder that is looked into, and not read from.
+pub(super) fn folder_on_any_mount(parent: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    openat(parent, name, FOLDER, Mode::empty())
+}
+
 /// Opens whatever has this name, without waiting. It is looked at before, so that no device is
 /// opened that was there all along, and must be looked at after.
 pub(super) fn file(parent: impl AsFd, name: &OsStr) -> Result<OwnedFd, Miss> {

@@ -10,6 +10,7 @@ use super::page::{code, shown, shown_path};
 use super::scan::Found;
 use super::term::Term;
 use super::tools::Sight;
+use super::tree::files_in;
 use super::wish::Wish;
 
 /// How many places are shown with their lines around them.
@@ -105,7 +106,7 @@ pub(super) struct Introduction {
 /// What the folder is, as far as its own introduction and its files say.
 pub(super) fn overview(listing: &Listing, introduction: &Introduction) -> String {
     let more = if listing.cut { "more than " } else { "" };
-    let mut text = format!("This folder holds {more}{} files", listing.files.len());
+    let mut text = format!("This folder holds {more}{}", files_in(listing.files.len()));
     let kinds = kinds(listing);
     if !kinds.is_empty() {
         let _ = write!(text, ", mostly {}", kinds.join(", "));
@@ -138,7 +139,7 @@ pub(super) fn overview(listing: &Listing, introduction: &Introduction) -> String
     if !folders.is_empty() {
         text.push_str("The largest folders:\n");
         for (folder, count) in folders {
-            let _ = writeln!(text, "- `{folder}/`: {count} files");
+            let _ = writeln!(text, "- `{folder}/`: {}", files_in(count));
         }
         text.push('\n');
     }
@@ -242,6 +243,7 @@ pub(super) fn lines(path: &str, page: &Result<Page, Unread>) -> String {
     let path = shown_path(&page.path);
     let (from, count) = (page.from, page.lines.len());
     let whole = match page.total {
+        Some(1) => "1 line".to_owned(),
         Some(total) => format!("{total} lines"),
         None => size(page.bytes),
     };
@@ -249,7 +251,11 @@ pub(super) fn lines(path: &str, page: &Result<Page, Unread>) -> String {
         return format!("`{path}` has no line {from}: it has {whole}.\n\n");
     }
     let to = from + count - 1;
-    let mut said = format!("`{path}:{from}`, lines {from} to {to} of {whole}:\n\n");
+    let range = match count {
+        1 => format!("line {from}"),
+        _ => format!("lines {from} to {to}"),
+    };
+    let mut said = format!("`{path}:{from}`, {range} of {whole}:\n\n");
     let width = to.to_string().len();
     for (at, line) in page.lines.iter().enumerate() {
         let _ = writeln!(said, "    {:>width$} | {}", from + at, shown(line));
@@ -367,12 +373,12 @@ mod tests {
             ..Listing::default()
         };
         assert!(
-            overview(&listing, &Introduction::default()).starts_with("This folder holds 1 files")
+            overview(&listing, &Introduction::default()).starts_with("This folder holds 1 file, ")
         );
         listing.cut = true;
         assert!(
             overview(&listing, &Introduction::default())
-                .starts_with("This folder holds more than 1 files")
+                .starts_with("This folder holds more than 1 file, ")
         );
         let nothing = Found {
             cut: true,

@@ -203,6 +203,7 @@ impl Focus {
             terms: self.terms.clone(),
             asked: self.asked.clone(),
             defines: self.defines,
+            instructs: self.asked.as_deref().is_some_and(instructs),
         }
     }
 
@@ -244,6 +245,11 @@ impl Focus {
         let plain_place = (steers && word.role != Role::Seek) || shows;
         if word.form != Form::Path && !(plain_place && word.form != Form::Quoted) {
             return false;
+        }
+        // What stands at this very path is meant, and who asks to see it is told why it is not shown.
+        if shows && word.stands && listing.folder(&word.text).is_none() {
+            self.named.push(word.text.clone());
+            return true;
         }
         let folder = listing.folder(&word.text);
         let files = match word.form {
@@ -328,6 +334,18 @@ fn called<'a>(listing: &'a Listing, word: &str) -> Vec<&'a Listed> {
         return listing.called(word);
     }
     named
+}
+
+/// Whether a question, in lower case, asks how somebody is to do something.
+fn instructs(asked: &str) -> bool {
+    let begins = [
+        "how do i ",
+        "how do we ",
+        "how can i ",
+        "how to ",
+        "how should i ",
+    ];
+    begins.iter().any(|words| asked.starts_with(words))
 }
 
 /// Terms as a sentence names them.

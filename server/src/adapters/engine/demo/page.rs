@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use sessionplane_core::domain::text::head;
 
+use super::withheld::told;
+
 /// How many lines an excerpt shows before and after its own.
 const AROUND: usize = 4;
 /// How much of a line is shown, in bytes.
@@ -114,7 +116,8 @@ pub(super) fn enclosing(path: &str, lines: &[&str], at: usize) -> Option<String>
         if line.trim().is_empty() {
             continue;
         }
-        let outer = indent(line) < inner;
+        // What ends on its own line encloses nothing.
+        let outer = indent(line) < inner && !line.trim_end().ends_with(';');
         match definition(line) {
             Some(defined) if outer => return Some(display(defined)),
             _ => {}
@@ -177,6 +180,7 @@ pub(super) fn shown_path(path: &str) -> String {
 }
 
 fn visible_head(text: &str, most: usize) -> String {
+    let text = &*told(text);
     let cut = head(text, most);
     let mut shown: String = cut.chars().map(visible).collect();
     if cut.len() < text.len() {
@@ -239,6 +243,9 @@ mod tests {
         assert_eq!(enclosing("a.rs", &lines, 5).as_deref(), Some("`fn add`"));
         assert_eq!(enclosing("a.rs", &lines, 9).as_deref(), Some("`fn add`"));
         assert_eq!(enclosing("a.rs", &lines, 3), None);
+        let text = "const PORT = 1;\n\napp.post('/x', () => {\n    pay();\n});";
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(enclosing("a.js", &lines, 3), None);
         let text = "# Title\n\ntext\n\nmore";
         let lines: Vec<&str> = text.lines().collect();
         let title = Some("section \"Title\"".to_owned());

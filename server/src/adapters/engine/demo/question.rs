@@ -41,6 +41,8 @@ pub(super) struct Word {
     pub(super) text: String,
     pub(super) form: Form,
     pub(super) role: Role,
+    /// The folder has something at exactly this path, listed or not.
+    pub(super) stands: bool,
 }
 
 /// What a text asks for.
@@ -280,11 +282,15 @@ impl Question {
         }
     }
 
-    /// Takes out the words that only ask how others do.
+    /// Takes out the words that only ask how others do, or where others are used.
     fn ask_how(&mut self, plain: &[String]) {
         let asks = |word: &Word| word.form == Form::Plain && HOW.contains(&word.text.as_str());
-        let is_how = matches!(plain, [first, second, ..] if first == "how" || second == "how");
-        if is_how && self.words.len() > 1 && self.words.last().is_some_and(asks) {
+        let is_used = |word: &Word| word.form == Form::Plain && word.text == "used";
+        let first = |words: usize, asks: &str| plain.iter().take(words).any(|word| word == asks);
+        let last = self.words.last();
+        let says_nothing = (first(2, "how") && last.is_some_and(asks))
+            || (first(1, "where") && last.is_some_and(is_used));
+        if says_nothing && self.words.len() > 1 {
             self.words.pop();
         }
     }
@@ -306,7 +312,12 @@ impl Question {
         let known = |word: &Word| word.text.eq_ignore_ascii_case(text);
         if self.words.len() < MOST_WORDS && !self.words.iter().any(known) {
             let text = text.to_owned();
-            self.words.push(Word { text, form, role });
+            self.words.push(Word {
+                text,
+                form,
+                role,
+                stands: false,
+            });
         }
     }
 }

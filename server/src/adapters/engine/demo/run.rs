@@ -61,9 +61,10 @@ impl Agent {
             self.emit(EngineEvent::InputShown { input }).await?;
         }
         self.emit(EngineEvent::TurnStarted).await?;
-        let question = Question::read(&prompt.text);
+        let mut question = Question::read(&prompt.text);
         self.think(&plan(&question)).await?;
         let listing = tools::list(&mut self.voice, &self.folder).await?;
+        tools::look_up(&mut self.voice, &self.folder, &mut question).await?;
         self.recall(&listing);
         let said = self.focus.ask(&question, &listing, prompt.input.is_some());
         self.tell(&said).await?;
@@ -241,7 +242,9 @@ impl Agent {
     ) -> Result<(), Stop> {
         self.emit(EngineEvent::InputShown { input }).await?;
         self.emit(EngineEvent::TurnStarted).await?;
-        let said = self.focus.steer(&Question::read(text), listing);
+        let mut question = Question::read(text);
+        tools::look_up(&mut self.voice, &self.folder, &mut question).await?;
+        let said = self.focus.steer(&question, listing);
         self.tell(&said).await
     }
 

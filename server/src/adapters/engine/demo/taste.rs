@@ -30,7 +30,7 @@ const SKIPPED_ENDINGS: [&str; 8] = [
 ];
 
 /// Endings of files that hold keys.
-const SECRET_ENDINGS: [&str; 12] = [
+const SECRET_ENDINGS: [&str; 13] = [
     ".pem",
     ".key",
     ".p12",
@@ -43,11 +43,13 @@ const SECRET_ENDINGS: [&str; 12] = [
     ".env",
     ".tfstate",
     ".tfvars",
+    // Of this server's own: `owner.token`, and what `sessiond token create` is told to write.
+    ".token",
 ];
 /// Folders that hold little else.
 const SECRET_FOLDERS: [&str; 6] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".gcloud"];
 /// Files that commonly hold secrets, besides `.env` and its like.
-const SECRETS: [&str; 23] = [
+const SECRETS: [&str; 25] = [
     "id_rsa",
     "id_dsa",
     "id_ecdsa",
@@ -71,6 +73,9 @@ const SECRETS: [&str; 23] = [
     "secrets.toml",
     "secrets.yml",
     "secrets.yaml",
+    // Of this server's own, besides `digest.key`.
+    "tokens.json",
+    "tokens.used.json",
 ];
 
 /// The taste of people who ask about what they wrote.

@@ -181,6 +181,11 @@ fn b48_no_other_name_shows_a_secret() {
         ".git/config",
         "Cargo.lock",
         "home/.ssh/config",
+        "ci.token",
+        "state/Owner.Token",
+        "state/tokens.json",
+        "state/tokens.used.json",
+        "state/digest.key",
         "home/.Kube/config",
         "home/.docker/config.json",
         "home/.docker/Dockerfile",
@@ -200,6 +205,11 @@ fn b48_no_other_name_shows_a_secret() {
         ("docs/id_ed25519", Unread::Secret),
         ("docs/../docs/id_ed25519", Unread::Secret),
         ("home/.ssh/config", Unread::Secret),
+        ("ci.token", Unread::Secret),
+        ("state/Owner.Token", Unread::Secret),
+        ("state/tokens.json", Unread::Secret),
+        ("state/tokens.used.json", Unread::Secret),
+        ("state/digest.key", Unread::Secret),
         ("home/.Kube/config", Unread::Secret),
         ("home/.docker/config.json", Unread::Secret),
         ("deploy/prod.env", Unread::Secret),
@@ -254,9 +264,11 @@ fn a_file_is_called_by_its_name_or_what_is_before_the_dot() {
     let paths = [
         "Makefile",
         "README.md",
+        "a/Cart.jsx",
         "a/README.md",
         "a/mod.rs",
         "b/mod.rs",
+        "tests/cart.test.js",
     ];
     let listing = Listing {
         files: paths.map(file).to_vec(),
@@ -268,6 +280,80 @@ fn a_file_is_called_by_its_name_or_what_is_before_the_dot() {
     };
     assert_eq!(called("readme"), ["README.md"]);
     assert_eq!(called("makefile"), ["Makefile"]);
+    assert_eq!(called("Cart"), ["a/Cart.jsx"]);
+    assert_eq!(called("cart"), ["tests/cart.test.js"]);
+    assert_eq!(called("CART").len(), 2);
     assert_eq!(called("mod"), ["a/mod.rs", "b/mod.rs"]);
     assert_eq!(called("read"), [""; 0]);
+}
+
+/// A token in the form that a server of this kind makes them.
+const TOKEN: &str = "sp_7Kq2ZbX9_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefg";
+const TOLD: &str = "sp_7Kq2ZbX9_[secret withheld]";
+
+#[test]
+fn c57_b48_no_line_shows_the_secret_of_a_token_whatever_file_it_lies_in() {
+    let at = tempfile::tempdir().expect("a folder");
+    fs::write(at.path().join("notes.md"), format!("use {TOKEN}.\n{TOKEN}")).expect("written");
+    let folder = folder_at(at.path());
+    let lines = [format!("use {TOLD}."), TOLD.to_owned()];
+    assert_eq!(page(&folder, "notes.md"), Ok(lines.to_vec()));
+    assert_eq!(read(&folder, "notes.md"), Some(lines.join("\n")));
+    // Nor where the line is cut within it, wherever that is.
+    for before in 500..640 {
+        let line = format!("{} {TOKEN} {TOKEN}", "x".repeat(before));
+        fs::write(at.path().join("long"), line).expect("written");
+        let shown = page(&folder, "long").expect("read").concat();
+        let told = shown.trim_start_matches('x').replace(TOLD, "");
+        assert!(!told.contains("sp_"), "{before}: {shown}");
+    }
+}
+
+#[test]
+fn c57_b48_what_a_store_was_written_out_to_is_not_read() {
+    let at = tempfile::tempdir().expect("a folder");
+    let line = r#"{"export":"sessionplane-store","version":1}"#;
+    for name in ["a.jsonl", "b.partial"] {
+        fs::write(at.path().join(name), line).expect("written");
+    }
+    let folder = folder_at(at.path());
+    for name in ["a.jsonl", "b.partial"] {
+        assert_eq!(page(&folder, name), Err(Unread::Store), "{name}");
+        assert_eq!(read(&folder, name), None, "{name}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_stands_at_a_path_is_told_from_what_does_not() {
+    use std::os::unix::fs::symlink;
+    let at = tempfile::tempdir().expect("a folder");
+    let outside = tempfile::tempdir().expect("a folder");
+    fs::create_dir(at.path().join("build")).expect("made");
+    fs::write(at.path().join("build/made"), "text").expect("written");
+    for (to, name) in [
+        (outside.path(), "out"),
+        (Path::new("nothing"), "dangling"),
+        (Path::new("build/made"), "inner"),
+        (Path::new("build"), "folder"),
+    ] {
+        symlink(to, at.path().join(name)).expect("linked");
+    }
+    let folder = folder_at(at.path());
+    for (name, expected) in [
+        ("out", true),
+        ("dangling", true),
+        ("inner", true),
+        ("build/made", true),
+        ("build", true),
+        ("folder", true),
+        ("nothing", false),
+        ("build/../dangling", false),
+        ("nothing/at/all", false),
+    ] {
+        assert_eq!(folder.has(name), expected, "{name}");
+    }
+    assert_eq!(page(&folder, "dangling"), Err(Unread::Dangling));
+    let leads_out = Unread::Refused(Refusal::Outside);
+    assert_eq!(page(&folder, "out"), Err(leads_out));
 }
