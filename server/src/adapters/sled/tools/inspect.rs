@@ -13,11 +13,12 @@ use crate::adapters::sled::convert::Meta;
 use crate::adapters::sled::directory::{DATABASE, Lock, lock, tidy};
 use crate::adapters::sled::keys;
 use crate::adapters::sled::open::{
-    OpenError, damaged, failed_io, guarded, patiently, refuse_lost, sled_said, start,
+    OpenError, damaged, failed_io, guarded, patiently, refuse_lost, refuse_unfinished, sled_said,
+    start,
 };
 use crate::adapters::sled::round::fetch;
 use crate::adapters::sled::tally::Tally;
-use crate::adapters::sled::witness::Witness;
+use crate::adapters::sled::witness::Said;
 
 /// Memory for pages of the database, in bytes.
 const CACHE: u64 = 64 * 1024 * 1024;
@@ -29,6 +30,8 @@ pub struct Inspection {
     pub(super) meta: Meta,
     /// What its newest round says that it holds; none before format 3.
     pub(super) tally: Option<Tally>,
+    /// Why nothing says how far it was acknowledged.
+    pub(super) unwitnessed: Option<&'static str>,
     _lock: Lock,
 }
 
@@ -39,11 +42,13 @@ impl Inspection {
     /// # Errors
     /// See [`OpenError`]; also where there is no store.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        refuse_unfinished(path)?;
         if !path.join(DATABASE).is_file() {
             let nothing = std::io::Error::new(ErrorKind::NotFound, "there is no store in it");
             return Err(failed_io(path, &nothing));
         }
         let held = patiently(|| lock(path))?;
+        refuse_unfinished(path)?;
         refuse_lost(path)?;
         tidy(path, &held).map_err(|error| failed_io(path, &error))?;
         let db = patiently(|| {
@@ -51,8 +56,8 @@ impl Inspection {
                 start(path, CACHE).map_err(|error| sled_said(path, &error))
             })
         })?;
-        let (_, said) = Witness::open(path).map_err(|error| failed_io(path, &error))?;
-        let (meta, tally) = guarded(path, || {
+        let said = Said::read(path).map_err(|error| failed_io(path, &error))?;
+        let (meta, tally, unwitnessed) = guarded(path, || {
             let meta: Option<Meta> = fetch(&Direct(&db), &keys::meta())
                 .map_err(|error| damaged(path, error.to_string()))?;
             let problem = "it has no record of the store itself";
@@ -64,14 +69,15 @@ impl Inspection {
                     supported: FORMAT_VERSION,
                 });
             }
-            let (_, tally) = durable(path, &db, meta, said)?;
-            Ok((meta, tally))
+            let (found, tally) = durable(path, &db, meta, &said)?;
+            Ok((meta, tally, said.is_no_witness(found.round)))
         })?;
         Ok(Self {
             path: path.to_owned(),
             db,
             meta,
             tally,
+            unwitnessed,
             _lock: held,
         })
     }
