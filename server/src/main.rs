@@ -97,6 +97,9 @@ fn main() -> ExitCode {
     #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();
     end_with_the_main_thread();
+    if let Err(error) = large_files_fail_and_do_not_kill() {
+        return failed(&error);
+    }
     let (arguments, sources) = Arguments::read();
     match &arguments.command {
         Some(Verb::Config { command }) => return config_tool::run(command, &sources),
@@ -161,6 +164,18 @@ fn end_with_the_main_thread() {
             std::process::exit(PANICKED);
         }
     }));
+}
+
+/// Lets a write beyond a limit on the size of files fail with an error, as on a full disk, instead of
+/// killing the process.
+fn large_files_fail_and_do_not_kill() -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let _entered = runtime.enter();
+    // Once it is listened to, the signal does nothing else, for as long as the process lives.
+    let number = rustix::process::Signal::XFSZ.as_raw();
+    signal(SignalKind::from_raw(number)).map(drop)
 }
 
 fn store(command: &StoreCommand, sources: &Sources) -> ExitCode {

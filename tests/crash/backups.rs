@@ -209,6 +209,36 @@ async fn b54_the_tools_refuse_a_directory_that_a_server_has_and_tell_by_their_st
     assert!(said.contains("import"), "{said}");
 }
 
+/// However little of it is on the disk: a start makes nothing of its own of it.
+#[tokio::test]
+async fn b54_an_import_that_is_killed_at_any_place_is_no_store_and_verify_says_what_it_is() {
+    let home = Home::new();
+    home.start().await.kill().await;
+    let file = home.path().join("all.jsonl");
+    let words = ["export", "--to", text(&file)];
+    let told = home.store_tool(&home.data_dir(), &words).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    let places = [
+        "store::importing",
+        "store::opening",
+        "store::opening=1*off->",
+    ];
+    for (n, place) in places.iter().enumerate() {
+        let directory = home.path().join(format!("into-{n}"));
+        let mut command = home.store_command(&directory, &["import", text(&file)]);
+        let sets = if place.contains('=') { "" } else { "=" };
+        command.env("FAILPOINTS", format!("{place}{sets}return(kill)"));
+        let status = timeout(SOON, command.status()).await.unwrap().unwrap();
+        assert_eq!(status.code(), None, "{place}: it was not killed");
+        let told = home.store_tool(&directory, &["verify"]).await;
+        assert_eq!(told.status, Some(1), "{place}: {told:?}");
+        assert!(told.out.contains("import"), "{place}: {told:?}");
+        let (status, said) = home.refused(&directory).await;
+        assert_eq!(status.code(), Some(1), "{place}: {said}");
+        assert!(said.contains("import"), "{place}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn a_restore_of_what_is_no_backup_makes_nothing_that_is_in_the_way_of_the_next() {
     let home = Home::new();

@@ -288,7 +288,7 @@ async fn starts(home: &Home, truth: &Truth, case: &str) -> bool {
     for (name, truth) in SESSIONS.iter().zip(&truth.entries) {
         match entries(&daemon, name).await {
             Ok(entries) => assert!(entries == *truth, "{case}: {name} is another"),
-            Err(error) => assert!(error.contains("damaged"), "{case}: {name}: {error}"),
+            Err(error) => assert!(error.contains("StoreFailed"), "{case}: {name}: {error}"),
         }
     }
     daemon.kill().await;

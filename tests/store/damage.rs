@@ -178,6 +178,57 @@ async fn b54_a_step_back_behind_what_was_acknowledged_is_told() {
     assert!(!earlier.path().join("lost").exists());
 }
 
+/// Without the witness a lost end would look like none: `verify` says so, a start goes on.
+#[tokio::test]
+async fn b54_a_witness_that_is_gone_or_says_nothing_is_a_fault() {
+    let (directory, script, entries) = cut().await;
+    assert!(crate::verify::verified(directory.path()).whole());
+    for said in [None, Some(vec![]), Some(vec![0; 28]), Some(vec![7; 5])] {
+        let copy = image::take(directory.path());
+        let witness = copy.path().join("acknowledged");
+        match &said {
+            None => fs::remove_file(&witness).unwrap(),
+            Some(bytes) => fs::write(&witness, bytes).unwrap(),
+        }
+        for _ in 0..2 {
+            let findings = crate::verify::verified(copy.path());
+            assert_eq!(findings.fault_count, 1, "{said:?}: {:?}", findings.faults);
+            assert_eq!(findings.faults[0].key, "file acknowledged");
+        }
+        inspect(copy.path(), &script, &entries).await.unwrap();
+        assert!(crate::verify::verified(copy.path()).whole(), "{said:?}");
+    }
+    // A first start that was cut before it noted anything has acknowledged nothing.
+    let fresh = TempDir::new().unwrap();
+    crate::open(fresh.path()).close().await;
+    fs::write(fresh.path().join("acknowledged"), []).unwrap();
+    assert!(crate::verify::verified(fresh.path()).whole());
+}
+
+/// What has no end or no writer is not read.
+#[tokio::test]
+async fn b54_what_is_no_file_is_refused_by_its_name() {
+    let (directory, script, entries) = cut().await;
+    for name in [
+        "snap.00000000000000AA",
+        "acknowledged",
+        "conf",
+        "db",
+        "lost",
+    ] {
+        let copy = image::take(directory.path());
+        let place = copy.path().join(name);
+        let _ = fs::remove_file(&place);
+        std::os::unix::fs::symlink("/dev/zero", &place).unwrap();
+        let refused = inspect(copy.path(), &script, &entries).await;
+        let Err(error @ OpenError::Io { .. }) = refused else {
+            panic!("{name}: {refused:?}");
+        };
+        assert!(error.to_string().contains("is no regular file"), "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn b54_a_note_of_another_store_is_told_as_that_and_not_as_a_loss() {
     let (directory, script, entries) = cut().await;

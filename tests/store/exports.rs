@@ -5,8 +5,11 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use sessionplane_core::domain::ids::ArtifactId;
+use sessionplane_core::domain::provenance::Digest;
+use sessionplane_core::ports::artifact_store::ArtifactStore as _;
 use sessionplane_core::ports::lease_store::LeaseStore as _;
 use sessionplane_core::ports::repository::Repository as _;
+use sessionplane_server::adapters::artifacts::MemoryArtifacts;
 use sessionplane_server::adapters::sled::tools::{
     Contents, DumpError, Inspection, LoadError, load,
 };
@@ -46,6 +49,35 @@ fn exported(path: &Path, chosen: Option<&[String]>, shelf: &Shelf) -> Vec<u8> {
     lines
 }
 
+async fn sha256(content: &[u8]) -> Digest {
+    let id = ArtifactId::from_bytes([0; 16]);
+    let kept = MemoryArtifacts::default().put(id, content.into()).await;
+    kept.unwrap()
+}
+
+/// An export some of whose lines were changed by somebody who knows of its last line.
+async fn resealed(lines: &[u8], change: impl Fn(&mut serde_json::Value)) -> Vec<u8> {
+    let all: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+    let (last, before) = all.split_last().unwrap();
+    let mut changed = Vec::new();
+    for line in before {
+        let mut value: serde_json::Value = serde_json::from_slice(line).unwrap();
+        let former = value.clone();
+        change(&mut value);
+        if value == former {
+            changed.extend_from_slice(line);
+        } else {
+            serde_json::to_writer(&mut changed, &value).unwrap();
+            changed.push(b'\n');
+        }
+    }
+    let mut last: serde_json::Value = serde_json::from_slice(last).unwrap();
+    last["sha256"] = sha256(&changed).await.to_string().into();
+    serde_json::to_writer(&mut changed, &last).unwrap();
+    changed.push(b'\n');
+    changed
+}
+
 /// All lines but the first and the last, which tell of the directory.
 pub(crate) fn records(lines: &[u8]) -> Vec<&[u8]> {
     let lines: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
@@ -72,6 +104,7 @@ async fn with_artifact(directory: &Path, shelf: &Shelf) -> Script {
         let artifact = Some(ArtifactRef {
             id,
             bytes: length as u64,
+            sha256: Some(sha256(&content).await),
         });
         let tool = EntryBody::Tool {
             call_id: "c".to_owned(),
@@ -208,7 +241,7 @@ async fn b54_an_export_that_was_cut_or_changed_makes_no_store() {
         }
         let started =
             SledStore::open(fresh.path(), &StoreOptions::new(7)).map(|store| store.boots());
-        let Err(error @ OpenError::Damaged { .. }) = started else {
+        let Err(error @ OpenError::Unfinished { .. }) = started else {
             panic!("{n}: half an import is served: {started:?}");
         };
         assert!(error.to_string().contains("import"), "{error}");
@@ -224,6 +257,111 @@ async fn b54_an_export_that_was_cut_or_changed_makes_no_store() {
         matches!(taken, Err(LoadError::Open(OpenError::Io { .. }))),
         "{taken:?}"
     );
+}
+
+/// The chain has the entry, and the entry the content: whoever has the last digest has proof of both.
+#[tokio::test]
+async fn b52_a_content_that_is_not_the_one_its_entry_names_is_told_by_every_tool() {
+    let (directory, shelf) = (TempDir::new().unwrap(), Shelf::default());
+    with_artifact(directory.path(), &shelf).await;
+    let lines = exported(directory.path(), None, &shelf);
+    let refused = async |problem: &str, change: &dyn Fn(&mut serde_json::Value)| {
+        let fresh = TempDir::new().unwrap();
+        let changed = resealed(&lines, change).await;
+        let refused = imported(&changed, fresh.path(), true, &Shelf::default());
+        let Err(error @ LoadError::Line { .. }) = refused else {
+            panic!("{problem}: {refused:?}");
+        };
+        assert!(error.to_string().contains(problem), "{error}");
+    };
+    refused("SHA-256", &|line| {
+        // The five bytes of the last one, and others.
+        if line["bytes"] == 5 {
+            line["data"] = "AAECAwU=".into();
+        }
+    })
+    .await;
+    refused("names no such content", &|line| {
+        if line["bytes"] == 5 {
+            line["artifact"] = ArtifactId::from_bytes([9; 16]).to_string().into();
+        }
+    })
+    .await;
+    refused("bytes, not", &|line| {
+        if line["bytes"] == 5 {
+            (line["data"], line["bytes"]) = ("AAEC".into(), 3.into());
+        }
+    })
+    .await;
+    // In a directory, as in an export of it.
+    shelf.put(ArtifactId::from_bytes([3; 16]), &[0, 1, 2, 3, 5]);
+    let store = Inspection::open(directory.path()).unwrap();
+    let findings = store.verify(Some(&shelf), &mut |_, _| {});
+    assert_eq!(findings.fault_count, 1, "{:?}", findings.faults);
+    assert!(findings.faults[0].problem.contains("SHA-256"));
+    let mut out = Vec::new();
+    let dumped = store.export(None, &shelf, &mut out, &mut |_, _| {});
+    assert_eq!(dumped.unwrap().missing, 1);
+}
+
+/// What no start would take is not made, and what is made is verified as a start takes it.
+#[tokio::test]
+async fn b54_an_import_takes_nothing_that_a_start_or_verify_would_refuse() {
+    let (directory, ..) = busy().await;
+    let lines = exported(directory.path(), None, &Shelf::default());
+    let headers: [(&str, u64); 4] = [
+        ("store_format", 0),
+        ("boots", 1 << 24),
+        ("boots", (1 << 24) - 4097),
+        ("boots", u64::from(u32::MAX)),
+    ];
+    for (field, value) in headers {
+        let changed = resealed(&lines, |line| {
+            if line["export"].is_string() {
+                line[field] = value.into();
+            }
+        })
+        .await;
+        let fresh = TempDir::new().unwrap();
+        let refused = imported(&changed, fresh.path(), true, &Shelf::default());
+        assert!(
+            matches!(refused, Err(LoadError::Line { line: 1, .. })),
+            "{field} {value}: {refused:?}"
+        );
+        assert!(!fresh.path().join("db").exists(), "something was made");
+    }
+    // The last number that a start takes.
+    let changed = resealed(&lines, |line| {
+        if line["export"].is_string() {
+            line["boots"] = ((1 << 24) - 4098).into();
+        }
+    })
+    .await;
+    let fresh = TempDir::new().unwrap();
+    imported(&changed, fresh.path(), true, &Shelf::default()).unwrap();
+    assert!(verified(fresh.path()).whole());
+    crate::open(fresh.path()).close().await;
+    let findings = verified(fresh.path());
+    assert_eq!(findings.fault_count, 1, "{:?}", findings.faults);
+    assert!(findings.faults[0].problem.contains("boot counter"));
+    // Marks, of which the key is all that counts.
+    for kind in ["run_of_session", "binding_by_time"] {
+        let changed = resealed(&lines, |line| {
+            if line["record"]
+                .as_str()
+                .is_some_and(|is| is.starts_with(kind))
+            {
+                line["value"] = "/////w==".into();
+            }
+        })
+        .await;
+        assert!(changed != lines, "there is no {kind}");
+        let fresh = TempDir::new().unwrap();
+        imported(&changed, fresh.path(), true, &Shelf::default()).unwrap();
+        let findings = verified(fresh.path());
+        assert_eq!(findings.fault_count, 2, "{kind}: {:?}", findings.faults);
+        assert!(findings.faults[0].key.starts_with(kind));
+    }
 }
 
 /// The way out that `verify` names where the store as a whole is not what it says.

@@ -56,7 +56,11 @@ async fn filled(store: &SledStore, n: u64, parent: Option<&Script>, shelf: &Shel
         input_json: BoundedText::default(),
         output: BoundedText::default(),
         failed: false,
-        artifact: Some(ArtifactRef { id, bytes: 5 }),
+        artifact: Some(ArtifactRef {
+            id,
+            bytes: 5,
+            sha256: None,
+        }),
     };
     let say = script.say(vec![tool, said(&"v".repeat(9000))]);
     script.write(store, say).await.unwrap();

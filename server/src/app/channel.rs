@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::config::AppConfig;
 use super::observation::Published;
 use super::ring_budget::{Budget, Ring};
+use super::session_loss::Loss;
 
 /// One session's channel.
 pub struct Channel {
@@ -45,8 +46,8 @@ struct Inner {
     view: SessionView,
     /// The run that is active, or was the last one to be.
     run: Option<Span>,
-    /// Nothing will be published any more: this face lost the session.
-    closed: bool,
+    /// Nothing will be published any more: this face lost the session, and why.
+    closed: Option<Loss>,
 }
 
 /// A run's place among the events.
@@ -102,7 +103,7 @@ impl Channel {
             bytes: 0,
             view,
             run: None,
-            closed: false,
+            closed: None,
         };
         Self {
             session: record.id,
@@ -143,6 +144,11 @@ impl Channel {
         (taken < most).then(|| self.observers.clone())
     }
 
+    /// Why this face lost the session, if it did.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        self.lock().closed
+    }
+
     /// Numbers events, folds them into the view and shows them: one step, one wake.
     pub fn publish(&self, events: impl IntoIterator<Item = Event>) {
         self.append(self.lock(), events);
@@ -150,9 +156,10 @@ impl Channel {
 
     /// Publishes the last event. Whoever reads on from here, also who came late, is told the end.
     /// If that was done already, it only wakes: what else they wait for may have come.
-    pub(crate) fn close(&self, last: Event) {
+    pub(crate) fn close(&self, last: Event, loss: Loss) {
         let mut inner = self.lock();
-        if !std::mem::replace(&mut inner.closed, true) {
+        if inner.closed.is_none() {
+            inner.closed = Some(loss);
             return self.append(inner, [last]);
         }
         let newest = inner.seq;
@@ -279,7 +286,7 @@ impl Channel {
     ) -> Read {
         let inner = self.lock();
         if seq >= inner.seq {
-            return if inner.closed {
+            return if inner.closed.is_some() {
                 Read::Closed
             } else {
                 Read::CaughtUp

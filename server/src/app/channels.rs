@@ -16,6 +16,7 @@ use super::agents::AgentCatalog;
 use super::channel::Channel;
 use super::config::AppConfig;
 use super::ring_budget::Budget;
+use super::session_loss::Loss;
 
 /// The channels that are in memory.
 pub(crate) struct Channels {
@@ -146,7 +147,7 @@ impl Channels {
             let body = EventBody::ServingError {
                 reason: "the server was stopped".to_owned(),
             };
-            channel.close(Event { at, run, body });
+            channel.close(Event { at, run, body }, Loss::Right);
         }
     }
 

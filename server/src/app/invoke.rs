@@ -22,6 +22,7 @@ use super::cursor::Cursor;
 use super::digest;
 use super::dispatch::{check_same, lost};
 use super::invoke_stream::{Attachment, InvokeStream};
+use super::session_loss::Loss;
 use super::session_mail::{Mail, NoReply, Reply};
 
 /// How often an invoke looks again after another call created the session of the same name.
@@ -101,7 +102,7 @@ impl AppCaller {
             )),
             Ok(Err(NoReply::NameTaken)) => Ok(None),
             Ok(Err(no)) => Err(lost(&no)),
-            Err(_) => Err(lost(&NoReply::Lost("its task ended".to_owned()))),
+            Err(_) => Err(lost(&NoReply::Lost(Loss::Right))),
         }
     }
 

@@ -82,7 +82,7 @@ fn a_time_beyond_its_range_still_has_an_end_that_the_clock_can_tell() {
 
 #[test]
 fn c61_what_is_no_key_and_value_on_the_command_line_is_not_quoted() {
-    let command = Command::new("sessiond").args(offered_flags());
+    let command = offered_by(Command::new("sessiond"), &[]);
     let given = command.try_get_matches_from(["sessiond", "--set", "hunter2-pasted"]);
     let given = given.expect("it is judged with the rest");
     let sources = Sources {

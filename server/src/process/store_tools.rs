@@ -116,9 +116,7 @@ impl ToolError {
     /// Whether it says that something is wrong with the data.
     fn is_of_the_data(&self) -> bool {
         match self {
-            Self::Open(error) => {
-                matches!(error, OpenError::Damaged { .. } | OpenError::Lost { .. })
-            }
+            Self::Open(error) => is_of_the_data(error),
             Self::Dump(error) => matches!(
                 error,
                 DumpError::Read(_) | DumpError::NotWhole | DumpError::Unread
@@ -131,6 +129,14 @@ impl ToolError {
             _ => false,
         }
     }
+}
+
+/// Whether an opening failed for what is in the directory.
+pub(super) fn is_of_the_data(error: &OpenError) -> bool {
+    matches!(
+        error,
+        OpenError::Damaged { .. } | OpenError::Lost { .. } | OpenError::Unfinished { .. }
+    )
 }
 
 /// How a tool ended that did what it was asked for.

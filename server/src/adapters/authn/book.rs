@@ -241,6 +241,21 @@ impl TokenBook {
         Ok((record, token))
     }
 
+    /// Removes what a change that was killed left beside the file: at a start. While another change is
+    /// under way it is left, and goes with the next one.
+    pub fn tidy(&self) {
+        let path = self.path.with_file_name(LOCK_FILE);
+        let lock = OpenOptions::new().write(true).open(&path);
+        // Where there is no lock, nobody ever changed the file.
+        let Ok(lock) = lock else { return };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return;
+        }
+        if let Err(error) = private_file::sweep(&self.path) {
+            tracing::warn!(%error, "what a cut `sessiond token` left cannot be removed");
+        }
+    }
+
     /// Ends a token. False: it was revoked before, and stays so.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ use super::reader::Reader;
 use super::tally::Tally;
 use super::upgrade::{counted, upgrade};
 use super::witness::{Acknowledged, Witness, noted_loss};
+use crate::failpoint;
 
 /// Memory for pages of a database that is being filled, in bytes.
 const FRESH_CACHE: u64 = 256 * 1024 * 1024;
@@ -105,6 +106,15 @@ pub enum OpenError {
         /// What was found.
         problem: String,
     },
+    /// An import into it was cut or refused.
+    #[error(
+        "the data directory {path} is of an import that did not come to its end; remove it, and \
+         import again"
+    )]
+    Unfinished {
+        /// The data directory.
+        path: PathBuf,
+    },
     /// The operating system refused something.
     #[error("the data directory {path} cannot be used: {problem}")]
     Io {
@@ -127,6 +137,7 @@ pub(super) struct Opened {
 pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenError> {
     let io = |error: std::io::Error| failed_io(path, &error);
     let lock = patiently(|| lock(path))?;
+    refuse_unfinished(path)?;
     refuse_lost(path)?;
     tidy(path, &lock).map_err(io)?;
     let db = patiently(|| {
@@ -146,7 +157,7 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
     let reader = Reader::new(db.clone(), Arc::clone(&inflight));
     let (device, meta) = guarded(path, || {
         let meta = next_boot(path, &db, options.store_id)?;
-        let (durable, tally) = durable(path, &db, meta, said)?;
+        let (durable, tally) = durable(path, &db, meta, &said)?;
         let tally = match tally {
             Some(tally) => tally,
             None => counted(path, &db)?,
@@ -187,7 +198,28 @@ pub(super) fn refuse_lost(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// A database in a directory that has none, without the record that makes it a store.
+/// The file that is in the directory from before anything of an import is, until all of it is.
+const IMPORTING: &str = "importing";
+
+/// Refuses a directory whose import did not come to its end.
+pub(super) fn refuse_unfinished(path: &Path) -> Result<(), OpenError> {
+    // Where the directory cannot be looked into, what comes next says so.
+    if path.join(IMPORTING).try_exists().unwrap_or_default() {
+        return Err(OpenError::Unfinished {
+            path: path.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// All of an import is durable.
+pub(super) fn finished(path: &Path) -> std::io::Result<()> {
+    std::fs::remove_file(path.join(IMPORTING))?;
+    File::open(path)?.sync_all()
+}
+
+/// A database in a directory that has none, without the record that makes it a store. No start takes
+/// the directory before [`finished`], however little of it is on the disk by then.
 pub(super) fn fresh(path: &Path, store_id: u128) -> Result<Device, OpenError> {
     let io = |error: std::io::Error| failed_io(path, &error);
     let held = patiently(|| lock(path))?;
@@ -196,6 +228,11 @@ pub(super) fn fresh(path: &Path, store_id: u128) -> Result<Device, OpenError> {
             std::io::Error::new(std::io::ErrorKind::AlreadyExists, "it has a store already");
         return Err(io(taken));
     }
+    File::create(path.join(IMPORTING))
+        .and_then(|marker| marker.sync_all())
+        .and_then(|()| File::open(path)?.sync_all())
+        .map_err(io)?;
+    failpoint::reach("store::importing");
     let db = guarded(path, || {
         start(path, FRESH_CACHE).map_err(|error| sled_said(path, &error))
     })?;
@@ -251,10 +288,33 @@ pub(super) fn guarded<T>(
     path: &Path,
     part: impl FnOnce() -> Result<T, OpenError>,
 ) -> Result<T, OpenError> {
-    catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|_| {
+    catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        if let Some(problem) = text.and_then(exhausted) {
+            return Err(failed_io(path, &problem));
+        }
         let problem = "the storage engine gave up on its files (its message is above)";
         Err(damaged(path, problem.to_owned()))
     })
+}
+
+/// What the system lacked, where the storage engine gave up for that: nothing is wrong with its files.
+fn exhausted(said: &str) -> Option<std::io::Error> {
+    const LACKS: [(&str, &str); 3] = [
+        ("code: 11,", "a thread that the storage engine needs"),
+        ("code: 12,", "memory that the storage engine needs"),
+        ("code: 24,", "a file that the storage engine needs to open"),
+    ];
+    let (_, lacked) = LACKS.iter().find(|(code, _)| said.contains(code))?;
+    let problem = format!(
+        "the system refused {lacked} ({said}); raise what this process may use, or lower \
+         store.cache_bytes"
+    );
+    Some(std::io::Error::new(
+        std::io::ErrorKind::OutOfMemory,
+        problem,
+    ))
 }
 
 pub(super) fn damaged(path: &Path, problem: String) -> OpenError {
@@ -265,9 +325,17 @@ pub(super) fn damaged(path: &Path, problem: String) -> OpenError {
 }
 
 pub(super) fn failed_io(path: &Path, error: &std::io::Error) -> OpenError {
+    let mut problem = error.to_string();
+    if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem {
+        let from = path.parent().unwrap_or(path).display();
+        problem = format!(
+            "{problem}: the storage engine writes to its files when it opens them; copy them to \
+             where that can be (cp -a '{from}' COPY), and name --data-dir COPY"
+        );
+    }
     OpenError::Io {
         path: path.to_owned(),
-        problem: error.to_string(),
+        problem,
     }
 }
 
@@ -291,7 +359,10 @@ pub(super) fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
             );
             damaged(path, problem)
         }
-        other => damaged(path, other.to_string()),
+        other => match exhausted(&other.to_string()) {
+            Some(problem) => failed_io(path, &problem),
+            None => damaged(path, other.to_string()),
+        },
     }
 }
 
@@ -380,6 +451,22 @@ mod tests {
             ..meta
         });
         assert!(matches!(spent, Err(OpenError::Damaged { .. })), "{spent:?}");
+    }
+
+    #[test]
+    fn b54_what_the_system_refuses_is_not_told_as_damage() {
+        let path = Path::new("/data/store");
+        let no_thread = std::io::Error::from_raw_os_error(11);
+        let said = guarded::<()>(path, || panic!("cannot spawn: {no_thread:?}"));
+        let Err(error @ OpenError::Io { .. }) = said else {
+            panic!("{said:?}");
+        };
+        assert!(error.to_string().contains("a thread"), "{error}");
+        let said = guarded::<()>(path, || panic!("a segment is missing"));
+        assert!(matches!(said, Err(OpenError::Damaged { .. })), "{said:?}");
+        let read_only = std::io::ErrorKind::ReadOnlyFilesystem.into();
+        let said = failed_io(path, &read_only).to_string();
+        assert!(said.contains("cp -a '/data' COPY"), "{said}");
     }
 
     #[test]

@@ -20,7 +20,10 @@ mod whole;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::ids::ArtifactId;
+use sessionplane_core::domain::provenance::Digest;
+use sha2::{Digest as _, Sha256};
 
 pub use dump::{DumpError, Dumped, dump_snapshot};
 pub use inspect::{Inspection, Without};
@@ -42,6 +45,17 @@ pub trait Contents {
     /// # Errors
     /// Why it cannot be kept, for a person.
     fn keep(&self, id: ArtifactId, content: Vec<u8>) -> Result<(), String>;
+}
+
+/// What is wrong with a content that an entry names so.
+fn misnamed(artifact: &ArtifactRef, content: &[u8]) -> Option<String> {
+    let (bytes, found) = (artifact.bytes, content.len() as u64);
+    if found != bytes {
+        return Some(format!("it has {found} bytes, not {bytes}"));
+    }
+    let digest = Digest(Sha256::digest(content).into());
+    (!artifact.names(found, digest))
+        .then(|| "it is not the one that the entry names by its SHA-256".to_owned())
 }
 
 /// What is told where sled panicked on what it read or wrote.

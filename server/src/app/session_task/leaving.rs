@@ -35,7 +35,7 @@ impl SessionTask {
                 channel.rest(context.config.idle_ring_bytes);
                 drop(departed);
             }
-            End::Failed => lose(&context, id).await,
+            End::Failed(loss) => lose(&context, id, loss).await,
             End::Unborn => {
                 context.channels.forget(id);
                 context.residents.leave(id);

@@ -176,6 +176,7 @@ fn artifact() -> ArtifactRef {
     ArtifactRef {
         id: ArtifactId::mint(AT, 3),
         bytes: u64::MAX,
+        sha256: Some(Digest([0xff; 32])),
     }
 }
 

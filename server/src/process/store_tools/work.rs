@@ -1,5 +1,6 @@
 //! What each command does.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -7,11 +8,13 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use sessionplane_core::domain::ids::ArtifactId;
+
 use super::print::{self, Meter};
-use super::{Found, StoreCommand, ToolError};
+use super::{Found, StoreCommand, ToolError, is_of_the_data};
 use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::sled::OpenError;
-use crate::adapters::sled::tools::{Dumped, Inspection, LoadError, Loaded, load};
+use crate::adapters::sled::tools::{Contents, Dumped, Inspection, LoadError, Loaded, load};
 use crate::process::backup;
 use crate::process::contents::ARTIFACTS;
 use crate::process::data_dir::{STORE, belongs_to_us, prepare};
@@ -53,7 +56,7 @@ fn artifacts(data_dir: &Path) -> FolderArtifacts {
 fn verify(data_dir: &Path, json: bool) -> Result<Found, ToolError> {
     let store = match open(data_dir) {
         Ok(store) => store,
-        Err(ToolError::Open(error @ (OpenError::Damaged { .. } | OpenError::Lost { .. }))) => {
+        Err(ToolError::Open(error)) if is_of_the_data(&error) => {
             print::unopened(&error, json)?;
             return Ok(Found::Faults);
         }
@@ -130,16 +133,17 @@ fn import(data_dir: &Path, from: &Path, all: bool, json: bool) -> Result<Found, 
     let new = !data_dir.exists();
     prepare(data_dir)?;
     let root = data_dir.join(ARTIFACTS);
-    let contents = FolderArtifacts::open(&root).map_err(file(&root))?;
+    let contents = Arriving::below(root.clone());
     let store = data_dir.join(STORE);
     let mut meter = Meter::new(if all { "restore" } else { "import" });
     let loaded = load(&store, all, &contents, &mut lines, &mut meter).inspect_err(|_| {
         if store.exists() {
             print::unfinished(data_dir);
         } else {
-            unmake(data_dir, &contents, new);
+            unmake(data_dir, new);
         }
     })?;
+    contents.folder().map_err(file(&root))?;
     // What was written is read back, all of it.
     let findings = open(data_dir)?.verify(Some(&contents), &mut Meter::new("verify"));
     print::imported(&loaded, &findings, data_dir, json)?;
@@ -153,9 +157,43 @@ fn import(data_dir: &Path, from: &Path, all: bool, json: bool) -> Result<Found, 
     })
 }
 
+/// The contents of an import. Their folder is made with the first of them: before the store is marked
+/// as one that is being imported, nothing may be there that a start would go on with.
+struct Arriving {
+    root: PathBuf,
+    folder: OnceCell<FolderArtifacts>,
+}
+
+impl Arriving {
+    fn below(root: PathBuf) -> Self {
+        Self {
+            root,
+            folder: OnceCell::new(),
+        }
+    }
+
+    fn folder(&self) -> io::Result<&FolderArtifacts> {
+        if let Some(folder) = self.folder.get() {
+            return Ok(folder);
+        }
+        let opened = FolderArtifacts::open(&self.root)?;
+        Ok(self.folder.get_or_init(|| opened))
+    }
+}
+
+impl Contents for Arriving {
+    fn content(&self, id: ArtifactId) -> Result<Option<Vec<u8>>, String> {
+        FolderArtifacts::existing(&self.root).content(id)
+    }
+
+    fn keep(&self, id: ArtifactId, content: Vec<u8>) -> Result<(), String> {
+        let folder = self.folder().map_err(|error| error.to_string())?;
+        Contents::keep(folder, id, content)
+    }
+}
+
 /// Takes back what an import made that had nothing to write. What is not empty stays.
-fn unmake(data_dir: &Path, contents: &FolderArtifacts, new: bool) {
-    contents.remove_empty();
+fn unmake(data_dir: &Path, new: bool) {
     if new {
         let _ = fs::remove_dir(data_dir);
     }

@@ -113,6 +113,29 @@ fn changes_at_once_lose_nothing() {
 }
 
 #[test]
+fn c54_what_a_killed_change_left_goes_with_the_next_one_or_with_a_start() {
+    let (directory, book) = book();
+    let (token, _) = book.create(&grant("ci", None), NOW).unwrap();
+    let left = |name: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, "digests").unwrap();
+        path
+    };
+    let others = [".tokens.json.swp", ".tokens.used.json.0123456789abcdef"].map(left);
+    let mine = left(".tokens.json.0123456789abcdef");
+    let busy = book.alone().unwrap();
+    book.tidy();
+    assert!(mine.exists(), "another change may be at it");
+    drop(busy);
+    book.tidy();
+    assert!(!mine.exists(), "a start leaves it");
+    left(".tokens.json.0123456789abcdef");
+    book.revoke(&token.id, NOW).unwrap();
+    assert!(!mine.exists(), "a change leaves it");
+    assert!(others.iter().all(|other| other.exists()), "it is not ours");
+}
+
+#[test]
 fn c54_a_file_that_takes_no_token_more_takes_every_revocation() {
     let (_directory, book) = book();
     let (first, _) = book.create(&grant("ci", None), NOW).unwrap();

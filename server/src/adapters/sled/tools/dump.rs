@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::ids::{ArtifactId, EntryId};
 use sessionplane_core::ports::repository::ReadError;
@@ -11,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::chosen::Chosen;
 use super::lines::{CONTENT_PART, Header, Line, NAME, Scope, Trailer, VERSION, hex};
 use super::verify::verify_ranges;
-use super::{Contents, Fault, Inspection, Progress};
+use super::{Contents, Fault, Inspection, Progress, misnamed};
 use crate::adapters::sled::Snapshot;
 use crate::adapters::sled::committer::Direct;
 use crate::adapters::sled::convert::{ChainedEntry, Meta};
@@ -181,7 +182,7 @@ impl<'a, S: Walk> Dump<'a, S> {
         };
         self.lines.record(key, payload)?;
         match artifact {
-            Some(id) => self.content(id),
+            Some(artifact) => self.content(&artifact),
             None => Ok(()),
         }
     }
@@ -191,9 +192,14 @@ impl<'a, S: Walk> Dump<'a, S> {
         self.lines.trailer()
     }
 
-    fn content(&mut self, id: ArtifactId) -> Result<(), DumpError> {
+    fn content(&mut self, artifact: &ArtifactRef) -> Result<(), DumpError> {
+        let id = artifact.id;
         let found = self.contents.content(id);
         let content = found.and_then(|found| found.ok_or_else(|| "it is missing".to_owned()));
+        let content = content.and_then(|content| match misnamed(artifact, &content) {
+            Some(problem) => Err(problem),
+            None => Ok(content),
+        });
         match content {
             Ok(content) => self.lines.content(id, &content)?,
             Err(missing) => self.lines.missing(id, missing)?,
@@ -235,13 +241,17 @@ impl Dump<'_, Direct<'_>> {
 }
 
 /// The content that an entry names.
-fn artifact(key: &[u8], id: EntryId, payload: &[u8]) -> Result<Option<ArtifactId>, ReadError> {
+pub(super) fn artifact(
+    key: &[u8],
+    id: EntryId,
+    payload: &[u8],
+) -> Result<Option<ArtifactRef>, ReadError> {
     let record: ChainedEntry = decode(key, payload)?;
     if record.entry.id != id {
         return Err(frame::damaged(key, "it is another entry"));
     }
     Ok(match record.entry.body {
-        EntryBody::Tool { artifact, .. } => artifact.map(|artifact| artifact.id),
+        EntryBody::Tool { artifact, .. } => artifact,
         _ => None,
     })
 }

@@ -16,11 +16,12 @@ use crate::adapters::sled::convert::{Meta, RoundRow};
 use crate::adapters::sled::directory::{DATABASE, Lock, lock, tidy};
 use crate::adapters::sled::keys;
 use crate::adapters::sled::open::{
-    OpenError, damaged, failed_io, guarded, patiently, refuse_lost, sled_said, start,
+    OpenError, damaged, failed_io, guarded, patiently, refuse_lost, refuse_unfinished, sled_said,
+    start,
 };
 use crate::adapters::sled::round::fetch;
 use crate::adapters::sled::tally::Tally;
-use crate::adapters::sled::witness::{Acknowledged, Witness};
+use crate::adapters::sled::witness::Said;
 
 /// Memory for pages of the database, in bytes.
 const CACHE: u64 = 64 * 1024 * 1024;
@@ -32,6 +33,8 @@ pub struct Inspection {
     pub(super) meta: Meta,
     /// What its newest round says that it holds; none before format 3.
     pub(super) tally: Option<Tally>,
+    /// Why nothing says how far it was acknowledged.
+    pub(super) unwitnessed: Option<&'static str>,
     /// Which of the store's own records are damaged, and taken from elsewhere.
     pub(super) without: Without,
     _lock: Lock,
@@ -70,13 +73,15 @@ impl Inspection {
 
     fn open_if(
         path: &Path,
-        own: impl FnOnce(&Path, &Db, Option<Acknowledged>) -> Result<Own, OpenError>,
+        own: impl FnOnce(&Path, &Db, &Said) -> Result<Own, OpenError>,
     ) -> Result<Self, OpenError> {
+        refuse_unfinished(path)?;
         if !path.join(DATABASE).is_file() {
             let nothing = std::io::Error::new(ErrorKind::NotFound, "there is no store in it");
             return Err(failed_io(path, &nothing));
         }
         let held = patiently(|| lock(path))?;
+        refuse_unfinished(path)?;
         refuse_lost(path)?;
         tidy(path, &held).map_err(|error| failed_io(path, &error))?;
         let db = patiently(|| {
@@ -84,13 +89,14 @@ impl Inspection {
                 start(path, CACHE).map_err(|error| sled_said(path, &error))
             })
         })?;
-        let (_, said) = Witness::open(path).map_err(|error| failed_io(path, &error))?;
-        let own = guarded(path, || own(path, &db, said))?;
+        let said = Said::read(path).map_err(|error| failed_io(path, &error))?;
+        let own = guarded(path, || own(path, &db, &said))?;
         Ok(Self {
             path: path.to_owned(),
             db,
             meta: own.meta,
             tally: own.tally,
+            unwitnessed: own.unwitnessed,
             without: own.without,
             _lock: held,
         })
@@ -159,11 +165,12 @@ impl Inspection {
 struct Own {
     meta: Meta,
     tally: Option<Tally>,
+    unwitnessed: Option<&'static str>,
     without: Without,
 }
 
 /// As a start reads them.
-fn newest(path: &Path, db: &Db, said: Option<Acknowledged>) -> Result<Own, OpenError> {
+fn newest(path: &Path, db: &Db, said: &Said) -> Result<Own, OpenError> {
     let meta: Option<Meta> =
         fetch(&Direct(db), &keys::meta()).map_err(|error| damaged(path, error.to_string()))?;
     let problem = "it has no record of the store itself";
@@ -175,23 +182,27 @@ fn newest(path: &Path, db: &Db, said: Option<Acknowledged>) -> Result<Own, OpenE
             supported: FORMAT_VERSION,
         });
     }
-    let (_, tally) = durable(path, db, meta, said)?;
+    let (found, tally) = durable(path, db, meta, said)?;
     Ok(Own {
         meta,
         tally,
+        unwitnessed: said.is_no_witness(found.round),
         without: Without::default(),
     })
 }
 
 /// What the records say where one is damaged and the other one can stand for it: nothing where
 /// neither is, where both are, or where one is missing.
-fn salvaged(db: &Db, said: Option<Acknowledged>) -> Option<Own> {
+fn salvaged(db: &Db, witness: &Said) -> Option<Own> {
+    let said = witness.whole();
     let meta: Result<Option<Meta>, ReadError> = fetch(&Direct(db), &keys::meta());
     let round: Result<Option<RoundRow>, ReadError> = fetch(&Direct(db), &keys::round());
     match (meta, round) {
         (Ok(Some(meta)), Err(ReadError::Damaged { .. })) => Some(Own {
             meta,
             tally: None,
+            // How many rounds there were is not known: more than the first, where a session is.
+            unwitnessed: witness.is_no_witness(u64::MAX),
             without: Without {
                 meta: false,
                 round: true,
@@ -211,6 +222,7 @@ fn salvaged(db: &Db, said: Option<Acknowledged>) -> Option<Own> {
                     boots: 1,
                 },
                 tally: Some(round.tally?),
+                unwitnessed: None,
                 without: Without {
                     meta: true,
                     round: false,

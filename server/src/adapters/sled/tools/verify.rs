@@ -111,6 +111,10 @@ const RESTORE_SESSION: &str = "the server refuses what it cannot read of this se
 const RESTORE: &str = "put the directory away as it is and restore a backup into a new one; without \
     one, `sessiond store export --whole` takes out all sessions that are whole";
 
+/// What to do where nothing says how far the store was acknowledged.
+const UNWITNESSED: &str = "find out what removed or changed it: where the files were copied, copy that \
+    one too; what is read here may be all, and may end too early. The next start writes it anew";
+
 pub(super) fn judge(
     store: &Inspection,
     contents: Option<&dyn Contents>,
@@ -147,6 +151,14 @@ pub(super) fn judge(
         }
     }
     let (mut findings, sessions) = checks.done();
+    if let Some(problem) = store.unwitnessed {
+        findings.fault(Fault {
+            key: "file acknowledged".to_owned(),
+            session: None,
+            problem: format!("it {problem}"),
+            remedy: UNWITNESSED,
+        });
+    }
     match store.tally {
         Some(expected) if expected != tally && !unread => findings.fault(Fault {
             key: keys::describe(&keys::round()),

@@ -1,21 +1,22 @@
 //! One record after the other, in the order of keys.
 
+use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::entry::EntryBody;
-use sessionplane_core::domain::ids::{ArtifactId, EntryId, SessionId};
+use sessionplane_core::domain::ids::{EntryId, SessionId};
 use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::session::SessionRecord;
 
-use super::lookup::{Lookup, Verdict, input, parsed, problem_of};
+use super::lookup::{Lookup, Verdict, empty, input, meta, parsed, problem_of};
 use super::rows::{Rows, Step};
 use super::sessions::Sessions;
 use super::{Fault, Findings, RESTORE, RESTORE_SESSION};
 use crate::adapters::sled::committer::Direct;
-use crate::adapters::sled::convert::{ChainedEntry, HeadRow, Meta, RoundRow};
+use crate::adapters::sled::convert::{ChainedEntry, HeadRow, RoundRow};
 use crate::adapters::sled::frame;
 use crate::adapters::sled::keys::{self, Named};
 use crate::adapters::sled::round::fetch;
-use crate::adapters::sled::tools::{Contents, GAVE_UP};
+use crate::adapters::sled::tools::{Contents, GAVE_UP, misnamed};
 
 /// The state of going through everything.
 pub(super) struct Checks<'a> {
@@ -184,7 +185,7 @@ impl<'a> Checks<'a> {
 
     fn judge(&mut self, named: Named, key: &[u8], payload: &[u8]) -> (Option<SessionId>, Verdict) {
         match named {
-            Named::Meta => (None, parsed::<Meta>(key, payload).map(drop)),
+            Named::Meta => (None, meta(key, payload)),
             Named::Round => (None, parsed::<RoundRow>(key, payload).map(drop)),
             // Looked at above.
             Named::Piece(_) => (None, Ok(())),
@@ -206,7 +207,10 @@ impl<'a> Checks<'a> {
                 session,
                 first_entry,
                 run,
-            } => (Some(session), self.lookup.mark(session, first_entry, run)),
+            } => {
+                let fits = self.lookup.mark(session, first_entry, run);
+                (Some(session), fits.and_then(|()| empty(payload)))
+            }
             Named::Input(id) => self
                 .lookup
                 .of_run(id.run, |run| input(id, run, key, payload)),
@@ -221,7 +225,10 @@ impl<'a> Checks<'a> {
                 Ok(())
             }),
             Named::Binding => self.lookup.binding(key, payload),
-            Named::BindingByTime(at) => (None, self.lookup.binding_mark(key, at)),
+            Named::BindingByTime(at) => {
+                let fits = self.lookup.binding_mark(key, at);
+                (None, fits.and_then(|()| empty(payload)))
+            }
             Named::Lease(id) => (Some(id), self.lookup.lease(id, key, payload)),
         }
     }
@@ -277,22 +284,22 @@ impl<'a> Checks<'a> {
             EntryBody::Tool {
                 artifact: Some(artifact),
                 ..
-            } => self.content(artifact.id, artifact.bytes),
+            } => self.content(&artifact),
             _ => Ok(()),
         }
     }
 
-    fn content(&mut self, id: ArtifactId, bytes: u64) -> Verdict {
+    fn content(&mut self, artifact: &ArtifactRef) -> Verdict {
+        let id = artifact.id;
         let Some(contents) = self.contents else {
             return Ok(());
         };
         self.findings.artifacts += 1;
         match contents.content(id) {
-            Ok(Some(content)) if content.len() as u64 == bytes => Ok(()),
-            Ok(Some(content)) => Err(format!(
-                "its artifact {id} has {} bytes, not {bytes}",
-                content.len()
-            )),
+            Ok(Some(content)) => match misnamed(artifact, &content) {
+                Some(problem) => Err(format!("its artifact {id}: {problem}")),
+                None => Ok(()),
+            },
             Ok(None) => Err(format!("its artifact {id} is missing")),
             Err(problem) => Err(format!("its artifact {id}: {problem}")),
         }

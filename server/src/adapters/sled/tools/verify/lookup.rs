@@ -11,8 +11,9 @@ use sessionplane_core::domain::session::SessionRecord;
 use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::ReadError;
 
+use crate::adapters::sled::boot::next;
 use crate::adapters::sled::committer::Direct;
-use crate::adapters::sled::convert::{Address, HeadRow, Record};
+use crate::adapters::sled::convert::{Address, HeadRow, Meta, Record};
 use crate::adapters::sled::frame::Source as _;
 use crate::adapters::sled::keys::{self, Key, Named};
 use crate::adapters::sled::round::{decode, fetch};
@@ -297,6 +298,22 @@ pub(super) fn input(id: InputId, run: &RunRecord, key: &[u8], payload: &[u8]) ->
         return Err("it waits although its run has settled".to_owned());
     }
     Ok(())
+}
+
+/// The store's own record must be one that a start goes on from.
+pub(super) fn meta(key: &[u8], payload: &[u8]) -> Verdict {
+    let meta: Meta = parsed(key, payload)?;
+    next(meta).map(drop).map_err(str::to_owned)
+}
+
+/// A record whose key says everything.
+pub(super) fn empty(payload: &[u8]) -> Verdict {
+    match payload.len() {
+        0 => Ok(()),
+        more => Err(format!(
+            "it holds {more} bytes, where only its key says something"
+        )),
+    }
 }
 
 pub(super) fn parsed<T: Record>(key: &[u8], payload: &[u8]) -> Result<T, String> {
