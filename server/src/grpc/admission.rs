@@ -92,11 +92,10 @@ impl Traffic {
         self.heard.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The answer to a request, which is awaited from now on.
-    pub(crate) async fn answering<T>(&self, answer: impl Future<Output = T>) -> T {
+    /// An answer is awaited, until this is dropped.
+    pub(crate) fn answering(&self) -> Answered<'_> {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
-        let _answered = Answered(&self.unanswered);
-        answer.await
+        Answered(&self.unanswered)
     }
 
     /// Completes when nothing arrived for as long as `within` (at most twice that) while no answer
@@ -121,7 +120,7 @@ impl Traffic {
 }
 
 /// A request that is answered once this is dropped.
-struct Answered<'a>(&'a AtomicUsize);
+pub(crate) struct Answered<'a>(&'a AtomicUsize);
 
 impl Drop for Answered<'_> {
     fn drop(&mut self) {

@@ -175,8 +175,9 @@ impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
             let Shared {
                 routes, web, calls, ..
             } = &*shared;
-            let response = web.respond(routes, request, &closing, calls);
-            let response = traffic.answering(response).await;
+            let answered = traffic.answering();
+            let response = web.respond(routes, request, &closing, calls).await;
+            drop(answered);
             if response.extensions().get::<Known>().is_none() {
                 open.of_a_stranger();
                 return Ok(response);

@@ -3,6 +3,7 @@
 //! What must never enter: anything that a message says.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use tonic::codec::CompressionEncoding;
 use tonic::codegen::StdError;
 use tonic_health::pb::health_server;
 use tower::{Service, ServiceExt};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::answer::AnswerBody;
 use super::call::{Call, deadline, trace_id};
@@ -148,13 +149,16 @@ impl<F: Faces> Routes<F> {
             return response;
         }
         let trace_id = trace_id(request.headers());
-        let span = tracing::error_span!("call", trace_id = trace_id.as_deref());
+        // Without a trace id there is nothing that a span would add to a line of the log.
+        let span = trace_id.as_deref().map_or_else(Span::none, |trace_id| {
+            tracing::error_span!("call", trace_id)
+        });
         let mut known = None;
-        let admitted = self.admit(request, connection, tasks, trace_id, &mut known);
-        let mut response = match admitted.instrument(span.clone()).await {
-            Ok(response) => response,
-            Err(error) => span.in_scope(|| refuse(error)),
+        let admitted = {
+            let admitted = pin!(self.admit(request, connection, tasks, trace_id, &mut known));
+            admitted.instrument(span.clone()).await
         };
+        let mut response = admitted.unwrap_or_else(|error| span.in_scope(|| refuse(error)));
         if let Some(known) = known {
             response.extensions_mut().insert(known);
         }
@@ -193,7 +197,12 @@ impl<F: Faces> Routes<F> {
         }
         // One moment for everything that the call brings about.
         let until = deadline(request.headers())?.and_then(|length| arrived.checked_add(length));
-        let server_ends = ServerEnds::with(&connection.closing);
+        // Only of a stream it matters who ended it.
+        let server_ends = if streams {
+            ServerEnds::with(&connection.closing)
+        } else {
+            ServerEnds::default()
+        };
         // Not only for what lasts: the message of any call may take its time to come.
         let mut credential = self.credential(principal.clone());
         if let Some(principal) = principal {
@@ -211,12 +220,13 @@ impl<F: Faces> Routes<F> {
         } else {
             self.closes_within
         };
-        let served = self.serve(&route, request);
-        let answered = self.answered(until, (&connection.closing, grace), served);
+        // Pinned here: a call's futures are large, and each function that takes one moves it.
+        let served = pin!(self.serve(&route, request));
+        let mut answered = pin!(self.answered(until, (&connection.closing, grace), served));
         let response = tokio::select! {
             // What answers at once never asks: it was judged a moment ago.
             biased;
-            response = answered => response?,
+            response = &mut answered => response?,
             ended = &mut credential => {
                 server_ends.set();
                 return Err(CallError::unknown(Reason::Unauthenticated, ended.to_string()));
