@@ -393,4 +393,6 @@ fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod mentions;
+#[cfg(test)]
 mod tests;

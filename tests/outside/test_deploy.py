@@ -258,7 +258,7 @@ class ServersUser(unittest.TestCase):
     def test_root_is_sent_to_the_servers_user_and_that_one_can_do_it(self):
         data = self.directory(self.folder)
         create = ("token", "create", "--principal", "ci")
-        for words in [create, ("token", "revoke", "00000000"), ("store", "restore", self.backup), ("store", "verify")]:
+        for words in [create, ("token", "revoke", "00000000"), ("store", "restore", self.backup), ("store", "verify"), ("store", "export", "--whole")]:
             refused = self.sessiond(data, *words, user="0")
             self.assertIn(f"sudo -u '#{USER}' sessiond {words[0]}", refused.stderr)
             self.assertNotEqual(refused.returncode, 0)

@@ -4,7 +4,7 @@
 //! What must never enter: what an answer says.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
@@ -43,19 +43,16 @@ impl HttpBody for AnswerBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        let polled = Pin::new(&mut this.body).poll_frame(cx);
-        let long = matches!(&polled, Poll::Ready(Some(Ok(frame)))
-            if frame.data_ref().is_some_and(|data| data.len() > PIECE));
-        if !long {
-            return polled;
-        }
-        let (Poll::Ready(Some(Ok(frame))), Some((unread_within, tasks))) =
-            (polled, this.watch.take())
-        else {
-            return Poll::Pending;
+        let frame = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+            Some(Ok(frame)) if is_long(&frame) => frame,
+            short => return Poll::Ready(short),
         };
-        let rest = frame.into_data().unwrap_or_default();
+        let Some((unread_within, tasks)) = this.watch.take() else {
+            // Watched already.
+            return Poll::Ready(Some(Ok(frame)));
+        };
         let content = std::mem::replace(&mut this.body, Body::empty());
+        let rest = frame.into_data().unwrap_or_default();
         let pieces = Body::new(Pieces { rest, content });
         let ends = Ends {
             closing: CancellationToken::new(),
@@ -76,6 +73,10 @@ impl HttpBody for AnswerBody {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+fn is_long(frame: &Frame<Bytes>) -> bool {
+    frame.data_ref().is_some_and(|data| data.len() > PIECE)
 }
 
 /// A long frame in pieces, and what comes after it.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use super::open::{OpenError, failed_io};
+use crate::adapters::plain_file;
 
 /// The database in the directory.
 pub(super) const DATABASE: &str = "db";
@@ -33,14 +34,14 @@ pub(super) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() {
-        return Ok(file);
-    }
-    let name = path.display();
-    let problem = format!("{name} is no regular file; put what it was back, or remove it");
-    Err(io::Error::new(ErrorKind::InvalidInput, problem))
+    plain_file::open(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => {
+            let name = path.display();
+            let problem = format!("{name}: {error}; put what it was back, or remove it");
+            io::Error::new(ErrorKind::InvalidInput, problem)
+        }
+        _ => error,
+    })
 }
 
 /// What sled will read on its own: nothing of it may be anything but a regular file.

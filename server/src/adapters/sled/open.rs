@@ -1,27 +1,20 @@
 //! Opening the store: its directory, its lock, its files, and why it may be refused.
 
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-
-use ::sled::{Config, Db};
 
 use super::boot::{count_boot, durable, next_boot};
 use super::committer::Counters;
 use super::convert::Meta;
 use super::device::{Device, RoundProbe};
 use super::directory::{DATABASE, Place, lock, tidy};
+use super::engine::{guarded, patiently, sled_said, start, sync_names};
+use super::importing::refuse_unfinished;
 use super::inflight::InFlight;
 use super::reader::Reader;
-use super::tally::Tally;
 use super::upgrade::{counted, upgrade};
-use super::witness::{Acknowledged, Witness, noted_loss};
-use crate::failpoint;
-
-/// Memory for pages of a database that is being filled, in bytes.
-const FRESH_CACHE: u64 = 256 * 1024 * 1024;
+use super::witness::{Witness, noted_loss};
 
 /// How to open a store.
 #[derive(Clone)]
@@ -198,125 +191,6 @@ pub(super) fn refuse_lost(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// The file that is in the directory from before anything of an import is, until all of it is.
-const IMPORTING: &str = "importing";
-
-/// Refuses a directory whose import did not come to its end.
-pub(super) fn refuse_unfinished(path: &Path) -> Result<(), OpenError> {
-    // Where the directory cannot be looked into, what comes next says so.
-    if path.join(IMPORTING).try_exists().unwrap_or_default() {
-        return Err(OpenError::Unfinished {
-            path: path.to_owned(),
-        });
-    }
-    Ok(())
-}
-
-/// All of an import is durable.
-pub(super) fn finished(path: &Path) -> std::io::Result<()> {
-    std::fs::remove_file(path.join(IMPORTING))?;
-    File::open(path)?.sync_all()
-}
-
-/// A database in a directory that has none, without the record that makes it a store. No start takes
-/// the directory before [`finished`], however little of it is on the disk by then.
-pub(super) fn fresh(path: &Path, store_id: u128) -> Result<Device, OpenError> {
-    let io = |error: std::io::Error| failed_io(path, &error);
-    let held = patiently(|| lock(path))?;
-    if path.join(DATABASE).exists() {
-        let taken =
-            std::io::Error::new(std::io::ErrorKind::AlreadyExists, "it has a store already");
-        return Err(io(taken));
-    }
-    File::create(path.join(IMPORTING))
-        .and_then(|marker| marker.sync_all())
-        .and_then(|()| File::open(path)?.sync_all())
-        .map_err(io)?;
-    failpoint::reach("store::importing");
-    let db = guarded(path, || {
-        start(path, FRESH_CACHE).map_err(|error| sled_said(path, &error))
-    })?;
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .open(path.join(DATABASE))
-        .map_err(io)?;
-    let place = Place::of(path, &file, held).map_err(io)?;
-    let (witness, _) = Witness::open(path).map_err(io)?;
-    Ok(Device {
-        db,
-        file,
-        witness,
-        place,
-        inflight: Arc::default(),
-        probe: None,
-        syncs: Arc::default(),
-        durable: Acknowledged { store_id, round: 0 },
-        tally: Tally::default(),
-    })
-}
-
-/// How often, and how long apart, a directory that is in use is tried again: a second in all.
-const LOCK_ATTEMPTS: usize = 50;
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
-
-/// Waits a moment for a holder that is just leaving: a lock lives until the last copy of its
-/// descriptor is closed, and a child that another thread is starting has one until it runs.
-pub(super) fn patiently<T>(
-    mut attempt: impl FnMut() -> Result<T, OpenError>,
-) -> Result<T, OpenError> {
-    for _ in 0..LOCK_ATTEMPTS {
-        match attempt() {
-            Err(OpenError::InUse { .. }) => std::thread::sleep(LOCK_PAUSE),
-            decided => return decided,
-        }
-    }
-    attempt()
-}
-
-pub(super) fn start(path: &Path, cache_bytes: u64) -> ::sled::Result<Db> {
-    Config::new()
-        .path(path)
-        .cache_capacity(cache_bytes)
-        // The committer flushes, and nobody else: sled's own flusher would only hide a missing one.
-        .flush_every_ms(None)
-        .open()
-}
-
-/// Runs a part of the opening; a panic of sled becomes an error.
-pub(super) fn guarded<T>(
-    path: &Path,
-    part: impl FnOnce() -> Result<T, OpenError>,
-) -> Result<T, OpenError> {
-    catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        if let Some(problem) = text.and_then(exhausted) {
-            return Err(failed_io(path, &problem));
-        }
-        let problem = "the storage engine gave up on its files (its message is above)";
-        Err(damaged(path, problem.to_owned()))
-    })
-}
-
-/// What the system lacked, where the storage engine gave up for that: nothing is wrong with its files.
-fn exhausted(said: &str) -> Option<std::io::Error> {
-    const LACKS: [(&str, &str); 3] = [
-        ("code: 11,", "a thread that the storage engine needs"),
-        ("code: 12,", "memory that the storage engine needs"),
-        ("code: 24,", "a file that the storage engine needs to open"),
-    ];
-    let (_, lacked) = LACKS.iter().find(|(code, _)| said.contains(code))?;
-    let problem = format!(
-        "the system refused {lacked} ({said}); raise what this process may use, or lower \
-         store.cache_bytes"
-    );
-    Some(std::io::Error::new(
-        std::io::ErrorKind::OutOfMemory,
-        problem,
-    ))
-}
-
 pub(super) fn damaged(path: &Path, problem: String) -> OpenError {
     OpenError::Damaged {
         path: path.to_owned(),
@@ -339,50 +213,12 @@ pub(super) fn failed_io(path: &Path, error: &std::io::Error) -> OpenError {
     }
 }
 
-pub(super) fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
-    match error {
-        // sled gives the lock's refusal no kind of its own.
-        ::sled::Error::Io(io) if io.to_string().starts_with("could not acquire lock") => {
-            OpenError::InUse {
-                path: path.to_owned(),
-            }
-        }
-        ::sled::Error::Io(io) => failed_io(path, io),
-        // Snapshots that are not whole are out of the way by now, so this is the log, or a snapshot
-        // that does not fit it. The log alone may then lack something in its middle: not to be
-        // tried unasked.
-        ::sled::Error::Corruption { .. } => {
-            let problem = format!(
-                "{error}; if there is no copy, make one of what is there, move its `snap.*` files \
-                 away and start: that reads the log alone and passes over what is damaged in it \
-                 without a word"
-            );
-            damaged(path, problem)
-        }
-        other => match exhausted(&other.to_string()) {
-            Some(problem) => failed_io(path, &problem),
-            None => damaged(path, other.to_string()),
-        },
-    }
-}
-
-/// sled syncs neither its settings nor the directory entries of its files. Done at every opening:
-/// the one that created them may have been cut before it came here.
-pub(super) fn sync_names(path: &Path) -> std::io::Result<()> {
-    File::open(path.join("conf"))?.sync_all()?;
-    File::open(path)?.sync_all()?;
-    // The directory's own name lies in its parent.
-    match path.canonicalize()?.parent() {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
+    use ::sled::Db;
     use prost::Message as _;
     use sessionplane_core::domain::ids::{RunId, SessionId};
     use sessionplane_core::domain::lease::LeaseToken;
@@ -451,22 +287,6 @@ mod tests {
             ..meta
         });
         assert!(matches!(spent, Err(OpenError::Damaged { .. })), "{spent:?}");
-    }
-
-    #[test]
-    fn b54_what_the_system_refuses_is_not_told_as_damage() {
-        let path = Path::new("/data/store");
-        let no_thread = std::io::Error::from_raw_os_error(11);
-        let said = guarded::<()>(path, || panic!("cannot spawn: {no_thread:?}"));
-        let Err(error @ OpenError::Io { .. }) = said else {
-            panic!("{said:?}");
-        };
-        assert!(error.to_string().contains("a thread"), "{error}");
-        let said = guarded::<()>(path, || panic!("a segment is missing"));
-        assert!(matches!(said, Err(OpenError::Damaged { .. })), "{said:?}");
-        let read_only = std::io::ErrorKind::ReadOnlyFilesystem.into();
-        let said = failed_io(path, &read_only).to_string();
-        assert!(said.contains("cp -a '/data' COPY"), "{said}");
     }
 
     #[test]

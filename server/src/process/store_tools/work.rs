@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sessionplane_core::domain::ids::ArtifactId;
+use sessionplane_core::domain::time::Timestamp;
 
 use super::print::{self, Meter};
 use super::{Found, StoreCommand, ToolError, is_of_the_data};
@@ -18,6 +19,7 @@ use crate::adapters::sled::tools::{Contents, Dumped, Inspection, LoadError, Load
 use crate::process::backup;
 use crate::process::contents::ARTIFACTS;
 use crate::process::data_dir::{STORE, belongs_to_us, prepare};
+use crate::process::date::compact;
 
 /// What the data directory's user is told to do.
 const COMMAND: &str = "sessiond store";
@@ -98,6 +100,7 @@ fn written<T>(
 }
 
 fn export_whole(data_dir: &Path, to: &Path) -> Result<Found, ToolError> {
+    belongs_to_us(data_dir, COMMAND)?;
     let store = Inspection::open_damaged(&data_dir.join(STORE))?;
     let contents = artifacts(data_dir);
     let judged = store.judge(Some(&contents), &mut Meter::new("verify"));
@@ -248,23 +251,10 @@ fn at_rest(store: &Inspection, data_dir: &Path, out: &mut dyn Write) -> Result<L
 )]
 fn stamp() -> String {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let seconds = since.map_or(0, |since| since.as_secs());
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
-}
-
-/// The date of a day since 1970-01-01.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + u64::from(month <= 2), month, day)
+    let millis = since.map_or(0, |since| since.as_millis());
+    compact(Timestamp::from_millis(
+        u64::try_from(millis).unwrap_or(u64::MAX),
+    ))
 }
 
 /// A file that is there when it is whole and on the disk, and not before: it is written beside its
@@ -370,13 +360,5 @@ mod tests {
         let again = whole_file(&path, |_| -> Result<(), ToolError> { panic!("it began") });
         let again = again.unwrap_err().to_string();
         assert!(again.contains("nothing is replaced"), "{again}");
-    }
-
-    #[test]
-    fn a_day_has_its_date() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(59), (1970, 3, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29));
-        assert_eq!(civil(20_787), (2026, 11, 30));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::json;
+use sessionplane_core::domain::time::date_of;
 
 use super::about::PLAIN;
 use super::files::Folder;
@@ -229,21 +230,8 @@ fn list(text: &mut String, title: &str, count: usize, paths: impl Iterator<Item 
 /// A day as it was where it was written.
 fn date((seconds, minutes): (i64, i32)) -> String {
     let local = seconds.saturating_add(i64::from(minutes) * 60);
-    let (year, month, day) = civil(local.div_euclid(86_400));
+    let (year, month, day) = date_of(local.div_euclid(86_400));
     format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// The date of a day, counted from 1970, in the Gregorian calendar: by eras of 400 years, whose
-/// years begin in March.
-fn civil(day: i64) -> (i64, i64, i64) {
-    let shifted = day.saturating_add(719_468);
-    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

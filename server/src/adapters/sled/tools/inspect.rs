@@ -14,11 +14,10 @@ use crate::adapters::sled::boot::{FORMAT_VERSION, durable};
 use crate::adapters::sled::committer::Direct;
 use crate::adapters::sled::convert::{Meta, RoundRow};
 use crate::adapters::sled::directory::{DATABASE, Lock, lock, tidy};
+use crate::adapters::sled::engine::{guarded, patiently, sled_said, start};
+use crate::adapters::sled::importing::refuse_unfinished;
 use crate::adapters::sled::keys;
-use crate::adapters::sled::open::{
-    OpenError, damaged, failed_io, guarded, patiently, refuse_lost, refuse_unfinished, sled_said,
-    start,
-};
+use crate::adapters::sled::open::{OpenError, damaged, failed_io, refuse_lost};
 use crate::adapters::sled::round::fetch;
 use crate::adapters::sled::tally::Tally;
 use crate::adapters::sled::witness::Said;

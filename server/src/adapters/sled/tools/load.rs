@@ -16,9 +16,11 @@ use super::{Contents, GAVE_UP, Progress, misnamed, unless_it_gives_up};
 use crate::adapters::sled::boot::{FORMAT_VERSION, count_boot, next};
 use crate::adapters::sled::convert::Meta;
 use crate::adapters::sled::device::Device;
+use crate::adapters::sled::engine::sync_names;
 use crate::adapters::sled::frame;
+use crate::adapters::sled::importing::{finished, fresh};
 use crate::adapters::sled::keys::{self, Key, Named};
-use crate::adapters::sled::open::{OpenError, finished, fresh, sync_names};
+use crate::adapters::sled::open::OpenError;
 
 /// How many openings a store that was imported is taken to have had beyond those of its export. The
 /// one that is lost may have been opened since, and its clients hold numbers that nothing else tells
