@@ -96,7 +96,6 @@ fn main() -> ExitCode {
     // Without the feature nothing of the environment may reach into the server.
     #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();
-    end_with_the_main_thread();
     if let Err(error) = large_files_fail_and_do_not_kill() {
         return failed(&error);
     }
@@ -108,6 +107,8 @@ fn main() -> ExitCode {
         Some(Verb::Store(command)) => return store(command, &sources),
         None => {}
     }
+    // Not for the verbs: those go on after what the storage engine gives up on, and say what it was.
+    end_with_the_main_thread();
     let options = Options {
         sources,
         workspace: arguments.workspace,
@@ -144,7 +145,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A panic of the main thread ends the process: what it was doing, nobody goes on with, and the runtime
+/// From here on a panic of the main thread ends the process: what it was doing, nobody goes on with, and the runtime
 /// that its unwinding would wait for may never end. One elsewhere is the matter of whoever runs there.
 fn end_with_the_main_thread() {
     let main = std::thread::current().id();

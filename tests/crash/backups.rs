@@ -239,6 +239,31 @@ async fn b54_an_import_that_is_killed_at_any_place_is_no_store_and_verify_says_w
     }
 }
 
+/// What the storage engine gives up on is told in the tool's own words, by the process too.
+#[tokio::test]
+async fn b54_a_tool_goes_on_after_a_panic_of_the_storage_engine_and_tells_what_it_means() {
+    let home = Home::new();
+    home.start().await.kill().await;
+    let file = home.path().join("all.jsonl");
+    let told = home
+        .store_tool(&home.data_dir(), &["export", "--to", text(&file)])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    let directory = home.path().join("into");
+    let mut command = home.store_command(&directory, &["import", text(&file)]);
+    command.env(
+        "FAILPOINTS",
+        "store::importing=panic(a page that is no page)",
+    );
+    let ended = timeout(SOON, command.output()).await.unwrap().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("sessiond store: cannot write the store"),
+        "{said}"
+    );
+}
+
 #[tokio::test]
 async fn a_restore_of_what_is_no_backup_makes_nothing_that_is_in_the_way_of_the_next() {
     let home = Home::new();

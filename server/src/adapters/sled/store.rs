@@ -207,6 +207,7 @@ impl SledStore {
         let permit = permit.map_err(|_| closed())?;
         let reader = Arc::clone(&self.reader);
         let reading = spawn_blocking(move || {
+            crate::failpoint::reach("store::read");
             let _permit = permit;
             let reader = reader.read().unwrap_or_else(PoisonError::into_inner);
             reader.as_ref().ok_or_else(closed).and_then(read)
