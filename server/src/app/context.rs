@@ -99,7 +99,7 @@ impl Context {
     /// Settles the session's run if it was cut, or refuses the session by name.
     pub(crate) async fn settled(&self, session: SessionId) -> Result<(), CallError> {
         let settled = recovery::settle_if_cut(&self.ports, session).await;
-        settled.map_err(|error| {
+        settled.map(|_| ()).map_err(|error| {
             tracing::error!(%error, "a run that was cut cannot be settled; its session is refused");
             let message = format!(
                 "session {session} has a run that was cut and cannot be settled; the server's log \
@@ -210,8 +210,8 @@ impl App {
             .buffer_unordered(recovery::CONCURRENT);
         let mut count = 0;
         while let Some(settled) = settled.next().await {
-            settled?;
-            count += 1;
+            // A session that was told to stop after its last word has nothing left to settle.
+            count += usize::from(settled?);
         }
         Ok(count)
     }

@@ -106,7 +106,7 @@ async fn settle_later(
             return false;
         }
         match recovery::abandon(&context.ports, session).await {
-            Ok(()) => {
+            Ok(_) => {
                 drain(&mut mailbox, &refusal).await;
                 return true;
             }
