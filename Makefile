@@ -10,7 +10,7 @@ help: ## print this list
 
 run: ## start a server on this machine; ARGS="..." are its flags
 	cargo build --workspace --bins
-	"$${CARGO_TARGET_DIR:-target}/debug/sessiond" $(ARGS)
+	exec "$${CARGO_TARGET_DIR:-target}/debug/sessiond" $(ARGS)
 
 test: setup lint ## everything a change must pass: tools, lint, build of all binaries, all tests
 	cargo build --workspace --bins --features $(FEATURES)

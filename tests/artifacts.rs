@@ -150,5 +150,5 @@ async fn a_content_that_could_not_be_kept_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(unfinished).unwrap().count(), 0);
     std::fs::remove_file(file.parent().unwrap()).unwrap();
     let again = folder.store.put(id(), Arc::from(&[1; 1000][..])).await;
-    assert_eq!(again, Ok(()), "once there is room again");
+    assert!(again.is_ok(), "once there is room again: {again:?}");
 }

@@ -11,8 +11,12 @@ mod backups;
 mod changes;
 #[path = "crash/compactions.rs"]
 mod compactions;
+#[path = "crash/crowds.rs"]
+mod crowds;
 #[path = "crash/daemon.rs"]
 mod daemon;
+#[path = "crash/damages.rs"]
+mod damages;
 #[path = "crash/drains.rs"]
 mod drains;
 #[path = "crash/kills.rs"]

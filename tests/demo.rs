@@ -172,6 +172,71 @@ async fn c53_b48_the_servers_own_data_is_nobodys_reading_matter() {
     assert!(refused.contains("it is kept from agents"), "{refused}");
 }
 
+/// C57, B48: nor what a newcomer left in the folder, by whatever name.
+#[cfg(unix)]
+#[tokio::test]
+async fn c57_b48_no_credential_of_the_server_is_shown_whatever_file_it_lies_in() {
+    use std::os::unix::fs::symlink;
+    let house = House::new().await;
+    let (top, data) = (house.home.path(), house.home.data_dir());
+    let token = fs::read_to_string(data.join("owner.token")).unwrap();
+    let token = token.trim();
+    let (shown, secret) = token.split_at(12);
+    fs::copy(data.join("owner.token"), top.join("ci.token")).unwrap();
+    fs::write(top.join("run.sh"), format!("TOKEN={token}\n")).unwrap();
+    fs::write(top.join(format!("{token}.md")), "odd\n").unwrap();
+    git(top, &["checkout", "--quiet", "-b", token]);
+    git(top, &["add", "run.sh"]);
+    let message = format!("Add {token}");
+    git(top, &["commit", "--quiet", "-m", &message]);
+    // These were made after the server's start.
+    fs::hard_link(data.join("owner.token"), top.join("notes.md")).unwrap();
+    fs::hard_link(data.join("digest.key"), top.join("key.md")).unwrap();
+    symlink("/etc/hostname", top.join("elsewhere")).unwrap();
+    house.does(&["invoke", "--new", "docs", "tree"]).await;
+    for (question, expected) in [
+        ("/show ci.token", "commonly holds secrets"),
+        ("/show notes.md", "kept from agents"),
+        ("/show key.md", "kept from agents"),
+        ("/show elsewhere", "it leads out of the folder"),
+        ("/show run.sh", "[secret withheld]"),
+        ("/find sp_", "[secret withheld]"),
+        (&format!("/find \"{}\"", &secret[..20]), "I found no line"),
+        ("tree", "[secret withheld]"),
+        ("git log", "[secret withheld]"),
+        ("git status", "[secret withheld]"),
+        ("what is this project?", "[secret withheld]"),
+    ] {
+        let (answer, beside) = house.does(&["invoke", "docs", question]).await;
+        assert!(answer.contains(expected), "{question}: {answer}");
+        for text in [&answer, &beside] {
+            assert!(!text.contains(token), "{question}: {text}");
+        }
+    }
+    assert!(house.answer("git log").await.contains(shown));
+    let (entries, _) = house.does(&["--json", "entries", "docs"]).await;
+    assert!(!entries.contains(token), "{entries}");
+}
+
+#[tokio::test]
+async fn c57_b48_a_backup_in_the_folder_is_not_shown() {
+    let house = House::new().await;
+    house.does(&["invoke", "--new", "docs", "tree"]).await;
+    let to = house.home.path().join("saved.jsonl");
+    let backup = Command::new(sessiond())
+        .args(["store", "backup", "--data-dir"])
+        .arg(house.home.data_dir())
+        .arg("--to")
+        .arg(&to)
+        .output();
+    let backup = timeout(DEADLINE, backup).await.unwrap().unwrap();
+    assert!(backup.status.success(), "{backup:?}");
+    let answer = house.answer("/show saved.jsonl").await;
+    assert!(answer.contains("it is a backup"), "{answer}");
+    let answer = house.answer("/find sessionplane-store").await;
+    assert!(answer.contains("I found no line"), "{answer}");
+}
+
 #[tokio::test]
 async fn c19_c25_it_asks_is_answered_and_steered_from_other_terminals() {
     let house = House::new().await;

@@ -10,6 +10,8 @@
     reason = "it measures what a process really takes"
 )]
 
+#[path = "scale/backups.rs"]
+mod backups;
 #[path = "scale/churn.rs"]
 mod churn;
 #[path = "crash/daemon.rs"]

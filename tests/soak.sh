@@ -8,6 +8,7 @@ features=sessionplane-server/failpoints
 export SESSIONPLANE_CRASHES=${CRASHES:-200}   # kills of the real server
 export SESSIONPLANE_POWER_LOSSES=${LOSSES:-100} # losses of its power
 export SESSIONPLANE_DAMAGES=${DAMAGES:-60}    # places of a damage in each file of a store
+export SESSIONPLANE_DAMAGED_PLACES=${PLACES:-10} # the same in each file of a data directory, by processes
 export SESSIONPLANE_DORMANT=${DORMANT:-100000} # sessions at rest that a server starts on
 export SESSIONPLANE_UPDATES=${UPDATES:-1000000} # small updates before an opening
 export SESSIONPLANE_SEEDS=${SEEDS:-10000}     # seeds of the core's simulation, fresh ones

@@ -40,6 +40,8 @@ mod stop;
 mod suite;
 #[path = "store/verify.rs"]
 mod verify;
+#[path = "store/wholes.rs"]
+mod wholes;
 
 use suite::{Store, Subject, repository_conformance};
 

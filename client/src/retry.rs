@@ -105,7 +105,9 @@ fn worth_repeating(error: &CallError) -> bool {
         error.reason,
         Reason::Overloaded | Reason::ServerDraining | Reason::ServingLost | Reason::Transport
     );
-    unavailable && error.outcome != Outcome::StreamEnded
+    // A write that the store did not confirm: asked again, it is told what has become of it.
+    let unconfirmed = error.reason == Reason::StoreFailed && error.outcome == Outcome::Unknown;
+    (unavailable || unconfirmed) && error.outcome != Outcome::StreamEnded
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! TLS of a connection: whom it trusts, what it shows, and what is wrong in words. Values only;
 //! nothing here connects.
 
+mod certificate;
+
 use std::env;
 use std::error::Error;
 use std::fmt;
@@ -8,9 +10,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustls::AlertDescription;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{AlertDescription, CertificateError};
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 /// The environment variable with the path of the authorities that are trusted.
@@ -21,6 +23,21 @@ pub(crate) const CERT_VARIABLE: &str = "SESSIONPLANE_TLS_CERT";
 pub(crate) const KEY_VARIABLE: &str = "SESSIONPLANE_TLS_KEY";
 /// Part of what a server says to who speaks plaintext to its TLS port.
 const SPEAKS_TLS: &str = "this port speaks TLS";
+
+/// What precedes the name of an alert in the words of rustls.
+const HEARD: &str = "received fatal alert: ";
+/// What a server says of its client's certificate. A client hears it after its own part of the
+/// handshake, and its peer reads nothing before.
+const JUDGEMENTS: [AlertDescription; 8] = [
+    AlertDescription::CertificateRequired,
+    AlertDescription::BadCertificate,
+    AlertDescription::UnsupportedCertificate,
+    AlertDescription::CertificateRevoked,
+    AlertDescription::CertificateExpired,
+    AlertDescription::CertificateUnknown,
+    AlertDescription::UnknownCA,
+    AlertDescription::DecryptError,
+];
 
 /// Whom a client trusts and what it shows where the address begins with `https://`.
 #[derive(Clone, Default)]
@@ -177,74 +194,51 @@ pub(crate) fn problem(cause: &(dyn Error + 'static), connected: bool) -> Option<
         None => cause.downcast_ref::<rustls::Error>(),
     };
     match tls {
-        Some(error) if !connected || asks_for_certificate(error) => Some(in_words(error)),
+        Some(error) if !connected => Some(in_words(error)),
         Some(_broke_later) => None,
-        None if cause.to_string().contains(SPEAKS_TLS) => {
-            Some(format!("{SPEAKS_TLS}: use an https:// address"))
-        }
-        None => None,
+        None => said(&cause.to_string()),
     }
 }
 
-/// A client hears it after its handshake, and its peer reads nothing before.
-fn asks_for_certificate(error: &rustls::Error) -> bool {
-    let asks = AlertDescription::CertificateRequired;
-    matches!(error, rustls::Error::AlertReceived(alert) if *alert == asks)
+/// The same of a connection that was made: there only the text is left of what broke it.
+fn said(text: &str) -> Option<String> {
+    if text.contains(SPEAKS_TLS) {
+        return Some(format!("{SPEAKS_TLS}: use an https:// address"));
+    }
+    // The text ends with the alert's name: that of one may begin with that of another.
+    let told = |alert: &&AlertDescription| text.ends_with(&format!("{HEARD}{alert:?}"));
+    let alert = JUDGEMENTS.iter().find(told)?;
+    Some(in_words(&rustls::Error::AlertReceived(*alert)))
 }
 
 fn in_words(error: &rustls::Error) -> String {
     match error {
-        rustls::Error::InvalidCertificate(wrong) => certificate(wrong),
+        rustls::Error::InvalidCertificate(wrong) => certificate::wrong(wrong),
         rustls::Error::InvalidMessage(_) => {
             "what answers there does not speak TLS: use an http:// address, or the port that does"
                 .to_owned()
         }
-        error if asks_for_certificate(error) => format!(
+        rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => format!(
             "the server lets in only clients that show a certificate: {CERT_VARIABLE} and \
              {KEY_VARIABLE} (sessionctl: --tls-cert and --tls-key)"
+        ),
+        rustls::Error::AlertReceived(AlertDescription::CertificateExpired) => format!(
+            "this client's certificate has expired, or is not valid yet by the server's clock; \
+             renew it: {CERT_VARIABLE} and {KEY_VARIABLE}"
+        ),
+        rustls::Error::AlertReceived(alert) if JUDGEMENTS.contains(alert) => format!(
+            "the server does not accept this client's certificate ({alert:?}): it must be of an \
+             authority in the server's tls.client_ca_file; {CERT_VARIABLE} and {KEY_VARIABLE} name \
+             it (sessionctl: --tls-cert and --tls-key)"
         ),
         rustls::Error::AlertReceived(alert) => {
             format!("the server refused the TLS connection: {alert:?}")
         }
-        other => format!("TLS failed: {other}"),
-    }
-}
-
-fn certificate(wrong: &CertificateError) -> String {
-    match wrong {
-        // The latter: one of the same name, but not the same.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => format!(
-            "the server's certificate is of an authority that is not trusted here; name the file \
-             of its authority: {CA_VARIABLE} (sessionctl: --tls-ca FILE)"
+        rustls::Error::PeerIncompatible(what) => format!(
+            "the server's TLS has nothing in common with this client's, which speaks 1.2 and 1.3 \
+             ({what:?})"
         ),
-        CertificateError::NotValidForName => {
-            "the server's certificate is for another name; use one that it has as the address"
-                .to_owned()
-        }
-        CertificateError::NotValidForNameContext {
-            expected,
-            presented,
-        } => {
-            let expected = expected.to_str();
-            let names = if presented.is_empty() {
-                "no name at all".to_owned()
-            } else {
-                presented.join(", ")
-            };
-            format!(
-                "the server's certificate is not for {expected} but for {names}; use a name that it \
-                 has as the address"
-            )
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the server's certificate has expired; its operator has to put a new one in place"
-                .to_owned()
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the server's certificate is not valid yet; look at the clocks of both machines"
-                .to_owned()
-        }
-        other => format!("the server's certificate is not accepted: {other}"),
+        other => format!("TLS failed: {other}"),
     }
 }
 
@@ -283,5 +277,19 @@ mod tests {
         let absent = directory.path().join("absent");
         let error = TlsOptions::default().ca_file(&absent).unwrap_err();
         assert!(error.to_string().contains("absent"), "{error}");
+    }
+    #[test]
+    fn c54_what_a_server_thinks_of_a_certificate_is_known_by_the_words_that_are_left_of_it() {
+        let heard = |alert| said(&rustls::Error::AlertReceived(alert).to_string());
+        for alert in JUDGEMENTS {
+            let words = heard(alert).unwrap();
+            assert!(words.contains(CERT_VARIABLE), "{alert:?}: {words}");
+        }
+        let other = AlertDescription::CertificateUnobtainable;
+        for alert in [AlertDescription::InternalError, other] {
+            assert_eq!(heard(alert), None);
+        }
+        assert!(said("GOAWAY: this port speaks TLS: use an").is_some());
+        assert_eq!(said("connection closed"), None);
     }
 }

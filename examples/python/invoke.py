@@ -83,7 +83,7 @@ def main(session: str, prompt: str) -> int:
                 control = session_control_pb2_grpc.SessionControlStub(channel)
                 print_what_was_missed(control, request, run.run_id, answer, metadata)
             break
-        except grpc.RpcError as error:
+        except (grpc.RpcError, ConnectionError) as error:
             pause_or_give_up(error, attempt)
             attempt += 1
     print()

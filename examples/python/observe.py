@@ -9,6 +9,29 @@ from connection import connect, pause_or_give_up
 from sessionplane.v1 import position_pb2, session_control_pb2, session_control_pb2_grpc, session_pb2
 
 
+MOST_CHARACTERS = 100
+
+
+def told(entry) -> str:
+    """An entry in one line: its id, what it is, and the beginning of what it says."""
+    kind = entry.WhichOneof("body") or "unknown"  # newer than these stubs
+    match kind:
+        case "user" | "assistant" | "notice":
+            text = getattr(entry, kind).text
+        case "tool":
+            text = f"{entry.tool.name} {entry.tool.input_json}"
+        case "settings":
+            text = f"{entry.settings.model} {entry.settings.thinking_level}"
+        case "compaction":
+            text = entry.compaction.summary
+        case _:
+            text = ""
+    # What others wrote may hold codes that a terminal obeys.
+    text = "".join(character if character.isprintable() else " " for character in text).strip()
+    cut = "..." if len(text) > MOST_CHARACTERS else ""
+    return f"{entry.id} {kind} {text[:MOST_CHARACTERS]}{cut}".rstrip()
+
+
 class Observer:
     """What has to be remembered to come back without a hole."""
 
@@ -33,7 +56,7 @@ class Observer:
             case "entries":
                 for entry in response.entries.entries:
                     self.entry = entry.id
-                    print(f"entry {entry.WhichOneof('body')}", flush=True)
+                    print(f"entry {told(entry)}", flush=True)
             case "snapshot":
                 self.position = response.snapshot.position
             case "heartbeat":
@@ -41,9 +64,11 @@ class Observer:
             case "event":
                 self.position = position_pb2.Position(epoch=response.event.epoch, seq=response.event.seq)
                 event = response.event.event
+                more = ""
                 if event.WhichOneof("payload") == "entry_appended":
                     self.entry = event.entry_appended.entry.id
-                print(f"event {event.type}", flush=True)
+                    more = f" {told(event.entry_appended.entry)}"
+                print(f"event {event.type}{more}", flush=True)
                 return event.type == "run_settled"
         return False
 
@@ -66,7 +91,7 @@ def main(session: str, runs: int) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) not in (2, 3) or not all(text.isdecimal() for text in sys.argv[2:]):
         sys.exit(__doc__)
     try:
         main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) == 3 else sys.maxsize)

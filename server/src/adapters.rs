@@ -13,6 +13,7 @@ pub mod engine;
 pub mod git;
 mod hex;
 pub mod memory;
+pub(crate) mod plain_file;
 mod private_file;
 pub mod secret;
 pub mod sled;

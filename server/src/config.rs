@@ -15,22 +15,28 @@ mod page;
 mod problem;
 mod schema;
 mod setting;
+mod shown;
 mod tls;
+mod variables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sessionplane_core::domain::ids::AgentName;
+use tracing_subscriber::EnvFilter;
 
 pub use self::explain::{explain, explain_one};
-pub use self::flags::{given as given_flags, offered as offered_flags};
+pub use self::flags::{given as given_flags, offered_by};
 pub use self::identity::{IdentityConfig, PrincipalConfig};
 pub use self::load::{FlagValue, Sources, load, look};
 pub use self::page::page;
 pub use self::problem::{Problem, Source};
 pub use self::schema::schema;
+pub(crate) use self::shown::shown;
 pub use self::tls::{TlsConfig, TlsSettings};
+pub use self::variables::doubtful;
+use crate::adapters::authn::without_secrets;
 use crate::app::config::AppConfig;
 use crate::grpc::listener::Address;
 use crate::grpc::server::Config as FaceConfig;
@@ -43,7 +49,7 @@ pub const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read the configuration {}: {error}", .path.display())]
+    #[error("cannot read the configuration {}: {error}", shown(&.path.to_string_lossy(), false))]
     Read {
         /// The file.
         path: PathBuf,
@@ -54,7 +60,7 @@ pub enum ConfigError {
     #[error("the configuration is wrong:\n{}", lines(.0))]
     Problems(Vec<Problem>),
     /// A value makes no sense.
-    #[error("{key}: {problem}")]
+    #[error("{}: {}", shown(&without_secrets(.key), false), shown(&without_secrets(.problem), true))]
     Value {
         /// The key.
         key: String,
@@ -94,7 +100,7 @@ pub struct Settings {
     pub beyond_ranges: bool,
     /// The store's page cache.
     pub cache_bytes: u64,
-    /// Threads for what blocks.
+    /// Reads of the store at a time, each on a thread.
     pub blocking_threads: usize,
     /// One JSON object a line instead of text.
     pub log_json: bool,
@@ -122,7 +128,7 @@ impl Default for Settings {
             close_within: Duration::from_secs(5),
             beyond_ranges: false,
             cache_bytes: 256 * 1024 * 1024,
-            blocking_threads: 64,
+            blocking_threads: 32,
             log_json: false,
             log_filter: "info".to_owned(),
             identity: IdentityConfig::default(),
@@ -158,6 +164,11 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Whether it reads files for its runs.
+    pub(crate) fn reads_a_workspace(&self) -> bool {
+        self.kind() == Some(EngineKind::Demo)
+    }
+
     fn kind(&self) -> Option<EngineKind> {
         match self.engine.as_deref()? {
             "demo" => Some(EngineKind::Demo),
@@ -245,10 +256,11 @@ impl Settings {
             return Ok(Some(found.root.clone()));
         }
         let known: Vec<&str> = self.workspaces.keys().map(String::as_str).collect();
-        let problem = format!(
-            "{workspace:?} is not in [workspaces]; there are: {}",
-            known.join(", ")
-        );
+        let known = match &known[..] {
+            [] => "there are none".to_owned(),
+            known => format!("there are: {}", known.join(", ")),
+        };
+        let problem = format!("{workspace:?} is not in [workspaces]; {known}");
         Err(value(key, problem))
     }
 
@@ -277,6 +289,20 @@ impl Settings {
         ))
     }
 
+    /// Everything that is wrong with an agent.
+    fn wrong_with(&self, name: &str, agent: &Agent) -> Vec<ConfigError> {
+        let named = agent_name(&format!("agents.{name}"), name).err();
+        // The engine of one that has none, or a wrong one, is told by its value; its workspace is
+        // looked at all the same.
+        let engine = match agent.kind() {
+            Some(_) => None,
+            None => self.agent(name, agent).err(),
+        };
+        let kind = agent.kind().unwrap_or(EngineKind::Scripted);
+        let workspace = self.workspace_of(name, agent, kind).err();
+        [engine, workspace, named].into_iter().flatten().collect()
+    }
+
     /// What is wrong with values that are right each for itself.
     fn together(&self, problems: &mut Vec<Problem>) {
         let mut tell = |error: ConfigError| {
@@ -291,6 +317,14 @@ impl Settings {
         if let Err(error) = self.listen.parse::<Address>() {
             tell(value("listen", error.to_string()));
         }
+        let probes = self.health_listen.as_deref().map(str::parse::<Address>);
+        if let Some(Err(error)) = probes {
+            tell(value("health_listen", error.to_string()));
+        }
+        if let Err(error) = EnvFilter::try_new(&self.log_filter) {
+            let what = format!("{:?} is no filter: {error}", self.log_filter);
+            tell(value("log.filter", what));
+        }
         if let Err(error) = self.tls.settings() {
             tell(error);
         }
@@ -304,13 +338,10 @@ impl Settings {
         }
         let mut names = Vec::new();
         for (name, agent) in &self.agents {
-            match self.agent(name, agent) {
-                Ok((name, ..)) => names.push(name),
-                Err(error) => {
-                    // One that is wrong in itself is an agent all the same.
-                    names.extend(AgentName::parse(name));
-                    tell(error);
-                }
+            // One that is wrong in itself is an agent all the same.
+            names.extend(AgentName::parse(name));
+            for error in self.wrong_with(name, agent) {
+                tell(error);
             }
         }
         if self.agents.is_empty() {
@@ -359,5 +390,9 @@ fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
     }
 }
 
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod mentions;
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 mod admission;
+mod answer;
 mod authn;
 mod call;
 mod compress;
@@ -31,14 +32,18 @@ mod probes;
 mod reading;
 mod reflection;
 mod routes;
+pub(crate) mod seldom;
 pub mod server;
 mod session_control;
+mod shares;
 mod status;
 pub mod tls;
 pub mod web;
 
 /// Names in each list of a filter at most, for the table of limits.
 pub(crate) const FILTER_MOST: usize = convert::observe::FILTER.0;
+/// Streams of strangers at a time, for the table of limits.
+pub(crate) const STRANGERS_STREAMS: usize = routes::STRANGERS_STREAMS;
 /// Largest question to health, in bytes, for the table of limits.
 pub(crate) const HEALTH_QUESTION_BYTES: usize = health::MAX_QUESTION_BYTES;
 

@@ -1,13 +1,13 @@
 //! `sessiond`, the Sessionplane server.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_flags};
+use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_by};
 use sessionplane_server::process::config_tool::{self, ConfigCommand};
 use sessionplane_server::process::health::Question;
 use sessionplane_server::process::store_tools::{self, StoreCommand};
@@ -29,6 +29,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[allow(clippy::doc_markdown, reason = "these comments are the help text")]
 #[derive(Debug, Parser)]
 #[command(
+    name = "sessiond",
     version,
     about = "The Sessionplane server: agent sessions that can be found, watched, steered and stopped over gRPC"
 )]
@@ -66,9 +67,14 @@ enum Verb {
 }
 
 impl Arguments {
+    /// The command line as a person is told of it.
+    fn told() -> clap::Command {
+        offered_by(Self::command(), &["token", "store"])
+    }
+
     /// The command line, with the flags that the settings declare.
     fn read() -> (Self, Sources) {
-        let matches = Self::command().args(offered_flags()).get_matches();
+        let matches = Self::told().get_matches();
         let arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         let sources = Sources {
             file: arguments.config.clone(),
@@ -81,6 +87,8 @@ impl Arguments {
 
 /// How long the runtime's threads may take to end after everything was stopped.
 const THREADS_END_WITHIN: Duration = Duration::from_millis(100);
+/// The status of a process whose main thread panicked.
+const PANICKED: i32 = 101;
 /// The status of a process that a second signal ended.
 const ENDED_AT_ONCE: i32 = 130;
 
@@ -88,6 +96,9 @@ fn main() -> ExitCode {
     // Without the feature nothing of the environment may reach into the server.
     #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();
+    if let Err(error) = large_files_fail_and_do_not_kill() {
+        return failed(&error);
+    }
     let (arguments, sources) = Arguments::read();
     match &arguments.command {
         Some(Verb::Config { command }) => return config_tool::run(command, &sources),
@@ -96,6 +107,8 @@ fn main() -> ExitCode {
         Some(Verb::Store(command)) => return store(command, &sources),
         None => {}
     }
+    // Not for the verbs: those go on after what the storage engine gives up on, and say what it was.
+    end_with_the_main_thread();
     let options = Options {
         sources,
         workspace: arguments.workspace,
@@ -107,9 +120,12 @@ fn main() -> ExitCode {
         Err(error) => return failed(&error),
     };
     start_logging(&config, "info");
+    for doubt in config::doubtful(&options.sources) {
+        tracing::warn!("{doubt}");
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .max_blocking_threads(config.blocking_threads)
+        .max_blocking_threads(process::threads(&config))
         .build()
     {
         Ok(runtime) => runtime,
@@ -127,6 +143,40 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(error.as_ref()),
     }
+}
+
+/// From here on a panic of the main thread ends the process: what it was doing, nobody goes on with, and the runtime
+/// that its unwinding would wait for may never end. One elsewhere is the matter of whoever runs there.
+fn end_with_the_main_thread() {
+    let main = std::thread::current().id();
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        if std::thread::current().id() == main {
+            let payload = panic.payload();
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+            let what = text.unwrap_or("no reason is known");
+            // The last word to whoever started it, if it is still heard.
+            let _ = writeln!(
+                std::io::stderr(),
+                "sessiond: an internal error: {what}; what was acknowledged is kept"
+            );
+            std::process::exit(PANICKED);
+        }
+    }));
+}
+
+/// Lets a write beyond a limit on the size of files fail with an error, as on a full disk, instead of
+/// killing the process.
+fn large_files_fail_and_do_not_kill() -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let _entered = runtime.enter();
+    // Once it is listened to, the signal does nothing else, for as long as the process lives.
+    let number = rustix::process::Signal::XFSZ.as_raw();
+    signal(SignalKind::from_raw(number)).map(drop)
 }
 
 fn store(command: &StoreCommand, sources: &Sources) -> ExitCode {
@@ -227,16 +277,30 @@ fn tells_no_headers(about: &Metadata<'_>) -> bool {
 /// Completes at SIGTERM, SIGINT, and where it means that the terminal is gone, at SIGHUP. A second
 /// one ends the process at once. Otherwise SIGHUP asks for the files to be read again.
 fn shutdown_signal(reload: Arc<Notify>) -> std::io::Result<impl Future<Output = ()> + Send> {
-    let mut signals = Signals::listen(reload)?;
-    Ok(async move {
-        signals.next().await;
-        tracing::info!("stopping; a second signal ends the process at once");
-        tokio::spawn(async move {
+    // On a thread of its own: they are heard however busy the server's threads are, or hang.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let mut signals = {
+        let _inside = runtime.enter();
+        Signals::listen(reload)?
+    };
+    let (asked, stop) = tokio::sync::oneshot::channel();
+    let listen = move || {
+        runtime.block_on(async {
             signals.next().await;
-            tracing::warn!("ended at once: what was acknowledged is kept");
-            std::process::exit(ENDED_AT_ONCE);
+            // A server that has ended meanwhile needs not be told.
+            let _ = asked.send(());
+            signals.next().await;
         });
-    })
+        process::end(ENDED_AT_ONCE, || {
+            tracing::warn!("ended at once: what was acknowledged is kept");
+        });
+    };
+    let thread = std::thread::Builder::new().name("signals".into());
+    thread.spawn(listen)?;
+    // A listener that is lost could tell of no stop any more: that is one.
+    Ok(async move { drop(stop.await) })
 }
 
 /// The signals that ask the server to stop.
@@ -297,4 +361,48 @@ fn hangup_is_ignored() -> bool {
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     // Signal 1 is the lowest bit.
     mask.is_some_and(|mask| mask & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn help(verb: &str) -> String {
+        let mut command = Arguments::told();
+        command.build();
+        let verb = command.find_subcommand_mut(verb);
+        verb.map(|verb| verb.render_long_help().to_string())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed_and_has_the_programs_name() {
+        Arguments::told().debug_assert();
+        let version = Arguments::told().render_version();
+        assert!(version.starts_with("sessiond "), "{version}");
+    }
+
+    #[test]
+    fn who_asks_no_server_is_not_offered_where_it_listens_but_may_say_it() {
+        for verb in ["token", "store"] {
+            let help = help(verb);
+            assert!(
+                help.contains("--data-dir") && help.contains("--set"),
+                "{help}"
+            );
+            assert!(!help.contains("listen"), "{help}");
+        }
+        // These judge or use it.
+        for verb in ["config", "health"] {
+            assert!(help(verb).contains("--listen"), "{verb}");
+        }
+        let given = |words: &[&str]| {
+            let words = ["sessiond"].iter().chain(words);
+            let matches = Arguments::told().try_get_matches_from(words).unwrap();
+            given_flags(&matches).len()
+        };
+        assert_eq!(given(&["--listen", "127.0.0.1:1", "token", "list"]), 1);
+        assert_eq!(given(&["token", "list", "--listen", "127.0.0.1:1"]), 1);
+        assert_eq!(given(&["token", "list"]), 0);
+    }
 }

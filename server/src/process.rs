@@ -24,6 +24,7 @@ use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
 use tokio::sync::Notify;
 
 use self::banner::Ready;
+pub use self::ending::end;
 use self::ending::{Ending, Rest};
 
 use crate::adapters::artifacts::FolderArtifacts;
@@ -32,6 +33,7 @@ use crate::adapters::authn::{
 };
 use crate::adapters::authz::GroupAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
+use crate::adapters::engine::demo::DemoEngine;
 use crate::adapters::secret::{self, SecretError};
 use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
 use crate::adapters::tls_files::{TlsError, TlsFiles};
@@ -88,6 +90,21 @@ pub enum ProcessError {
         /// The directory.
         path: PathBuf,
     },
+    /// What is made in the data directory would be of no use to whom it belongs to.
+    #[error(
+        "the data directory {} belongs to user {owner}, and this is user {us}; do it as the server's \
+         user: sudo -u '#{owner}' {command} ...", .path.display()
+    )]
+    OfAnotherUser {
+        /// The directory.
+        path: PathBuf,
+        /// The id of the user it belongs to.
+        owner: u32,
+        /// The id of this process's user.
+        us: u32,
+        /// What is to be done.
+        command: &'static str,
+    },
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenError),
@@ -137,6 +154,27 @@ pub fn configuration(options: &Options) -> Result<Settings, ConfigError> {
     config::load(&options.sources)
 }
 
+/// Threads for what blocks: as many as all that may block at once, each kind with a bound of its own,
+/// so that none of them waits behind another that hangs.
+#[must_use]
+pub fn threads(config: &Settings) -> usize {
+    /// The files of TLS, and the store while it is opened or closed.
+    const OTHERS: usize = 2;
+    let demos = match config
+        .agents
+        .values()
+        .filter(|agent| agent.reads_a_workspace())
+    {
+        _ if config.agents.is_empty() => 1,
+        demos => demos.count(),
+    };
+    config.blocking_threads
+        + FolderArtifacts::AT_ONCE
+        + backup::AT_ONCE
+        + demos * DemoEngine::JOBS
+        + OTHERS
+}
+
 /// Where the data lives: configured, or the default.
 ///
 /// # Errors
@@ -150,8 +188,8 @@ pub fn data_directory(config: &Settings) -> Result<PathBuf, ProcessError> {
 
 /// Starts, serves until `shutdown` completes, and stops: face first, then sessions, then the store.
 /// A start is given up when `shutdown` completes before it is done. All steps of a stop together
-/// have a bound; what does not end in time is left to the end of the process, and the next start finds what a
-/// crash would have left.
+/// have a bound, at which the process is ended from a thread of its own if it is still there: status 0,
+/// and the next start finds what a crash would have left.
 ///
 /// # Errors
 /// See [`ProcessError`]. After a start the store's failure is the only one.
@@ -166,9 +204,16 @@ pub async fn run(
     data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.parse()?;
     let probes = probes_address(&config)?;
+    let ending = Ending::new(&config);
+    let shutdown = async {
+        shutdown.await;
+        // Before anything that can hang, the log included.
+        ending.begin();
+        tracing::info!("stopping; a second signal ends the process at once");
+    };
     let mut shutdown = std::pin::pin!(shutdown);
     let store = tokio::select! {
-        store = open_store(&data_dir, config.cache_bytes) => store?,
+        store = open_store(&data_dir, &config) => store?,
         () = &mut shutdown => return given_up(),
     };
     let start = Start {
@@ -179,7 +224,6 @@ pub async fn run(
         probes,
         ready,
     };
-    let ending = Ending::new(&config);
     let served = serve(start, store.clone(), &ending, shutdown).await;
     close(store, ending.rest()).await;
     served
@@ -224,17 +268,20 @@ async fn serve(
     // Listeners are bound last: whoever can connect is served, and finds every run settled.
     let guard = identity::guard(tls.as_ref(), &registered);
     let listener = Listener::guarded(&start.address, guard).await?;
-    let bound = banner::Place::of(&listener);
+    let names = tls.as_ref().map(TlsFiles::names).unwrap_or_default();
+    let bound = banner::Place::of(&listener).named(names);
     let probes = match &start.probes {
         Some(address) => Some(Listener::for_probes(address).await?),
         None => None,
     };
     let probed = probes.as_ref().map(banner::Place::of);
+    let listening = wiring::listen_for_backups(data_dir);
     let ready = start
         .ready
         .map(|ready| ready.write(&bound, probed.as_ref(), data_dir))
         .transpose()?;
-    banner::print(&bound, data_dir, &data_dir.join(OWNER_FILE), &lines, cut);
+    let (places, token) = ((&bound, probed.as_ref()), data_dir.join(OWNER_FILE));
+    banner::print(places, data_dir, &token, &lines, cut);
     notify::ready();
     let server = Server {
         faces: Arc::new(app.clone()),
@@ -245,13 +292,12 @@ async fn serve(
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
     let followed = follow(&identities, tls, start.options.reload.clone());
-    let backups = wiring::backups(data_dir, &store, &artifacts);
+    let backups = wiring::backups(listening, &store, &artifacts);
     tokio::pin!(sweeper, followed, backups);
     let ended = {
         let asked = async {
             shutdown.await;
             notify::stopping();
-            ending.begin();
             // Whoever looks for a server finds none from here on.
             drop(ready);
             tell_what_is_waited_for(&app, config);
@@ -286,6 +332,7 @@ fn tell_what_is_waited_for(app: &App, config: &Settings) {
 
 /// Stops what is left of the sessions' work, and settles it as interrupted.
 async fn end_sessions(app: &App, rest: Rest) {
+    failpoint::reach("process::ending");
     if rest.step(4, app.stop()).await.is_none() {
         tracing::error!("sessions did not stop in time; what they acknowledged is kept");
     }
@@ -293,7 +340,7 @@ async fn end_sessions(app: &App, rest: Rest) {
         Some(Ok(0)) => tracing::info!("stopped: what was acknowledged is kept"),
         Some(Ok(cut)) => tracing::info!(
             cut,
-            "stopped: runs that were active are settled as interrupted"
+            "stopped: runs that were still active are settled as interrupted"
         ),
         Some(Err(error)) => {
             tracing::error!(%error, "a run that was cut is settled at the next start");
@@ -356,7 +403,6 @@ async fn close(store: Arc<SledStore>, rest: Rest) {
     }
 }
 
-/// Where the data is, or is to be.
 /// A path that means the same to whoever reads it elsewhere.
 fn absolute(path: &Path) -> Result<PathBuf, ProcessError> {
     std::path::absolute(path).map_err(|error| ProcessError::Directory {
@@ -382,10 +428,11 @@ fn store_failed(reason: Option<Arc<str>>) -> ProcessError {
     ))
 }
 
-async fn open_store(directory: &Path, cache_bytes: u64) -> Result<Arc<SledStore>, ProcessError> {
+async fn open_store(directory: &Path, config: &Settings) -> Result<Arc<SledStore>, ProcessError> {
     let path = directory.join(data_dir::STORE);
     let mut options = StoreOptions::new(OsEntropy.random());
-    options.cache_bytes = cache_bytes;
+    options.cache_bytes = config.cache_bytes;
+    options.reads = config.blocking_threads;
     let opened = tokio::task::spawn_blocking(move || SledStore::open(path, &options)).await;
     match opened {
         Ok(store) => Ok(Arc::new(store?)),

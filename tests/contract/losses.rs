@@ -84,6 +84,32 @@ async fn c36_c44_a_lost_session_is_refused_until_its_run_is_settled() {
     goes_on(&house, &desk, &run).await;
 }
 
+/// C2: a store that does not confirm is told as that, whoever it is who reads, calls or waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn c02_c44_a_store_that_fails_is_told_as_such_on_every_path() {
+    let (house, desk, run) = running().await;
+    let mut watch = desk.watch().await;
+    let waiting = {
+        let (desk, id) = (desk.clone(), run.id);
+        tokio::spawn(async move { desk.wait_run(id, None).await })
+    };
+    house.refusal.fill();
+    let lost = desk.try_dispatch(Command::Abort, None, None).await;
+    let lost = lost.expect_err("nothing was confirmed");
+    is(&lost, Reason::StoreFailed, Outcome::Unknown);
+    let (_, told) = watch.error().await;
+    is(&told, Reason::StoreFailed, Outcome::StreamEnded);
+    is(
+        &run.error().await,
+        Reason::StoreFailed,
+        Outcome::StreamEnded,
+    );
+    let refused = desk.open("say \"next\"").await.err();
+    let refused = refused.expect("its run is not settled");
+    is(&refused, Reason::StoreFailed, Outcome::Refused);
+    waiting.abort();
+}
+
 /// C16 C36: whoever waits for a run when it is lost hears its end as soon as it can be settled.
 #[tokio::test(flavor = "multi_thread")]
 async fn c16_c36_a_wait_goes_on_until_a_lost_run_is_settled_late() {

@@ -31,6 +31,7 @@ pub(crate) struct Slow(pub(crate) Arc<MemoryStore>, pub(crate) Arc<Refusal>);
 #[derive(Default)]
 pub(crate) struct Refusal {
     on: AtomicBool,
+    full: AtomicBool,
     damaged: Mutex<Option<RunId>>,
     emptied: AtomicBool,
     broken: AtomicBool,
@@ -42,6 +43,11 @@ impl Refusal {
     /// Refuses every settlement from now on, or none any more.
     pub(crate) fn set(&self, on: bool) {
         self.on.store(on, Ordering::SeqCst);
+    }
+
+    /// Confirms no commit from now on, as on a disk that is full.
+    pub(crate) fn fill(&self) {
+        self.full.store(true, Ordering::SeqCst);
     }
 
     /// Takes one run's record for damaged from now on.
@@ -102,6 +108,9 @@ impl Repository for Slow {
         if self.1.on.load(Ordering::SeqCst) && matches!(commit.lease, LeaseClause::Recover(_)) {
             self.1.refused.send_modify(|count| *count += 1);
             return Err(CommitError::Store("not now".to_owned()));
+        }
+        if self.1.full.load(Ordering::SeqCst) {
+            return Err(CommitError::Store("no space left".to_owned()));
         }
         slowly(self.0.commit(commit)).await
     }

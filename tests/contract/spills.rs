@@ -10,6 +10,7 @@ use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::event::{EventBody, EventEnvelope};
 use sessionplane_core::domain::ids::ArtifactId;
 use sessionplane_core::domain::limits::{MAX_ENTRY_TEXT_BYTES, MAX_EVENT_TEXT_BYTES};
+use sessionplane_core::domain::provenance::Digest;
 use sessionplane_core::domain::text::BoundedText;
 use sessionplane_core::ports::artifact_store::{ArtifactError, ArtifactStore};
 use sessionplane_server::adapters::artifacts::{FolderArtifacts, MemoryArtifacts};
@@ -161,7 +162,7 @@ impl Gated {
 
 #[async_trait]
 impl ArtifactStore for Gated {
-    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<(), ArtifactError> {
+    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<Digest, ArtifactError> {
         self.step().await;
         if self.fails {
             return Err(ArtifactError::Store("the disk is full".to_owned()));

@@ -13,7 +13,7 @@ use sessionplane_server::adapters::memory::{CommitStep, MemoryStore};
 use sessionplane_server::app::App;
 use tokio::sync::mpsc;
 
-use crate::gate::{accepts_input, only};
+use crate::gate::{accepts_input, only, settles};
 use crate::house::{House, agents, ports, principal};
 use crate::suite::desk::{Ask, Desk, follow_up, within};
 use crate::suite::disconnects::{outcome, patient};
@@ -248,4 +248,25 @@ async fn c63_what_a_stop_cuts_is_interrupted_before_the_end() {
     let record = store.run(run.id).await.expect("read").expect("a record");
     assert_eq!(outcome(&record).code(), Some("interrupted"));
     assert_eq!(app.interrupt().await.expect("the store"), 0, "once");
+}
+
+/// C63: a run that has settled while the stop waited for it is none that the stop has cut.
+#[tokio::test(flavor = "multi_thread")]
+async fn c63_a_run_that_settles_as_the_server_stops_is_not_told_as_cut() {
+    let house = House::new(quick());
+    let desk = Desk::new(&house.world(), "last-word");
+    let mut held = house.gate.hold(only(CommitStep::BeforeSync, settles));
+    let run = desk.invoke("say \"x\"").await;
+    held.reached().await;
+    let app = house.app();
+    let mut stopping = Box::pin(app.stop());
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+        assert!(poll!(&mut stopping).is_pending(), "a commit is in flight");
+    }
+    held.release();
+    within("the application stops", stopping).await;
+    assert_eq!(app.interrupt().await.expect("the store"), 0);
+    let record = house.store().run(run.id).await.expect("read");
+    assert_eq!(outcome(&record.expect("a record")), &RunOutcome::Completed);
 }

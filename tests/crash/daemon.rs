@@ -349,6 +349,12 @@ impl Daemon {
         &self.address
     }
 
+    /// The file with its owner's token.
+    #[allow(dead_code, reason = "only some suites have a use for it")]
+    pub(crate) fn token_file(&self) -> &Path {
+        &self.token
+    }
+
     /// Its process.
     #[allow(dead_code, reason = "only some suites have a use for it")]
     pub(crate) fn pid(&self) -> u32 {

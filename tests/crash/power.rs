@@ -80,7 +80,9 @@ impl Power {
     pub(crate) fn lose(&self, rng: &mut StdRng) -> Loss {
         let notes = match fs::read(&self.journal) {
             Ok(bytes) => parse(&bytes),
-            Err(_) => Vec::new(),
+            // Nothing has run yet. Later the layer has made one, or there was no layer.
+            Err(_) if !self.root.exists() => Vec::new(),
+            Err(error) => panic!("the process did not run over the layer: {error}"),
         };
         let mut synced: BTreeMap<u64, usize> = BTreeMap::new();
         for note in notes.iter().filter(|note| note.kind == 's') {

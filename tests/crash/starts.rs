@@ -165,6 +165,25 @@ async fn c60_a_configuration_that_is_wrong_is_told_whole_and_starts_nothing() {
     assert!(!home.data_dir().exists(), "nothing was begun");
 }
 
+#[tokio::test]
+async fn c60_a_check_tells_what_a_start_would_refuse() {
+    let home = Home::new();
+    let file = home.path().join("open.toml");
+    let text = "listen = \"0.0.0.0:0\"\n[tls]\ncert_file = \"/none\"\nkey_file = \"/none\"\n";
+    fs::write(&file, text).unwrap();
+    let mut command = home.command(&sessiond());
+    command.args(["config", "check", "--config"]).arg(&file);
+    let output = command.stderr(Stdio::piped()).output().await.unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for line in [
+        "open.toml:1: listen is \"0.0.0.0:0\", which others than this host reach, and no identities",
+        "open.toml:3: tls.cert_file /none: ",
+    ] {
+        assert!(said.contains(line), "{line} in\n{said}");
+    }
+}
+
 /// C61: what is told of the configuration is told to anybody.
 #[tokio::test]
 async fn c61_an_explanation_names_what_is_set_and_by_whom_and_shows_no_secret() {

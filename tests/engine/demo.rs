@@ -1,5 +1,7 @@
 //! What a newcomer sees of the demo agent: stories on a small folder.
 
+#[path = "demo/naming.rs"]
+mod naming;
 #[path = "demo/questions.rs"]
 mod questions;
 

@@ -13,7 +13,7 @@ use tonic::transport::Channel;
 use tonic_prost::ProstCodec;
 
 use crate::daemon::Home;
-use crate::world::{asked, daemon, home, id, minted, supervised};
+use crate::world::{asked, daemon, daemon_with, home, id, minted, supervised};
 
 /// The shape of a token that nobody has, and texts that are none.
 const WRONG: &str = "sp_Canary01_CanaryCanaryCanaryCanaryCanaryCanaryCanaryC";
@@ -110,6 +110,40 @@ fn found(home: &Home, place: &str, text: &str) -> bool {
     there.any(|(_, bytes)| holds(bytes, text))
 }
 
+/// What is told of the configuration is told to anybody.
+async fn configuration_tells_none(home: &Home, tokens: &[&str]) {
+    for &token in tokens {
+        for words in [
+            &["explain"][..],
+            &["check"],
+            &["schema"],
+            &["explain", token],
+        ] {
+            let words = [&["config"], words].concat();
+            let ran = daemon_with(home, &words, token).await;
+            let asked_for = words.len() == 3;
+            assert_eq!(ran.code, i32::from(asked_for), "{words:?}");
+            assert!(!(ran.out + &ran.err).contains(&token[12..]), "{words:?}");
+        }
+        // In the place of a value, too.
+        let set = format!("--set=default_agent={token}");
+        for words in [
+            &["config", "explain", &set][..],
+            &["config", "check", &set],
+            &[&set],
+        ] {
+            let ran = daemon(home, words).await;
+            assert_eq!(ran.code, 1, "{words:?}");
+            assert!(
+                ran.err.contains("default_agent holds a token"),
+                "{}",
+                ran.err
+            );
+            assert!(!(ran.out + &ran.err).contains(&token[12..]), "{words:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn c61_no_token_is_found_anywhere_but_in_the_owners_file() {
     for json in [false, true] {
@@ -140,6 +174,7 @@ async fn c61_no_token_is_found_anywhere_but_in_the_owners_file() {
             let ran = asked(&address, token, &["state", "docs"]).await;
             assert!(!(ran.out + &ran.err).contains(&token[12..]));
         }
+        configuration_tells_none(&home, &[&good, &owner, WRONG]).await;
         // Where a word on the command line goes wrong.
         for words in [
             &["token", "revoke", MALFORMED][..],

@@ -103,6 +103,16 @@ async fn c54_tls_is_served_reloaded_at_sighup_and_a_bad_pair_keeps_the_old_one()
         Reason::NoSuchSession
     );
 
+    // A probe in plain text is told what it met.
+    let asked = daemon(
+        &home,
+        &["health", "--address", &server.socket().to_string()],
+    )
+    .await;
+    assert_eq!(asked.code, 1, "{asked:?}");
+    assert!(asked.err.contains("speaks TLS"), "{asked:?}");
+    assert!(asked.err.contains("--health-listen"), "{asked:?}");
+
     // A handshake that stalls delays no stop, and SIGHUP was none.
     let mut stalled = TcpStream::connect(server.socket()).await.unwrap();
     stalled.write_all(&[0x16, 3, 1, 2, 0]).await.unwrap();

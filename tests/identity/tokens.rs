@@ -1,6 +1,7 @@
 //! `sessiond token`, beside a server that runs.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -102,6 +103,74 @@ async fn c55_a_looker_on_looks_on_and_another_tenant_sees_nothing() {
 }
 
 #[tokio::test]
+async fn c55_who_may_nothing_learns_nothing_of_what_there_is() {
+    let home = home("");
+    let [ci, nobody] = [
+        minted(&home, "ci", &[]).await,
+        minted(&home, "nobody", &[]).await,
+    ];
+    let server = home.start().await;
+    let address = server.address();
+    let made = asked(address, &ci, &["invoke", "--new", "docs", "say \"hello\""]).await;
+    assert_eq!(made.code, 0, "{made:?}");
+    for words in [
+        &["invoke", "--new", "NAME", "say \"x\""][..],
+        &["invoke", "NAME", "say \"x\""],
+        &["steer", "NAME", "x"],
+        &["abort", "NAME"],
+        &["state", "NAME"],
+        &["entries", "NAME"],
+        &["runs", "NAME"],
+        &["events", "NAME"],
+        &["capabilities", "NAME"],
+        &["commands", "NAME"],
+    ] {
+        let of = |name: &'static str| -> Vec<&str> {
+            let named = |word: &&'static str| if *word == "NAME" { name } else { word };
+            words.iter().map(named).collect()
+        };
+        let there = asked(address, &nobody, &of("docs")).await;
+        let absent = asked(address, &nobody, &of("dogs")).await;
+        assert!(there.code > 0, "{there:?}");
+        assert_eq!(
+            (there.code, there.err.replace("docs", "dogs"), there.out),
+            (absent.code, absent.err, absent.out)
+        );
+    }
+}
+
+#[tokio::test]
+async fn c54_a_token_goes_to_a_new_file_of_its_makers_alone_and_replaces_none() {
+    let home = home("");
+    let file = home.path().join("ci.token");
+    let words = ["token", "create", "--principal", "ci", "--out"];
+    let words = [&words[..], &[file.to_str().unwrap()]].concat();
+    let ran = daemon(&home, &words).await;
+    assert!(ran.code == 0 && ran.out.is_empty(), "{ran:?}");
+    let token = fs::read_to_string(&file).unwrap();
+    assert!(
+        token.starts_with("sp_") && !ran.err.contains(token.trim()),
+        "{ran:?}"
+    );
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+    // What is there stays, and no token is made for nothing.
+    let again = daemon(&home, &words).await;
+    assert!(
+        again.code == 1 && again.err.contains("no token was made"),
+        "{again:?}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), token);
+    let there = daemon(&home, &["token", "list", "--json"]).await;
+    assert_eq!(there.out.lines().count(), 1, "{there:?}");
+    // One that cannot be made leaves no file.
+    minted(&home, "ci", &[]).await;
+    let third = home.path().join("third");
+    let words = [&words[..4], &["--out", third.to_str().unwrap()]].concat();
+    let third_token = daemon(&home, &words).await;
+    assert!(third_token.code == 1 && !third.exists(), "{third_token:?}");
+}
+
+#[tokio::test]
 async fn c54_what_token_cannot_do_it_says_with_the_way_out() {
     let home = home("");
     for (words, says) in [
@@ -118,7 +187,8 @@ async fn c54_what_token_cannot_do_it_says_with_the_way_out() {
             "tenant of ci",
         ),
         (&["revoke", "00000000"], "no data directory"),
-        (&["revoke", "nonsense!"], "no token id"),
+        // Not "no tokens": there may be some, elsewhere.
+        (&["list"], "no data directory"),
     ] {
         let ran = daemon(&home, &[&["token"], words].concat()).await;
         assert_eq!(ran.code, 1, "{words:?}: {ran:?}");
@@ -136,5 +206,10 @@ async fn c54_what_token_cannot_do_it_says_with_the_way_out() {
     assert!(
         unknown.code == 1 && unknown.err.contains("token list"),
         "{unknown:?}"
+    );
+    let none = daemon(&home, &["token", "revoke", "nonsense!"]).await;
+    assert!(
+        none.code == 1 && none.err.contains("no token id"),
+        "{none:?}"
     );
 }

@@ -19,12 +19,15 @@ kind = "service"
 [identity.principals.looker]
 kind = "human"
 groups = ["observer"]
+[identity.principals.nobody]
+kind = "human"
+groups = []
 [identity.principals.stranger]
 kind = "human"
 tenant = "elsewhere"
 "#;
 
-/// A home whose server knows three principals, and more if the test says so.
+/// A home whose server knows some principals, and more if the test says so.
 pub(crate) fn home(more: &str) -> Home {
     let home = Home::new();
     let path = config(&home);
@@ -62,9 +65,15 @@ async fn run(mut command: Command) -> Ran {
 
 /// `sessiond` with these words, in this home.
 pub(crate) async fn daemon(home: &Home, words: &[&str]) -> Ran {
+    daemon_with(home, words, "").await
+}
+
+/// The same, where a client's token is in the environment.
+pub(crate) async fn daemon_with(home: &Home, words: &[&str], token: &str) -> Ran {
     let mut command = Command::new(sessiond());
     command
         .args(words)
+        .env("SESSIONPLANE_TOKEN", token)
         .arg("--data-dir")
         .arg(home.data_dir())
         .arg("--config")

@@ -151,7 +151,10 @@ class Agreement(unittest.TestCase):
         self.assertTrue(container["readOnlyRootFilesystem"])
         self.assertFalse(container["allowPrivilegeEscalation"])
         self.assertEqual(container["capabilities"], {"drop": ["ALL"]})
-        self.assertEqual((unit("DynamicUser"), unit("ProtectSystem")), (["yes"], ["strict"]))
+        (user,) = unit("User")
+        self.assertEqual((unit("DynamicUser"), unit("ProtectSystem")), ([], ["strict"]))
+        self.assertRegex(README, rf"(?m)^useradd --system .* {user}$")
+        self.assertEqual(set(re.findall(r"sudo -u (\w+)", README)), {user})
 
     def test_who_stops_the_server_waits_longer_than_it_takes(self):
         graces = {
@@ -220,6 +223,76 @@ class Binary(unittest.TestCase):
             used = set(re.findall(r"^(?:\d+ +)?(\w+)\(", trace.read_text(), re.MULTILINE))
         self.assertIn("sendto", used, "it was traced")
         self.assertEqual(used - allowed - {"execve"}, set())
+
+
+class ServersUser(unittest.TestCase):
+    """What is in the data directory is of the server's user, who is nobody else."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Path(tempfile.mkdtemp(prefix="sessionplane-user-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.folder.chmod(0o755)
+        # Where it was built, others may not be able to enter.
+        cls.binary = Path(shutil.copy2(SESSIOND, cls.folder))
+        cls.config = cls.folder / "sessiond.toml"
+        principal = '[identity.principals.ci]\nkind = "service"\n'
+        cls.config.write_text((DEPLOY / "systemd" / "sessiond.toml").read_text() + principal)
+        with Server() as server:
+            server.stop()
+            cls.backup = cls.folder / "backup.jsonl"
+            run(SESSIOND, "--data-dir", server.data_dir, "store", "backup", "--to", cls.backup)
+        cls.backup.chmod(0o644)
+
+    def directory(self, within: Path) -> Path:
+        path = within / "data"
+        path.mkdir(0o700)
+        os.chown(path, int(USER), int(USER))
+        self.addCleanup(shutil.rmtree, path)
+        return path
+
+    def sessiond(self, data_dir: Path, *words: object, user: str = USER):
+        who = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        return run(*who, self.binary, "--config", self.config, "--data-dir", data_dir, *words, check=False)
+
+    def test_root_is_sent_to_the_servers_user_and_that_one_can_do_it(self):
+        data = self.directory(self.folder)
+        create = ("token", "create", "--principal", "ci")
+        for words in [create, ("token", "revoke", "00000000"), ("store", "restore", self.backup), ("store", "verify"), ("store", "export", "--whole")]:
+            refused = self.sessiond(data, *words, user="0")
+            self.assertIn(f"sudo -u '#{USER}' sessiond {words[0]}", refused.stderr)
+            self.assertNotEqual(refused.returncode, 0)
+        self.assertEqual(list(data.iterdir()), [])
+        restored = self.sessiond(data, "store", "restore", self.backup)
+        self.assertEqual(restored.returncode, 0, restored.stderr)
+        self.assertNotIn("chown", restored.stderr)
+        made = self.sessiond(data, *create)
+        self.assertRegex(made.stdout, r"^sp_\w+$", made.stderr)
+        self.assertEqual({str(path.owner_id) for path in owners(data)}, {USER})
+
+    def test_root_is_told_that_what_it_restores_is_its_own(self):
+        data = self.folder / "of-root"
+        restored = self.sessiond(data, "store", "restore", self.backup, user="0")
+        self.assertEqual(restored.returncode, 0, restored.stderr)
+        self.assertIn(f"chown -R USER: {data}", restored.stderr)
+
+    def test_who_may_not_enter_is_told_so(self):
+        # As systemd lays out the directory of a dynamic user, who enters it in the unit alone.
+        private = self.folder / "private"
+        private.mkdir(0o700)
+        self.directory(private)
+        link = self.folder / "link"
+        link.symlink_to("private/data")
+        for words in [("token", "create", "--principal", "ci"), ("token", "list"), ("store", "restore", self.backup), ()]:
+            refused = self.sessiond(link, *words)
+            self.assertIn("Permission denied", refused.stderr, words)
+            self.assertNotEqual(refused.returncode, 0)
+
+    def test_a_backup_replaces_no_file(self):
+        data = self.directory(self.folder)
+        self.assertEqual(self.sessiond(data, "store", "restore", self.backup).returncode, 0)
+        refused = self.sessiond(data, "store", "backup", "--to", self.backup)
+        self.assertIn(f"{self.backup} is there already", refused.stderr)
 
 
 def filter_of(line: str) -> set[str]:
@@ -310,6 +383,11 @@ class Image:
         words = [TOOLS / "grpcurl", "-cacert", authority, "-H", f"authorization: Bearer {token}"]
         test.assertIn("sessionplane.v1.Invoke", run(*words, where, "list").stdout)
         self.refused(test, "-cacert", authority, where, "list")
+        ctl = [SESSIOND.with_name("sessionctl"), "--address", f"https://{where}"]
+        ctl += ["--token-file", self.folder / "var/lib/sessionplane/data/owner.token"]
+        run(*ctl, "--tls-ca", authority, "capabilities", "--agent", "demo")
+        untrusted = run(*ctl, "capabilities", "--agent", "demo", check=False)
+        test.assertIn("an authority that is not trusted here", untrusted.stderr)
         # A principal's token is made as deploy/README.md says, beside the server that runs.
         (command,) = set(re.findall(r"(?:-- |exec sessiond )(/usr/bin/sessiond token .*)$", README, re.MULTILINE))
         made = self.run(*command.split())

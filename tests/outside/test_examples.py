@@ -8,7 +8,10 @@ import subprocess
 import tempfile
 import threading
 import unittest
+from concurrent import futures
 from pathlib import Path
+
+import grpc
 
 from server import DEADLINE, ROOT, VENV, Server, clean_environment, run
 
@@ -101,6 +104,22 @@ class Running:
         return code, self.out.decode(), self.err.decode()
 
 
+class EndsEarly(grpc.GenericRpcHandler):
+    """Ends the first stream as if all were well, and refuses the second."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def service(self, _call):
+        return grpc.unary_stream_rpc_method_handler(self.answer)
+
+    def answer(self, _request, context):
+        self.calls += 1
+        if self.calls > 1:
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, "enough")
+        yield from ()
+
+
 class Language:
     """What each language's examples must do; the classes below say how they are run."""
 
@@ -175,6 +194,19 @@ class Language:
             self.assertEqual(code, 1)
             self.assertIn("nauthenticated", err.replace("UNAUTHENTICATED", "Unauthenticated"))
             self.assertNotIn("asking again", err)
+            self.assertNotIn("Traceback", err)
+
+    def test_a_stream_that_ends_before_its_run_is_asked_for_again(self):
+        early = EndsEarly()
+        server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[early])
+        address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        server.start()
+        self.addCleanup(lambda: server.stop(None).wait())
+        environment = clean_environment(SESSIONPLANE_ADDRESS=address, SESSIONPLANE_TOKEN="sp_any")
+        code, _out, err = Running([*self.program("invoke"), "first", "say-words 1"], environment).ended()
+        self.assertEqual((code, early.calls), (1, 2), err)
+        self.assertIn("asking again", err)
+        self.assertNotIn("Traceback", err)
 
     def test_an_observer_sees_a_run_from_its_begin_to_its_end_and_comes_back(self):
         with Server() as server:
@@ -196,6 +228,35 @@ class Language:
             entries = len(server.ctl("entries", "first", "--json").stdout.splitlines())
             told = len(re.findall("^(?:entry |event entry_appended)", out, re.M))
             self.assertEqual(told, entries, "each entry once")
+            # An entry is told by its id and what it says, in one line that has a bound, past or live.
+            for begin in ["entry", "event entry_appended"]:
+                self.assertRegex(out, rf"(?m)^{begin} \w{{26}}-\d+ user say-words 3$")
+                self.assertRegex(out, rf"(?m)^{begin} \w{{26}}-\d+ assistant w1 w2 w3$")
+
+    def test_an_entry_is_told_in_one_line_of_bounded_length_that_holds_no_control(self):
+        with Server() as server:
+            said = r'say "one\ntwo\u001b[31m' + "x" * 200 + '"'
+            self.assertEqual(self.invoke(server, said).ended()[0], 0)
+            observer = Running([*self.program("observe"), "first", "1"], self.environment(server))
+            observer.says(" assistant one two")
+            observer.process.terminate()
+            _code, out, err = observer.ended()
+            (line,) = [line for line in out.splitlines() if " assistant " in line]
+            self.assertNotIn("\x1b", line)
+            self.assertRegex(line, r"^entry \w{26}-\d+ assistant one two \[31mx+\.\.\.$", err)
+            self.assertLess(len(line), 200)
+
+    def test_an_observer_tells_what_it_is_refused_in_a_line(self):
+        with Server() as server:
+            self.assertEqual(self.invoke(server, "say-words 1").ended()[0], 0)
+            for session, more in [
+                ("nosuch", {}),
+                ("first", {"SESSIONPLANE_TOKEN": "sp_wrong"}),
+                ("first", {"SESSIONPLANE_TOKEN_FILE": "/nowhere"}),
+            ]:
+                observer = Running([*self.program("observe"), session], self.environment(server, **more))
+                code, out, err = observer.ended()
+                self.assertEqual((code, out, len(err.splitlines())), (1, "", 1), err)
 
 
 class Python(Language, unittest.TestCase):

@@ -46,9 +46,9 @@ class Health(unittest.TestCase):
             accepted: list = []
             thread = threading.Thread(target=lambda: accepted.append(silent.accept()), daemon=True)
             thread.start()
-            answer = ask("--address", f"127.0.0.1:{silent.getsockname()[1]}", "--timeout", "1")
+            answer = ask("--address", f"127.0.0.1:{silent.getsockname()[1]}", "--timeout", "1s")
             self.assertEqual(answer.returncode, 1)
-            self.assertIn("did not answer within 1 s", answer.stderr)
+            self.assertIn("did not answer within 1s", answer.stderr)
             accepted[0][0].close()
 
     def test_what_makes_no_sense_is_told(self):

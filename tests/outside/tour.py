@@ -1,8 +1,8 @@
 """Runs the commands of README's tour, and compares what README shows with what they print.
 
 Between the marks `<!-- tour -->` and `<!-- /tour -->` each block of kind `console` is a terminal: lines that begin
-with `$ ` are commands, what follows is their output. A line `[...]` stands for any lines. A command that ends with
-` &` goes on, and `$ wait` shows what it has printed. `tour.py --write` puts what is printed now in place of what
+with `$ ` are commands, what follows is their output. A line `[...]` stands for any lines. Each
+command has to come to its end, so that all of them can be pasted at once. `tour.py --write` puts what is printed now in place of what
 README shows: whole outputs where nothing is left out, else the same lines.
 """
 
@@ -58,7 +58,6 @@ class Terminal:
 
     def __init__(self) -> None:
         self.server: Server | None = None
-        self.started: list[tuple[subprocess.Popen, object]] = []
 
     def play(self, block: str) -> str:
         """One block, with what its commands print now."""
@@ -83,11 +82,8 @@ class Terminal:
             case ["kill", "-KILL", *_]:
                 self.server.kill()
                 return []
-            case ["wait"]:
-                return [line for process in self.started for line in self.output_of(process)]
             case [*_, "&"]:
-                self.background(command.removesuffix("&"))
-                return []
+                raise Mismatch("what follows it would race with it")
         ended = subprocess.run(timeout=DEADLINE, stdout=subprocess.PIPE, **self.options(command))
         return self.lines(ended.stdout)
 
@@ -110,19 +106,6 @@ class Terminal:
         words = ["bash", "-c", "exec " + command]
         return {"args": words, "cwd": ROOT, "env": environment, "text": True, "stderr": subprocess.STDOUT}
 
-    def background(self, command: str) -> None:
-        session = re.search(r"--new (\S+)", command)[1]
-        self.started.append(subprocess.Popen(stdout=subprocess.PIPE, **self.options(command)))
-        # The next command finds it at work: it has said something, or asks.
-        says = lambda verb: self.server.ctl(verb, session, check=False).stdout  # noqa: E731
-        at_work = lambda: re.search(r"entries +[2-9]", says("state")) or "answer:" in says("respond")  # noqa: E731
-        wait_until(at_work, f"{session} is at work")
-
-    def output_of(self, process: subprocess.Popen) -> list[str]:
-        out, _ = process.communicate(timeout=DEADLINE)
-        self.started = [other for other in self.started if other is not process]
-        return self.lines(out)
-
     def lines(self, text: str) -> list[str]:
         """As a terminal of somebody with the default settings would show them."""
         text = text.replace(self.server.address, DEFAULT).replace(str(ROOT), "/path/to/sessionplane")
@@ -132,9 +115,6 @@ class Terminal:
         return [line.rstrip() for line in text.splitlines()]
 
     def close(self) -> None:
-        for process in self.started:
-            process.kill()
-            process.communicate(timeout=DEADLINE)
         if self.server:
             self.server.close()
 

@@ -164,7 +164,10 @@ impl Client {
             Outcome::Unknown => {
                 matches!(
                     error.reason,
-                    Reason::ServingLost | Reason::ServerDraining | Reason::DeadlineExceeded
+                    Reason::ServingLost
+                        | Reason::StoreFailed
+                        | Reason::ServerDraining
+                        | Reason::DeadlineExceeded
                 )
             }
             Outcome::StreamEnded => false,

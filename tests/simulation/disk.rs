@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::ids::ArtifactId;
+use sessionplane_core::domain::provenance::Digest;
 use sessionplane_core::ports::artifact_store::{ArtifactError, ArtifactStore};
 use sessionplane_server::adapters::artifacts::MemoryArtifacts;
 use sessionplane_server::adapters::memory::{CommitGate, CommitStep};
@@ -130,7 +131,7 @@ pub(crate) struct SlowArtifacts {
 
 #[async_trait]
 impl ArtifactStore for SlowArtifacts {
-    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<(), ArtifactError> {
+    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<Digest, ArtifactError> {
         self.disk.take().await.map_err(ArtifactError::Store)?;
         self.inner.put(id, content).await
     }

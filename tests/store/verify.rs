@@ -189,7 +189,11 @@ async fn b52_an_artifact_that_is_missing_is_named_with_its_entry() {
         input_json: BoundedText::default(),
         output: BoundedText::default(),
         failed: false,
-        artifact: Some(ArtifactRef { id, bytes: 5 }),
+        artifact: Some(ArtifactRef {
+            id,
+            bytes: 5,
+            sha256: None,
+        }),
     };
     let say = script.say(vec![tool]);
     script.write(&store, say).await.unwrap();

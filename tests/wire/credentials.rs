@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tonic::{Code, Status};
 
 use crate::fake;
-use crate::server::{Caller, Running, soon, told};
+use crate::server::{Caller, Running, framed, soon, told};
 use crate::streams::{invoke, observe};
 
 const GET_STATE: &str = "/sessionplane.v1.SessionControl/GetState";
@@ -37,7 +37,7 @@ fn ci() -> Registered {
 }
 
 /// Makes a token as `sessiond token create` does, beside the server.
-fn mint(data_dir: &Path, lifetime: Option<Duration>) -> (TokenId, String) {
+pub(crate) fn mint(data_dir: &Path, lifetime: Option<Duration>) -> (TokenId, String) {
     let grant = Grant {
         holder: ci(),
         groups: None,
@@ -50,6 +50,11 @@ fn mint(data_dir: &Path, lifetime: Option<Duration>) -> (TokenId, String) {
 }
 
 async fn start(directory: TempDir) -> Running {
+    start_with(directory, Config::default()).await
+}
+
+/// A server that knows the owner and `ci`.
+pub(crate) async fn start_with(directory: TempDir, config: Config) -> Running {
     let clock = Arc::new(TokioClock::start());
     let owner = OwnerToken::open(directory.path()).unwrap();
     let tokens = Tokens::open(directory.path(), [ci()], clock).unwrap();
@@ -57,7 +62,7 @@ async fn start(directory: TempDir) -> Running {
     let followed = identities.clone();
     tokio::spawn(async move { followed.follow().await });
     let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap()).await;
-    Running::on(listener.unwrap(), directory, Config::default(), identities)
+    Running::on(listener.unwrap(), directory, config, identities)
 }
 
 async fn get_state(caller: &Caller) -> Status {
@@ -163,6 +168,39 @@ async fn c55_what_a_revoked_token_has_open_ends_within_five_seconds_and_calls_at
     assert_eq!(status.code(), Code::Unauthenticated);
     server.fake.until_open(2).await;
     drop(untouched);
+}
+
+#[tokio::test]
+async fn c55_a_call_whose_message_is_still_to_come_ends_with_its_token() {
+    let directory = tempfile::tempdir().unwrap();
+    OwnerToken::open(directory.path()).unwrap();
+    let (id, token) = mint(directory.path(), None);
+    let server = start(directory).await;
+    let holder = server.holder(&token).await;
+    let paths = [
+        GET_STATE,
+        "/sessionplane.v1.SessionControl/Dispatch",
+        "/sessionplane.v1.Invoke/Invoke",
+    ];
+    let calls = paths.map(|path| {
+        let holder = holder.clone();
+        tokio::spawn(async move {
+            let begun = framed(0, &SESSION_A).slice(..6);
+            holder.call_unfinished(path, begun).await.status().await
+        })
+    });
+    // All of them have begun once a later call on their connection is answered.
+    assert_eq!(get_state(&holder).await.code(), Code::Ok);
+    let now = TokioClock::start().now();
+    let book = TokenBook::of(server.directory.path());
+    assert!(book.revoke(&id, now).unwrap());
+    for call in calls {
+        let status = tokio::time::timeout(ENDS_WITHIN, call).await;
+        let status = status.expect("in time").unwrap();
+        assert_eq!(status.code(), Code::Unauthenticated, "{status:?}");
+        assert!(status.message().contains("was revoked"), "{status:?}");
+    }
+    assert_eq!(server.fake.times_asked(), 1);
 }
 
 fn open_wait(holder: &Caller) -> tokio::task::JoinHandle<Status> {

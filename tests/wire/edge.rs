@@ -34,22 +34,57 @@ async fn c60_a_request_with_too_much_metadata_is_told_which_limit_it_was() {
     };
     let server = Running::with(config).await;
     let caller = server.owner().await;
-    let much = caller.header("x-much", &"a".repeat(8192));
-    let status = much.ask(GET_STATE, &get_state()).await.status().await;
-    assert_eq!(
-        told(&status),
-        ("TOO_LARGE".to_owned(), "refused".to_owned())
-    );
-    let violations = status.get_details_bad_request().unwrap().field_violations;
-    assert_eq!(violations[0].field, "metadata");
-    for part in ["the limit is 8192 bytes", "limits.max_header_bytes"] {
-        assert!(status.message().contains(part), "{}", status.message());
+    // A little too much, and far too much: somebody's whole prompt.
+    for size in [8192, 250 * 1024] {
+        let much = caller.header("x-much", &"a".repeat(size));
+        let status = much.ask(GET_STATE, &get_state()).await.status().await;
+        assert_eq!(
+            told(&status),
+            ("TOO_LARGE".to_owned(), "refused".to_owned())
+        );
+        let violations = status.get_details_bad_request().unwrap().field_violations;
+        assert_eq!(violations[0].field, "metadata");
+        for part in ["the limit is 8192 bytes", "limits.max_header_bytes"] {
+            assert!(status.message().contains(part), "{}", status.message());
+        }
     }
     assert!(!server.fake.was_asked());
     // The connection goes on, and what fits is taken.
     let some = caller.header("x-much", &"a".repeat(7000));
     let answer = some.ask(GET_STATE, &get_state()).await;
     answer.ok::<wire::GetStateResponse>().await;
+}
+
+/// Watches the server's health, as far as one may: the state, or the refusal.
+async fn watch(caller: &Caller) -> (Option<bytes::Bytes>, crate::server::Answer) {
+    let mut watch = caller.call("/grpc.health.v1.Health/Watch", &[]).await;
+    let first = watch.header("grpc-status").is_none();
+    let first = if first { watch.next().await } else { None };
+    (first, watch)
+}
+
+#[tokio::test]
+async fn c60_streams_that_need_no_token_are_bounded_for_all_callers_together() {
+    let server = Running::start().await;
+    let (one, other) = (server.stranger().await, server.stranger().await);
+    let mut watches = Vec::new();
+    for _ in 0..1024 {
+        let (state, watch) = watch(&one).await;
+        assert!(state.is_some());
+        watches.push(watch);
+    }
+    let (state, refused) = watch(&other).await;
+    assert_eq!(state, None);
+    let status = refused.status().await;
+    let overloaded = ("OVERLOADED".to_owned(), "refused".to_owned());
+    assert_eq!(told(&status), overloaded, "{status:?}");
+    assert!(status.message().contains("1024 streams"), "{status:?}");
+    // Who asks once is answered, who is known has streams of their own, and who leaves makes room.
+    assert_eq!(health(&other, "").await, SERVING);
+    let _known = observe(&server.owner().await).await;
+    drop(watches);
+    let room = async { while watch(&other).await.0.is_none() {} };
+    soon(room).await;
 }
 
 async fn until_asked(server: &Running, times: usize) {
@@ -64,7 +99,7 @@ async fn until_asked(server: &Running, times: usize) {
 #[tokio::test]
 async fn c60_a_call_beyond_those_in_work_is_refused_before_it_costs_and_health_is_answered() {
     let config = Config {
-        max_calls: 2,
+        max_calls: 1,
         ..Config::default()
     };
     let server = Running::with(config).await;
@@ -77,9 +112,8 @@ async fn c60_a_call_beyond_those_in_work_is_refused_before_it_costs_and_health_i
         hanging.spawn(async move { caller.ask(GET_STATE, &get_state()).await.status().await });
     };
     let patient = caller.header("grpc-timeout", "3S");
-    hang(&mut hanging, patient.clone());
     hang(&mut hanging, patient);
-    until_asked(&server, 4).await;
+    until_asked(&server, 3).await;
     let stranger = server.stranger().await;
     for caller in [&caller, &stranger] {
         let status = caller.ask(GET_STATE, &get_state()).await.status().await;
@@ -91,7 +125,7 @@ async fn c60_a_call_beyond_those_in_work_is_refused_before_it_costs_and_health_i
         assert!(status.message().contains("limits.max_calls"));
     }
     assert_eq!(health(&stranger, "").await, SERVING);
-    assert_eq!(server.fake.times_asked(), 4);
+    assert_eq!(server.fake.times_asked(), 3);
     // Their deadline makes room.
     while let Some(status) = soon(hanging.join_next()).await {
         assert_eq!(status.unwrap().code(), Code::DeadlineExceeded);

@@ -26,6 +26,14 @@ async fn closed(mut connection: TcpStream) {
     let _cut = soon(connection.read_to_end(&mut said)).await;
 }
 
+/// Whether a new connection is served, or closed at once.
+async fn is_taken(server: &Running) -> bool {
+    let mut connection = server.silent().await;
+    let mut first = [0];
+    let sent = connection.write_all(&[PREFACE, SETTINGS].concat()).await;
+    sent.is_ok() && matches!(connection.read(&mut first).await, Ok(1))
+}
+
 async fn get_state(caller: &crate::server::Caller) -> Code {
     let message = [0x0a, 0x03, 0x12, 0x01, b'a'];
     caller.call(GET_STATE, &message).await.status().await.code()
@@ -80,6 +88,46 @@ async fn c54_as_many_silent_connections_as_the_limit_keep_nobody_out() {
 }
 
 #[tokio::test]
+async fn c60_whoever_only_watches_health_keeps_nobody_out() {
+    let config = Config {
+        max_connections: 2,
+        rest_after: Duration::from_secs(1),
+        first_request_within: LONG,
+        ..Config::default()
+    };
+    let server = Running::with(config).await;
+    let mut watches = Vec::new();
+    for _ in 0..2 {
+        let stranger = server.stranger().await;
+        let mut watch = stranger.call("/grpc.health.v1.Health/Watch", &[]).await;
+        assert!(watch.next().await.is_some(), "it watches");
+        watches.push((stranger, watch));
+    }
+    soon(async {
+        loop {
+            // Refused, and so no use of their connections either.
+            for (stranger, _) in &watches {
+                assert_eq!(get_state(stranger).await, Code::Unauthenticated);
+            }
+            if is_taken(&server).await {
+                break;
+            }
+        }
+    })
+    .await;
+    let caller = server.owner().await;
+    assert_eq!(get_state(&caller).await, Code::Ok);
+    // The first has gone in words, and who is known stays.
+    let (_first, watch) = watches.swap_remove(0);
+    assert_eq!(watch.status().await.code(), Code::Unavailable);
+    let stream = observe(&caller).await;
+    let stranger = server.stranger().await;
+    assert_eq!(health(&stranger, "").await, 1);
+    assert_eq!(get_state(&caller).await, Code::Ok);
+    drop((stream, watches));
+}
+
+#[tokio::test]
 async fn at_the_limit_of_connections_that_work_a_new_one_is_closed_at_once() {
     let config = Config {
         max_connections: 2,
@@ -97,17 +145,7 @@ async fn at_the_limit_of_connections_that_work_a_new_one_is_closed_at_once() {
     assert_eq!(get_state(&stays).await, Code::Ok);
     // Whoever leaves makes room; that the server saw it leave is not told, so ask until it has.
     drop(leaves);
-    soon(async {
-        loop {
-            let mut connection = server.silent().await;
-            let mut first = [0];
-            let sent = connection.write_all(&[PREFACE, SETTINGS].concat()).await;
-            if sent.is_ok() && matches!(connection.read(&mut first).await, Ok(1)) {
-                break;
-            }
-        }
-    })
-    .await;
+    soon(async { while !is_taken(&server).await {} }).await;
 }
 
 #[tokio::test]

@@ -260,3 +260,33 @@ async fn c62_b61_an_old_connection_lets_go_of_its_streams_in_words_and_a_new_one
     );
     observe(&server.owner().await).await;
 }
+
+#[tokio::test]
+async fn a_long_answer_that_is_not_read_for_too_long_is_let_go_and_one_that_is_read_is_whole() {
+    const LIST: &str = "/sessionplane.v1.SessionControl/ListEntries";
+    let config = Config {
+        unread_within: Duration::from_secs(1),
+        ..Config::default()
+    };
+    let server = Running::with(config).await;
+    server.fake.hold_entries(20_000);
+    let id = wire::session_ref::Ref::Id(fake::session().to_string());
+    let request = wire::ListEntriesRequest {
+        session: Some(wire::SessionRef { r#ref: Some(id) }),
+        ..Default::default()
+    };
+    let (reader, caller) = (server.owner().await, server.owner().await);
+    let page: wire::ListEntriesResponse = reader.ask(LIST, &request).await.ok().await;
+    assert_eq!(page.entries.len(), 20_000);
+
+    let unread_answer = caller.ask(LIST, &request).await;
+    // Each of two streams, one after the other, is let go of for the same reason: that takes longer.
+    for _ in 0..2 {
+        let other = server.owner().await;
+        let _stream = unread(&server, &other).await;
+        server.fake.until_open(1).await;
+        server.fake.until_open(0).await;
+    }
+    let status = soon(unread_answer.status()).await;
+    assert_eq!(told(&status).0, "OBSERVER_TOO_SLOW", "{status:?}");
+}

@@ -19,6 +19,7 @@ mod pki;
 mod probes;
 mod requests;
 mod server;
+mod shares;
 mod silence;
 mod stopping;
 mod streams;

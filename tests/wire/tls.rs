@@ -310,6 +310,72 @@ async fn c54_a_client_certificate_is_asked_for_and_judged() {
 }
 
 #[tokio::test]
+async fn c54_a_client_whose_certificate_is_not_accepted_is_told_so_and_nothing_of_it_is_read() {
+    let (pki, clients) = (Pki::new(), Pki::new());
+    let files = pki.files();
+    let mut paths = files.paths();
+    let authority = files.directory.path().join("clients.pem");
+    std::fs::write(&authority, clients.ca()).unwrap();
+    paths.clients = Some((authority, true));
+    let tls = Tls::new(TlsFiles::open(paths, clock()).unwrap().current());
+    let server = serve(tls, Config::default()).await;
+    let address = format!("https://localhost:{}", port(&server));
+    let with = |pair: Pair| {
+        let [cert, key] = ["c", "k"].map(|name| files.directory.path().join(name));
+        std::fs::write(&cert, pair.cert).unwrap();
+        std::fs::write(&key, pair.key).unwrap();
+        trusting(&files).identity_files(&cert, &key).unwrap()
+    };
+    for (tls, says) in [
+        (trusting(&files), "SESSIONPLANE_TLS_CERT"),
+        (
+            with(pki.pair(&["eve"])),
+            "does not accept this client's certificate",
+        ),
+        (
+            with(clients.pair_until(&["ada"], 2000)),
+            "this client's certificate has expired",
+        ),
+    ] {
+        // What it hears must not depend on how much it had said by then.
+        for _ in 0..20 {
+            let refused = asked(&address, tls.clone(), &server.token).await;
+            let error = refused.unwrap_err();
+            assert!(error.message.contains(says), "{error}");
+            assert_eq!(
+                (error.reason, error.outcome),
+                (Reason::Unimplemented, Outcome::Refused)
+            );
+        }
+    }
+    assert!(!server.fake.was_asked());
+    let good = with(clients.pair(&["ada"]));
+    asked(&address, good, &server.token).await.unwrap();
+}
+
+#[tokio::test]
+async fn c54_who_is_not_let_in_hears_why_however_much_it_says_meanwhile() {
+    let (pki, clients) = (Pki::new(), Pki::new());
+    let files = pki.files();
+    std::fs::write(&files.ca, clients.ca()).unwrap();
+    let mut paths = files.paths();
+    paths.clients = Some((files.ca.clone(), true));
+    let tls = Tls::new(TlsFiles::open(paths, clock()).unwrap().current());
+    let server = serve(tls, Config::default()).await;
+    let eve = pki.pair(&["eve"]);
+    let mut stream = shake(&server, &pki.ca(), Some(&eve)).await.unwrap();
+    // The server has said it and is done with her. She has not read it yet.
+    soon(stream.get_ref().0.peek(&mut [0])).await.unwrap();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+        stream.write_all(&[0; 100]).await.unwrap();
+        stream.flush().await.unwrap();
+    }
+    let heard = soon(stream.read(&mut [0; 9])).await.unwrap_err();
+    assert!(heard.to_string().contains("fatal alert"), "{heard}");
+}
+
+#[tokio::test]
 async fn c54_a_new_certificate_is_used_while_connections_and_streams_go_on() {
     let pki = Pki::new();
     let files = pki.files();

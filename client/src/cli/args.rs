@@ -36,8 +36,8 @@ Exit codes:
   0    the outcome that was waited for
   1    failed, rejected or refused
   2    the command line or its input makes no sense; nothing was sent
-  3    outcome unknown, time-out or stream lost; repeat with the same
-       --request-id to find out
+  3    no answer that tells: no connection, outcome unknown, time-out, stream
+       lost or cut; repeat with the same --request-id to find out
   4    no such session, run or agent
   130  interrupted
 
@@ -170,7 +170,7 @@ pub(crate) enum Verb {
     /// --timeout says. Of a session it waits for the active run or compaction;
     /// if there is none, its last run is told. A question that the run waits with
     /// is told once, with the way to answer it. Exit codes: 0 completed, 1 failed
-    /// or aborted, 3 not settled in time (it goes on).
+    /// or aborted, 3 not settled in time (it goes on) or no server to be reached.
     #[command(after_help = reading::WAIT_EXAMPLES)]
     Wait(WaitArgs),
     /// Put a text before the model, at its next call
@@ -334,6 +334,10 @@ pub(crate) struct AttachArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = count,
         allow_negative_numbers = true)]
     pub(crate) last: u32,
+    /// Names one call, which attach is not: it is refused, and so not offered
+    // Instead of the flag that every command has.
+    #[arg(long, value_name = "ID", hide = true)]
+    pub(crate) request_id: Option<RequestId>,
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use super::args::{Arguments, Globals, Verb, Waits};
 use super::context::Context;
 use super::exit::{Exit, Stop};
 use super::program::{self, PROGRAM};
-use super::screen::Screen;
+use super::screen::{Piece, Screen};
 use super::{json, verbs};
 
 /// What a bare `sessionctl` prints.
@@ -44,9 +44,36 @@ pub fn main() -> ExitCode {
 }
 
 fn arguments() -> Result<Arguments, clap::Error> {
-    let matches = Arguments::command().try_get_matches()?;
+    let matches = Arguments::command().try_get_matches();
+    let matches = matches.map_err(|error| quoted(error, &words()))?;
     program::was_called(&matches);
     Arguments::from_arg_matches(&matches)
+}
+
+/// What was typed.
+fn words() -> Vec<String> {
+    let words = std::env::args_os();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// A word too many where a text is taken: the text was typed without quotes.
+fn quoted(mut error: clap::Error, words: &[String]) -> clap::Error {
+    let takes_text = ["invoke", "steer", "follow-up"];
+    let one_too_many = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if !word.starts_with('-') => {
+            error.kind() == ErrorKind::UnknownArgument
+        }
+        _ => false,
+    };
+    let for_text = words.iter().any(|word| takes_text.contains(&word.as_str()));
+    if one_too_many && for_text {
+        let tip = "a text of several words is one argument in quotes: 'where is it?'";
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
 }
 
 /// Help, the version, or a command line that makes no sense.
@@ -117,7 +144,11 @@ fn unread(context: &Context) -> Stop {
 /// Tells how it ended. What cannot be told is not told.
 fn ended(end: Result<Exit, Stop>, screen: &mut Screen, json: bool) -> Exit {
     match end {
-        Ok(exit) => exit,
+        Ok(exit) => {
+            // The end of an output is the end of a line, whatever was shown last.
+            let _ = screen.put(&Piece::Break);
+            exit
+        }
         Err(Stop::Unread) => Exit::Done,
         Err(Stop::Failed { exit, words, error }) => {
             if json {

@@ -15,7 +15,8 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The command line or its input makes no sense; nothing was sent.
     Usage = 2,
-    /// The outcome is unknown, the time is up or the stream is lost.
+    /// No answer that tells: no connection was made, the outcome is unknown, the time is up, or the
+    /// stream is lost or was cut.
     Unknown = 3,
     /// No such session, run or agent.
     NotFound = 4,
@@ -33,7 +34,8 @@ impl Exit {
     /// The code of a call that got no answer of its own.
     pub(crate) fn of(error: &CallError) -> Self {
         match (error.outcome, error.reason) {
-            // A refused call of the transport's: no connection was made, no server refused it.
+            // A refused call of the transport's: no connection was made, no server refused it. Who
+            // repeats what is unknown while the server is away must not take that for its no.
             (Outcome::Unknown | Outcome::StreamEnded, _)
             | (Outcome::Refused, Reason::Transport) => Self::Unknown,
             (Outcome::Refused, Reason::NoSuchSession | Reason::NoSuchRun | Reason::NoSuchAgent) => {
@@ -127,8 +129,12 @@ mod tests {
         assert_eq!(refused(Reason::Transport), Exit::Unknown);
         let unknown = CallError::unknown(Reason::NoSuchSession, "");
         assert_eq!(Exit::of(&unknown), Exit::Unknown);
-        let ended = CallError::stream_ended(Reason::Transport, "");
-        assert_eq!(Exit::of(&ended), Exit::Unknown);
+        // A token that is revoked is refused, and cuts streams whose work goes on.
+        assert_eq!(refused(Reason::Unauthenticated), Exit::Failed);
+        for reason in [Reason::Transport, Reason::Unauthenticated] {
+            let ended = CallError::stream_ended(reason, "");
+            assert_eq!(Exit::of(&ended), Exit::Unknown);
+        }
     }
 
     #[test]

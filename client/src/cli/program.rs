@@ -14,10 +14,13 @@ const NAME: &str = "sessionctl";
 
 /// The flags that say which server is meant and who asks it, and the argument of each; all others
 /// say how one call is made.
-const WHERE: [(&str, &str); 3] = [
+const WHERE: [(&str, &str); 6] = [
     ("address", "--address"),
     ("token_file", "--token-file"),
     ("data_dir", "--data-dir"),
+    ("tls_ca", "--tls-ca"),
+    ("tls_cert", "--tls-cert"),
+    ("tls_key", "--tls-key"),
 ];
 
 /// A fact of the whole process, as its name is: it is told once, and every hint needs it.
@@ -88,5 +91,31 @@ mod tests {
             of(&["state", "docs", "--insecure-send-token", "--token-file=t"]),
             "sessionctl --token-file t --insecure-send-token"
         );
+        let tls = "--tls-ca=ca.pem state docs --tls-cert c.pem --tls-key k.pem";
+        let tls: Vec<_> = tls.split(' ').collect();
+        assert_eq!(
+            of(&tls),
+            "sessionctl --tls-ca ca.pem --tls-cert c.pem --tls-key k.pem"
+        );
+    }
+
+    /// A new flag is either made known to hints, or listed here as one that says how a call is made.
+    #[test]
+    fn every_flag_of_all_commands_is_in_hints_or_is_of_one_call() {
+        let of_one_call = [
+            "json",
+            "request_id",
+            "timeout",
+            "no_color",
+            "plain",
+            "quiet",
+        ];
+        let command = Arguments::command();
+        for flag in command.get_arguments().filter(|arg| arg.is_global_set()) {
+            let id = flag.get_id().as_str();
+            let where_it_is = WHERE.iter().any(|(known, _)| *known == id);
+            let known = where_it_is || id == "insecure_send_token" || of_one_call.contains(&id);
+            assert!(known, "{id}");
+        }
     }
 }

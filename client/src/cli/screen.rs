@@ -3,6 +3,8 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
 use serde_json::Value;
 
 use super::{markdown, visible};
@@ -149,6 +151,13 @@ impl Screen {
         self.err.is_terminal
     }
 
+    /// Whether a shell on this terminal has put the command behind itself: the cursor's line is the
+    /// shell's then, and what is typed there.
+    pub(crate) fn is_behind(&self) -> bool {
+        let front = || tcgetpgrp(io::stderr()).ok();
+        self.err.is_terminal && front().is_some_and(|front| front != getpgrp())
+    }
+
     /// How wide a line of a list may be: as wide as a terminal, and as it comes in a pipe, where a
     /// program reads all of it.
     pub(crate) fn width(&self) -> usize {
@@ -249,7 +258,8 @@ impl Screen {
     /// are there already. Only where a person sees them, and only where the cursor stands at the
     /// beginning of a line.
     pub(crate) fn foot<'t>(&mut self, rows: impl IntoIterator<Item = &'t str>) -> io::Result<()> {
-        let unseen = !self.err.is_terminal || self.looks.plain || self.looks.quiet;
+        let silent = self.looks.plain || self.looks.quiet;
+        let unseen = !self.err.is_terminal || silent || self.is_behind();
         let mid_line = self.err.mid_line && self.foot.is_empty();
         if unseen || mid_line || self.other_line_is_open() {
             return Ok(());

@@ -63,6 +63,8 @@ pub(crate) fn artifact(
             Ok(ArtifactRef {
                 id: id("artifact.id", &artifact.id)?,
                 bytes: artifact.bytes,
+                // What it says of a content is not told to clients.
+                sha256: None,
             })
         })
         .transpose()

@@ -72,6 +72,26 @@ async fn where_nobody_listens_it_is_known_that_nothing_was_done() {
 }
 
 #[tokio::test]
+async fn a_hint_of_a_server_that_speaks_tls_can_be_pasted() {
+    let fake = with_state().await;
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let ca = folder.path().join("ca.pem");
+    std::fs::write(&ca, made.cert.pem()).unwrap();
+    let ca = ca.display().to_string();
+    let called = ["--address", &fake.url(), "--tls-ca", &ca];
+    let words = [&called[..], &["attach", "docs", "--last", "0"]].concat();
+    fake.stage.lock().unwrap().events = [Ok(sends([
+        wire::subscribed(false, false),
+        wire::snapshot(5, false),
+    ]))]
+    .into();
+    let (_, out, _) = ran(&fake, &words).await;
+    let again = format!("sessionctl {} attach docs", called.join(" "));
+    assert!(out.contains(&again), "{out}");
+}
+
+#[tokio::test]
 async fn a_silent_peer_is_left_after_the_time_that_was_given() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -236,7 +236,7 @@ async fn c04_an_id_or_a_name_that_is_not_there_leads_to_the_verb_that_takes_it()
     let unknown = || Err(wire::ours(Code::NotFound, "NO_SUCH_SESSION", "refused"));
     let fake = Fake::start(Stage {
         no_run: true,
-        states: [unknown(), unknown(), unknown()].into(),
+        states: (0..4).map(|_| unknown()).collect(),
         ..Stage::default()
     })
     .await;
@@ -244,6 +244,7 @@ async fn c04_an_id_or_a_name_that_is_not_there_leads_to_the_verb_that_takes_it()
         (["run", "docs"], 2, "sessionctl runs docs"),
         (["run", wire::RUN], 4, "sessionctl runs SESSION"),
         (["wait", wire::RUN], 4, "neither a run nor a session"),
+        (["wait", "docs"], 4, "there is no session \"docs\""),
         (
             ["respond", wire::RUN],
             4,

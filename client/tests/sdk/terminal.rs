@@ -176,3 +176,90 @@ async fn c25_a_secret_is_typed_unseen_where_it_is_asked_for() {
     let answers: Vec<_> = answers.into_iter().map(|(_, answer)| answer).collect();
     assert_eq!(answers, [text("hunter2"), text("hunter3")]);
 }
+
+/// Runs `sessionctl` behind a shell, as `&` does there. Its terminal is the shell's.
+fn behind_a_shell(fake: &Fake, arguments: &[&str], program: &File) -> Child {
+    let inner = sessionctl(fake, arguments);
+    let inner = inner.as_std();
+    let side = || program.try_clone().unwrap();
+    tokio::process::Command::new("setsid")
+        .args([
+            "--ctty",
+            "--wait",
+            "sh",
+            "-c",
+            "set -m; \"$@\" & wait",
+            "sh",
+        ])
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .envs(
+            inner
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(side())
+        .stdout(side())
+        .stderr(side())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_text_that_waits_behind_a_shell_leaves_its_line_to_who_types_there() {
+    let mut steps = sends([wire::accepted(false), wire::text("m-1", "What next?")]);
+    let steered = std::sync::Arc::new(tokio::sync::Notify::new());
+    steps.push(Step::Wait(steered.clone()));
+    steps.extend(sends([wire::text("m-2", "Thanks."), wire::completed()]));
+    let fake = Fake::start(Stage {
+        invokes: [Ok(steps)].into(),
+        ..Stage::default()
+    })
+    .await;
+    let (mut person, program) = terminal();
+    let mut child = behind_a_shell(&fake, &["invoke", "docs", "ask me"], &program);
+    drop(program);
+    reads_from(&mut person, "What next?\r\n").await;
+    steered.notify_one();
+    let shown = reads_from(&mut person, "completed: run").await;
+    assert!(shown.contains("Thanks.\r\n"), "{shown:?}");
+    assert!(soon(child.wait()).await.unwrap().success());
+}
+
+/// What the demo agent says of a hit.
+const HIT: &str = "The best place is `a.py:2` (in `def f`):\n\n      1 | def f():\n    > 2 |     y = \
+                   __name__ + \"_x_\" + _z_\n      3 |     return Acquire(_) | Recover(_)\n\nThen:\n";
+
+#[tokio::test]
+async fn attach_on_a_terminal_shows_a_hit_in_code_as_it_is_in_the_file() {
+    let steps = sends([
+        wire::subscribed(false, false),
+        wire::entries(vec![
+            wire::user_entry(1, "where is it?"),
+            wire::assistant_entry(2, "m-1", HIT),
+        ]),
+        wire::snapshot(5, false),
+    ]);
+    let state = v1::GetStateResponse {
+        state: Some(wire::state(false)),
+    };
+    let fake = Fake::start(Stage {
+        states: [Ok(state)].into(),
+        events: [Ok([steps, vec![Step::Hang]].concat())].into(),
+        ..Stage::default()
+    })
+    .await;
+    let (mut person, program) = terminal();
+    let mut child = spawned(&fake, &["--no-color", "attach", "docs"], &program);
+    drop(program);
+    let shown = reads_from(&mut person, "Then:").await;
+    child.kill().await.unwrap();
+    for line in [
+        "      1 | def f():\r\n",
+        "    > 2 |     y = __name__ + \"_x_\" + _z_\r\n",
+        "      3 |     return Acquire(_) | Recover(_)\r\n",
+    ] {
+        assert!(shown.contains(line), "{line:?} is missing in {shown:?}");
+    }
+}

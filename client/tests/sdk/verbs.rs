@@ -398,3 +398,39 @@ async fn quiet_leaves_answers_and_failures() {
     assert_eq!(code, 4);
     assert!(err.starts_with("error: "), "{err}");
 }
+
+#[tokio::test]
+async fn a_text_without_quotes_is_told_so_and_a_word_too_many_elsewhere_is_not() {
+    let fake = Fake::start(Stage::default()).await;
+    for verb in ["invoke", "steer", "follow-up"] {
+        let (code, _, err) = ran(&fake, &[verb, "first", "where", "is", "the", "token"]).await;
+        assert_eq!(code, 2);
+        assert!(err.contains("in quotes"), "{verb}: {err}");
+    }
+    for words in [
+        &["state", "first", "invoked"][..],
+        &["invoke", "first", "where", "--nw"],
+    ] {
+        let (code, _, err) = ran(&fake, words).await;
+        assert_eq!(code, 2);
+        assert!(!err.contains("in quotes"), "{words:?}: {err}");
+    }
+}
+
+#[tokio::test]
+async fn attach_does_not_offer_the_name_of_a_call_and_refuses_one_wherever_it_stands() {
+    let fake = Fake::start(Stage::default()).await;
+    let (_, out, _) = ran(&fake, &["attach", "--help"]).await;
+    assert!(
+        out.contains("--timeout") && !out.contains("--request-id"),
+        "{out}"
+    );
+    for words in [
+        ["--request-id", "r-1", "attach", "docs"],
+        ["attach", "docs", "--request-id", "r-1"],
+    ] {
+        let (code, _, err) = ran(&fake, &words).await;
+        assert_eq!(code, 2);
+        assert!(err.contains("an id of its own"), "{err}");
+    }
+}

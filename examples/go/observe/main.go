@@ -7,6 +7,8 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -40,7 +42,7 @@ func (o *observer) take(response *pb.EventsResponse) bool {
 	case *pb.EventsResponse_Entries:
 		for _, entry := range item.Entries.Entries {
 			o.entry = entry.Id
-			fmt.Println("entry", body(entry))
+			fmt.Println("entry", told(entry))
 		}
 	case *pb.EventsResponse_Snapshot:
 		o.position = item.Snapshot.Position
@@ -51,11 +53,45 @@ func (o *observer) take(response *pb.EventsResponse) bool {
 		event := item.Event.Event
 		if appended := event.GetEntryAppended(); appended != nil {
 			o.entry = appended.Entry.Id
+			fmt.Println("event", event.Type, told(appended.Entry))
+		} else {
+			fmt.Println("event", event.Type)
 		}
-		fmt.Println("event", event.Type)
 		return event.Type == "run_settled"
 	}
 	return false
+}
+
+const mostCharacters = 100
+
+// told is an entry in one line: its id, what it is, and the beginning of what it says.
+func told(entry *pb.Entry) string {
+	var text string
+	switch {
+	case entry.GetUser() != nil:
+		text = entry.GetUser().Text
+	case entry.GetAssistant() != nil:
+		text = entry.GetAssistant().Text
+	case entry.GetNotice() != nil:
+		text = entry.GetNotice().Text
+	case entry.GetTool() != nil:
+		text = entry.GetTool().Name + " " + entry.GetTool().InputJson
+	case entry.GetSettings() != nil:
+		text = entry.GetSettings().GetModel() + " " + entry.GetSettings().GetThinkingLevel()
+	case entry.GetCompaction() != nil:
+		text = entry.GetCompaction().Summary
+	}
+	// What others wrote may hold codes that a terminal obeys.
+	text = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text))
+	if characters := []rune(text); len(characters) > mostCharacters {
+		text = string(characters[:mostCharacters]) + "..."
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", entry.Id, body(entry), text))
 }
 
 // body names what an entry holds, also where this program was built before there were such entries.

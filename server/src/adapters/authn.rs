@@ -2,24 +2,27 @@
 //! `sessiond token create` made for a configured principal.
 //!
 //! What is inside: `bearer` knows a token's text, `owner` the one of the owner, `book` the file with
-//! the digests of all others, `live` follows that file while the server runs. What must never enter:
-//! what a caller may do; a token in a log line, an error or a debug text.
+//! the digests of all others, `live` follows that file while the server runs, `uses` tells when they
+//! were used last. What must never enter: what a caller may do; a token in a log line, an error or a
+//! debug text.
 
 mod bearer;
 mod book;
 mod live;
 mod owner;
+mod uses;
 
 use async_trait::async_trait;
 use sessionplane_core::domain::access::Principal;
 use sessionplane_core::ports::authenticator::{Authenticator, Presented, Unauthenticated};
 
-pub use bearer::{Minted, TokenId};
+pub use bearer::{Minted, TokenId, with_secrets_as, without_a_begun_token, without_secrets};
 pub use book::{
     BookError, Grant, LIFETIME_AT_MOST, LIVE_TOKENS, State, TOKENS_FILE, TokenBook, TokenRecord,
 };
 pub use live::{Registered, Tokens};
 pub use owner::{OWNER_FILE, OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError};
+pub use uses::Uses;
 
 /// How a caller becomes known.
 const WAY_IN: &str = "send `authorization: Bearer TOKEN`; the token of this server's owner is in the \

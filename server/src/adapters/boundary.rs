@@ -20,10 +20,12 @@
 //!
 //! What is mounted inside is not part of the folder. A hard link is: it *is* the file, and nothing
 //! tells where else it has a name. Whoever could link it there could read it (`protected_hardlinks`).
-//! See decision 0032.
+//! But for the files of a hidden folder, which are few: what has several names is compared with
+//! them. See decision 0032.
 
 mod exactly;
 mod file;
+mod hidden;
 mod ignored;
 mod list;
 mod refusal;

@@ -14,6 +14,7 @@ mod log;
 mod objects;
 mod oid;
 mod pack;
+mod places;
 mod repository;
 mod status;
 #[cfg(test)]
@@ -42,6 +43,12 @@ pub enum GitError {
     /// It uses something that is not read here: what.
     #[error("it uses {0}, which I cannot read")]
     Unsupported(&'static str),
+    /// It has no worktree.
+    #[error("it is a bare repository, without files that could differ")]
+    Bare,
+    /// An object of it is not in the folder: what it is.
+    #[error("its {0} is not in this folder: it was cloned in part, or borrows from elsewhere")]
+    Absent(&'static str),
     /// It is not as it must be: what of it.
     #[error("its {0} is not as it must be")]
     Damaged(&'static str),

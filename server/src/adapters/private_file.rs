@@ -59,12 +59,13 @@ pub(super) fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, Problem> {
 /// all. False where somebody else was first.
 pub(super) fn create(path: &Path, line: &str) -> io::Result<bool> {
     let (beside, directory) = beside(path)?;
-    write(&beside, line)?;
-    let linked = fs::hard_link(&beside, path);
-    fs::remove_file(&beside)?;
+    let linked = write(&beside, line).and_then(|()| fs::hard_link(&beside, path));
+    let removed = fs::remove_file(&beside);
     match linked {
-        Ok(()) => {}
+        Ok(()) => removed?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        // Who was first swept this one away.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => return Ok(false),
         Err(error) => return Err(error),
     }
     File::open(directory)?.sync_all()?;
@@ -72,8 +73,9 @@ pub(super) fn create(path: &Path, line: &str) -> io::Result<bool> {
 }
 
 /// Writes one line beside the file and moves it there, durably: a reader finds the old file or the
-/// new one, whole.
+/// new one, whole. Nobody else may be replacing it: what others left beside it is removed.
 pub(super) fn replace(path: &Path, line: &str) -> io::Result<()> {
+    sweep(path)?;
     let (beside, directory) = beside(path)?;
     let moved = write(&beside, line).and_then(|()| fs::rename(&beside, path));
     if moved.is_err() {
@@ -84,6 +86,31 @@ pub(super) fn replace(path: &Path, line: &str) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
+/// Removes what a writer that was killed left beside a file: it holds what the file holds. Nobody may
+/// be replacing the file; whoever would create it comes too late, if it is there.
+pub(super) fn sweep(path: &Path) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let prefix = format!(".{}.", name.display());
+    for entry in fs::read_dir(directory)? {
+        let found = entry?.file_name();
+        let digits = found.to_str().and_then(|found| found.strip_prefix(&prefix));
+        let is_ours = |digits: &str| {
+            digits.len() == RANDOM_DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        };
+        if digits.is_some_and(is_ours) {
+            match fs::remove_file(directory.join(&found)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Hexadecimal digits at the end of the name of a file in the making.
+const RANDOM_DIGITS: usize = 16;
+
 /// A name that nobody else uses, in the directory of `path`.
 fn beside(path: &Path) -> io::Result<(PathBuf, &Path)> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -93,7 +120,7 @@ fn beside(path: &Path) -> io::Result<(PathBuf, &Path)> {
         .try_fill_bytes(&mut random)
         .map_err(io::Error::other)?;
     let random = u64::from_be_bytes(random);
-    let beside = directory.join(format!(".{}.{random:016x}", name.display()));
+    let beside = directory.join(format!(".{}.{random:0RANDOM_DIGITS$x}", name.display()));
     Ok((beside, directory))
 }
 

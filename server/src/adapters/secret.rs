@@ -59,6 +59,10 @@ fn read(path: &Path) -> Result<Option<[u8; 32]>, String> {
         Problem::NotAFile => "is not a regular file".to_owned(),
     })?;
     let Some(bytes) = read else { return Ok(None) };
+    // What a start that was killed left beside it; one that stays does no harm to this one.
+    if let Err(error) = private_file::sweep(path) {
+        tracing::warn!(%error, path = %path.display(), "what a cut start left cannot be removed");
+    }
     let secret = bytes.strip_suffix(b"\n").and_then(parsed);
     secret.map(Some).ok_or_else(|| "is malformed".to_owned())
 }

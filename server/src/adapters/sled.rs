@@ -8,7 +8,8 @@
 //!   reaches the disk.
 //! - `inflight`: what keeps readers from seeing a round before it is synced. `reader`: all reads.
 //!   `lookup`: the thread that looks request ids up.
-//! - `open`: opening. `directory`: whose it is, and what a cut start left there. `boot`: what must
+//! - `open`: opening. `engine`: how sled is started. `importing`: a directory whose import goes on.
+//!   `directory`: whose it is, and what a cut start left there. `boot`: what must
 //!   be in order then. `upgrade`: from an earlier format. `witness`: noticing that sled lost its end.
 //!   `store`: the ports over all of it.
 //! - `snapshot`: everything as of one round, while others are written. `walk`: going through
@@ -25,7 +26,9 @@ mod committer;
 mod convert;
 mod device;
 mod directory;
+mod engine;
 mod frame;
+mod importing;
 mod inflight;
 mod keys;
 mod lookup;

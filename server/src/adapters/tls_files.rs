@@ -3,8 +3,7 @@
 //!
 //! What must never enter: a private key in a log line, an error or a debug text.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +19,9 @@ use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::clock::Clock;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
+use x509_parser::extensions::GeneralName;
+
+use super::plain_file;
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -53,6 +55,14 @@ pub struct TlsError {
     problem: String,
 }
 
+impl TlsError {
+    /// The key of the configuration that names the file.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        self.key
+    }
+}
+
 /// The files, and what was made of them last.
 pub struct TlsFiles {
     paths: TlsPaths,
@@ -66,6 +76,13 @@ pub struct TlsFiles {
 struct Seen {
     digest: [u8; 32],
     expires: Timestamp,
+}
+
+/// When a certificate is good.
+#[derive(Clone, Copy)]
+struct Validity {
+    begins: Timestamp,
+    ends: Timestamp,
 }
 
 /// The files' contents.
@@ -82,7 +99,7 @@ impl TlsFiles {
     /// When one cannot be read, is not what it should be, or does not fit the others.
     pub fn open(paths: TlsPaths, clock: Arc<dyn Clock>) -> Result<Self, TlsError> {
         let contents = Contents::read(&paths)?;
-        let (config, expires) = build(&paths, &contents)?;
+        let (config, Validity { ends: expires, .. }) = build(&paths, &contents)?;
         warn_of_readers(&paths.key);
         let digest = contents.digest();
         Ok(Self {
@@ -103,6 +120,16 @@ impl TlsFiles {
     #[must_use]
     pub fn expires(&self) -> Timestamp {
         self.seen.expires
+    }
+
+    /// The names and the addresses that the certificate is for; none where they cannot be read.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let read = read("tls.cert_file", &self.paths.cert);
+        let certificates =
+            read.and_then(|pem| certificates("tls.cert_file", &self.paths.cert, &pem));
+        let certificates = certificates.unwrap_or_default();
+        certificates.first().map(names_of).unwrap_or_default()
     }
 
     /// Follows the files for as long as it is polled; `hurry` makes it look at once.
@@ -145,7 +172,9 @@ impl TlsFiles {
     }
 
     fn take(&mut self, contents: &Contents) -> Result<(), TlsError> {
-        let (config, expires) = build(&self.paths, contents)?;
+        let (config, validity) = build(&self.paths, contents)?;
+        self.refuse_worse(validity)?;
+        let expires = validity.ends;
         self.current.store(Arc::new(config));
         let digest = contents.digest();
         self.seen = Seen { digest, expires };
@@ -156,6 +185,22 @@ impl TlsFiles {
             "the TLS files were read again: new connections use them"
         );
         Ok(())
+    }
+
+    /// Nobody would accept it, and everybody accepts the one in use.
+    fn refuse_worse(&self, new: Validity) -> Result<(), TlsError> {
+        let now = self.clock.now();
+        let problem = if self.seen.expires <= now {
+            return Ok(());
+        } else if new.ends <= now {
+            format!("its certificate has ended {}", in_words(now, new.ends))
+        } else if new.begins > now {
+            let seconds = new.begins.since(now).as_secs();
+            format!("its certificate is not valid yet, but in {seconds} s; it is taken then")
+        } else {
+            return Ok(());
+        };
+        Err(wrong("tls.cert_file", &self.paths.cert, problem))
     }
 
     /// Warns of a certificate that ends soon; gives the time of the next warning.
@@ -197,23 +242,14 @@ impl Contents {
 }
 
 fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
-    let mut bytes = Vec::new();
-    let opened =
-        File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
-    match opened {
-        Err(error) => Err(wrong(key, path, format!("cannot be read: {error}"))),
-        Ok(_) if bytes.len() as u64 > MAX_FILE_BYTES => {
-            let problem = format!("is larger than {MAX_FILE_BYTES} bytes");
-            Err(wrong(key, path, problem))
-        }
-        Ok(_) => Ok(bytes),
-    }
+    let read = plain_file::read(path, MAX_FILE_BYTES);
+    read.map_err(|error| wrong(key, path, format!("cannot be read: {error}")))
 }
 
-/// What the files make, and when the certificate ends.
-fn build(paths: &TlsPaths, contents: &Contents) -> Result<(ServerConfig, Timestamp), TlsError> {
+/// What the files make, and when the certificate is good.
+fn build(paths: &TlsPaths, contents: &Contents) -> Result<(ServerConfig, Validity), TlsError> {
     let chain = certificates("tls.cert_file", &paths.cert, &contents.cert)?;
-    let expires = chain.first().and_then(end_of).ok_or_else(|| {
+    let validity = chain.first().and_then(validity_of).ok_or_else(|| {
         let problem = "its first certificate is none that can be read";
         wrong("tls.cert_file", &paths.cert, problem)
     })?;
@@ -244,7 +280,7 @@ fn build(paths: &TlsPaths, contents: &Contents) -> Result<(ServerConfig, Timesta
     };
     let mut config = builder.with_single_cert(chain, key).map_err(unfit)?;
     config.alpn_protocols.clone_from(&paths.alpn);
-    Ok((config, expires))
+    Ok((config, validity))
 }
 
 fn verifier(
@@ -284,12 +320,40 @@ fn certificates(
     }
 }
 
-/// When a certificate ends. One before 1970 counts as 1970.
-fn end_of(certificate: &CertificateDer<'_>) -> Option<Timestamp> {
+/// When a certificate is good. What is before 1970 counts as 1970.
+fn validity_of(certificate: &CertificateDer<'_>) -> Option<Validity> {
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
-    let seconds = parsed.validity().not_after.timestamp();
-    let seconds = u64::try_from(seconds).unwrap_or(0);
-    Some(Timestamp::from_millis(seconds.saturating_mul(1000)))
+    let at = |seconds: i64| {
+        let seconds = u64::try_from(seconds).unwrap_or(0);
+        Timestamp::from_millis(seconds.saturating_mul(1000))
+    };
+    Some(Validity {
+        begins: at(parsed.validity().not_before.timestamp()),
+        ends: at(parsed.validity().not_after.timestamp()),
+    })
+}
+
+/// The names of a certificate's `subjectAltName`, in its order.
+fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
+    let Ok((_, parsed)) = x509_parser::parse_x509_certificate(certificate) else {
+        return Vec::new();
+    };
+    let extension = parsed.subject_alternative_name().ok().flatten();
+    let names = extension
+        .iter()
+        .flat_map(|found| &found.value.general_names);
+    let name = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => address(bytes).map(|address| address.to_string()),
+        _ => None,
+    };
+    names.filter_map(name).collect()
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let sixteen = || <[u8; 16]>::try_from(bytes).map(IpAddr::from);
+    four.or_else(|_| sixteen()).ok()
 }
 
 fn warn_of_readers(key: &Path) {
@@ -297,7 +361,8 @@ fn warn_of_readers(key: &Path) {
     if mode & 0o007 != 0 {
         tracing::warn!(
             file = %key.display(),
-            "every user of this machine can read the TLS key (mode {mode:o}); chmod 600 it"
+            "every user of this machine can read the TLS key (mode {mode:o}); chmod 600 it, or 640 with \
+             a group of the server's user"
         );
     }
 }

@@ -276,6 +276,18 @@ impl Faces for App {
         App::drain(self);
         self.at_rest().await;
     }
+
+    async fn cut(&self) {
+        self.context.ports.repository.make_way();
+        self.stop_sessions().await;
+        match self.interrupt().await {
+            Ok(0) => {}
+            Ok(cut) => tracing::info!(cut, "runs that were active are settled as interrupted"),
+            Err(error) => {
+                tracing::error!(%error, "a run that was cut is settled at the next start");
+            }
+        }
+    }
 }
 
 #[async_trait]

@@ -4,7 +4,7 @@
 //! that is older than an event it has seen. A publisher never waits for an observer.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope};
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::config::AppConfig;
 use super::observation::Published;
 use super::ring_budget::{Budget, Ring};
+use super::session_loss::Loss;
 
 /// One session's channel.
 pub struct Channel {
@@ -32,6 +33,8 @@ pub struct Channel {
     observers: Arc<()>,
     /// The session's task has something to do.
     at_work: AtomicBool,
+    /// When the ring last took an event in, by the budget's clock.
+    touched: AtomicU64,
 }
 
 struct Inner {
@@ -43,8 +46,8 @@ struct Inner {
     view: SessionView,
     /// The run that is active, or was the last one to be.
     run: Option<Span>,
-    /// Nothing will be published any more: this face lost the session.
-    closed: bool,
+    /// Nothing will be published any more: this face lost the session, and why.
+    closed: Option<Loss>,
 }
 
 /// A run's place among the events.
@@ -100,7 +103,7 @@ impl Channel {
             bytes: 0,
             view,
             run: None,
-            closed: false,
+            closed: None,
         };
         Self {
             session: record.id,
@@ -113,6 +116,7 @@ impl Channel {
             wake: watch::Sender::new(0),
             observers: Arc::default(),
             at_work: AtomicBool::new(false),
+            touched: AtomicU64::new(0),
         }
     }
 
@@ -140,6 +144,11 @@ impl Channel {
         (taken < most).then(|| self.observers.clone())
     }
 
+    /// Why this face lost the session, if it did.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        self.lock().closed
+    }
+
     /// Numbers events, folds them into the view and shows them: one step, one wake.
     pub fn publish(&self, events: impl IntoIterator<Item = Event>) {
         self.append(self.lock(), events);
@@ -147,9 +156,10 @@ impl Channel {
 
     /// Publishes the last event. Whoever reads on from here, also who came late, is told the end.
     /// If that was done already, it only wakes: what else they wait for may have come.
-    pub(crate) fn close(&self, last: Event) {
+    pub(crate) fn close(&self, last: Event, loss: Loss) {
         let mut inner = self.lock();
-        if !std::mem::replace(&mut inner.closed, true) {
+        if inner.closed.is_none() {
+            inner.closed = Some(loss);
             return self.append(inner, [last]);
         }
         let newest = inner.seq;
@@ -180,7 +190,8 @@ impl Channel {
             }
             let added = size(&event);
             inner.bytes += added;
-            self.budget.add(added);
+            let taken = self.budget.add(added);
+            self.touched.store(taken, Ordering::Relaxed);
             let envelope = EventEnvelope {
                 session: self.session,
                 epoch: self.epoch,
@@ -275,7 +286,7 @@ impl Channel {
     ) -> Read {
         let inner = self.lock();
         if seq >= inner.seq {
-            return if inner.closed {
+            return if inner.closed.is_some() {
                 Read::Closed
             } else {
                 Read::CaughtUp
@@ -357,6 +368,10 @@ impl Channel {
 impl Ring for Channel {
     fn bytes(&self) -> usize {
         self.lock().bytes
+    }
+
+    fn touched(&self) -> u64 {
+        self.touched.load(Ordering::Relaxed)
     }
 
     fn cut(&self, bytes: usize) {

@@ -16,6 +16,7 @@ use super::agents::AgentCatalog;
 use super::channel::Channel;
 use super::config::AppConfig;
 use super::ring_budget::Budget;
+use super::session_loss::Loss;
 
 /// The channels that are in memory.
 pub(crate) struct Channels {
@@ -64,7 +65,7 @@ impl Channels {
             evictions: 0,
         };
         Self {
-            budget: Budget::new(config.all_rings_bytes),
+            budget: Budget::new(config.all_rings_bytes, config.idle_ring_bytes),
             config,
             table: Mutex::new(table),
         }
@@ -146,7 +147,7 @@ impl Channels {
             let body = EventBody::ServingError {
                 reason: "the server was stopped".to_owned(),
             };
-            channel.close(Event { at, run, body });
+            channel.close(Event { at, run, body }, Loss::Right);
         }
     }
 
@@ -237,6 +238,33 @@ mod tests {
         }
         fill(&made[0], 200);
         assert!(made[0].bytes() > 62 * 1024, "{} bytes", made[0].bytes());
+    }
+
+    /// One reader, run after run, each in a session of its own: what rests gives way to what is read.
+    #[tokio::test]
+    async fn c35_sessions_that_have_settled_do_not_cut_the_readers_of_the_one_that_runs() {
+        const RING: usize = 64 * 1024;
+        let config = AppConfig {
+            ring_bytes: RING,
+            all_rings_bytes: 8 * RING,
+            idle_ring_bytes: 1024,
+            ..AppConfig::default()
+        };
+        let channels = Channels::new(config);
+        let mut kept = Vec::new();
+        for number in 1..=40 {
+            let channel = channels.unborn(&record(number), &ModelPolicy::default(), 1);
+            let mut reader = Cursor::after(channel.clone(), 0);
+            // It reads nothing until all is there: so much it may be behind.
+            fill(&channel, 60);
+            for seq in 1..=60 {
+                let read = reader.next().await;
+                let told = matches!(&read, Some(Ok(event)) if event.envelope().seq == seq);
+                assert!(told, "session {number} at event {seq}");
+            }
+            kept.push(channel);
+            assert!(channels.budget.used() <= 8 * RING);
+        }
     }
 
     #[test]

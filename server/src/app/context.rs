@@ -59,7 +59,10 @@ pub(crate) struct Context {
     /// No run begins any more, and who watches a session that has none is sent away. A stream that
     /// ends from here on was ended by the server.
     pub(crate) draining: CancellationToken,
+    /// Sessions' tasks end.
     pub(crate) stopping: CancellationToken,
+    /// Who waits for a run waits no longer. After the sessions: there may be many more of these.
+    pub(crate) waiting_is_over: CancellationToken,
     next_stream: AtomicU64,
 }
 
@@ -96,7 +99,7 @@ impl Context {
     /// Settles the session's run if it was cut, or refuses the session by name.
     pub(crate) async fn settled(&self, session: SessionId) -> Result<(), CallError> {
         let settled = recovery::settle_if_cut(&self.ports, session).await;
-        settled.map_err(|error| {
+        settled.map(|_| ()).map_err(|error| {
             tracing::error!(%error, "a run that was cut cannot be settled; its session is refused");
             let message = format!(
                 "session {session} has a run that was cut and cannot be settled; the server's log \
@@ -138,6 +141,7 @@ impl App {
             work: Work::default(),
             draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
+            waiting_is_over: CancellationToken::new(),
             next_stream: AtomicU64::new(1),
             ports,
             config,
@@ -198,15 +202,16 @@ impl App {
     /// # Errors
     /// When the store refuses one; those before it are settled.
     pub async fn interrupt(&self) -> Result<usize, RecoveryError> {
-        let cut = self.context.work.take_cut();
-        let ports = &self.context.ports;
-        let mut settled = stream::iter(cut)
+        let (work, ports) = (&self.context.work, &self.context.ports);
+        // Each is taken when its turn has come: what a stop without time does not get to is left to
+        // whoever asks next.
+        let mut settled = stream::iter(std::iter::from_fn(|| work.take_cut()))
             .map(|session| recovery::abandon(ports, session))
             .buffer_unordered(recovery::CONCURRENT);
         let mut count = 0;
         while let Some(settled) = settled.next().await {
-            settled?;
-            count += 1;
+            // A session that was told to stop after its last word has nothing left to settle.
+            count += usize::from(settled?);
         }
         Ok(count)
     }
@@ -214,6 +219,12 @@ impl App {
     /// Stops every session's task and waits until all have left. Runs that are still active stay
     /// unsettled in the store: [`App::interrupt`] settles them, or the next start.
     pub async fn stop(&self) {
+        self.context.waiting_is_over.cancel();
+        self.stop_sessions().await;
+    }
+
+    /// As [`App::stop`], but wakes nobody who only waits or watches.
+    pub(crate) async fn stop_sessions(&self) {
         self.context.draining.cancel();
         self.context.stopping.cancel();
         self.context.residents.drained().await;

@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 
 use super::caller::{AppCaller, check_text, store};
 use super::digest;
+use super::session_loss::Loss;
 use super::session_mail::{Mail, NoReply};
 
 impl AppCaller {
@@ -77,7 +78,7 @@ impl AppCaller {
         match answer.await {
             Ok(Ok(reply)) => judged(reply.answer),
             Ok(Err(no)) => Err(lost(&no)),
-            Err(_) => Err(lost(&NoReply::Lost("its task ended".to_owned()))),
+            Err(_) => Err(lost(&NoReply::Lost(Loss::Right))),
         }
     }
 
@@ -191,7 +192,11 @@ pub(crate) fn check_same(
 pub(crate) fn lost(no: &NoReply) -> CallError {
     match no {
         NoReply::Refused(error) => error.clone(),
-        NoReply::NameTaken | NoReply::Lost(_) => {
+        NoReply::Lost(loss @ Loss::Store) => CallError::unknown(
+            loss.reason(),
+            format!("{}; repeat with the same request_id", loss.told()),
+        ),
+        NoReply::NameTaken | NoReply::Lost(Loss::Right) => {
             let message = "the server lost the session before it could answer; repeat with the same request_id";
             CallError::unknown(Reason::ServingLost, message)
         }

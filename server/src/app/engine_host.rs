@@ -264,9 +264,10 @@ impl Spill {
         }
         let id = ArtifactId::mint(self.clock.now(), self.entropy.random());
         match self.artifacts.put(id, output.as_bytes().into()).await {
-            Ok(()) => Some(ArtifactRef {
+            Ok(sha256) => Some(ArtifactRef {
                 id,
                 bytes: output.len() as u64,
+                sha256: Some(sha256),
             }),
             Err(error) => {
                 tracing::error!(%error, "a tool's output could not be kept whole");

@@ -72,4 +72,9 @@ pub trait Faces: Send + Sync + 'static {
     /// C63: the server stops. Nothing new begins from now on; completes when nothing is at work any
     /// more. Dropping it changes nothing of that.
     fn drain(&self) -> impl Future<Output = ()> + Send;
+    /// C63: a drain had its time. What is still at work is cut, and settled as interrupted; completes
+    /// when it is. Nobody who only watches or waits is woken for it.
+    fn cut(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 }

@@ -22,6 +22,7 @@ use super::cursor::Cursor;
 use super::digest;
 use super::dispatch::{check_same, lost};
 use super::invoke_stream::{Attachment, InvokeStream};
+use super::session_loss::Loss;
 use super::session_mail::{Mail, NoReply, Reply};
 
 /// How often an invoke looks again after another call created the session of the same name.
@@ -101,13 +102,16 @@ impl AppCaller {
             )),
             Ok(Err(NoReply::NameTaken)) => Ok(None),
             Ok(Err(no)) => Err(lost(&no)),
-            Err(_) => Err(lost(&NoReply::Lost("its task ended".to_owned()))),
+            Err(_) => Err(lost(&NoReply::Lost(Loss::Right))),
         }
     }
 
     async fn target(&self, request: &InvokeRequest) -> Result<Target, CallError> {
         if let Some(id) = self.resolve(&request.session).await? {
-            let decision = self.authorize_session(id, Action::Invoke).await?;
+            let decision = match self.authorize_session(id, Action::Invoke).await {
+                Ok(decision) => decision,
+                Err(error) => return Err(self.as_if_unborn(request, error).await),
+            };
             let stored = self
                 .context
                 .ports
@@ -156,6 +160,17 @@ impl AppCaller {
             agent,
             unborn: Some(record),
         })
+    }
+
+    /// C4: what is said of a session that the caller must not know of is what would be said if there
+    /// were none. Only who may create one learns that its name is taken.
+    async fn as_if_unborn(&self, request: &InvokeRequest, refused: CallError) -> CallError {
+        let creates = !request.must_exist && !matches!(request.session, SessionRef::Id(_));
+        if refused.reason != Reason::NoSuchSession || !creates {
+            return refused;
+        }
+        let may = self.authorize_tenant(Action::Create).await;
+        may.err().unwrap_or(refused)
     }
 
     /// Where a new session's conversation branches off another's, and that one's agent: who goes on

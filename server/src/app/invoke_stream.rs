@@ -18,6 +18,7 @@ use super::cursor::{Cursor, Cut};
 use super::face::ServerEnds;
 use super::invoke::terminal;
 use super::observation::Published;
+use super::session_loss::Loss;
 use super::session_mail::Gone;
 
 /// A stream's attachment to its run. Dropping it tells the session that the caller is gone, unless
@@ -122,17 +123,17 @@ impl InvokeStream {
     fn end(&mut self, cut: Cut) -> CallError {
         self.over = true;
         self.attachment.leave(DetachCause::ServerEnded);
-        let (reason, message) = match cut {
+        let (reason, told) = match cut {
             Cut::Lapped => (
                 Reason::ObserverTooSlow,
-                "this stream was read too slowly and its next events are gone; \
-                 rejoin with the same request_id",
+                "this stream was read too slowly and its next events are gone",
             ),
-            Cut::Closed => (
-                Reason::ServingLost,
-                "the server lost the right to write this session; rejoin with the same request_id",
-            ),
+            Cut::Closed => {
+                let loss = self.cursor.channel().loss().unwrap_or(Loss::Right);
+                (loss.reason(), loss.told())
+            }
         };
+        let message = format!("{told}; rejoin with the same request_id");
         CallError::stream_ended(reason, message)
     }
 }

@@ -25,6 +25,7 @@ use super::heartbeat::Heartbeat;
 use super::observation::Observed;
 use super::observe::{PAGE_BYTES, since};
 use super::pages;
+use super::session_loss::Loss;
 
 /// Entries in one page of a backfill.
 const PAGE_ENTRIES: usize = 256;
@@ -230,12 +231,15 @@ impl Stream for Observer {
                             return this.beat(cx);
                         }
                         if matches!(body, EventBody::ServingError { .. }) {
-                            this.phase = Phase::Ending(Box::new(lost()));
+                            this.phase = Phase::Ending(Box::new(lost(cursor.channel())));
                         }
                         this.told += 1;
                         return Poll::Ready(Some(Ok(Observed::Event(event))));
                     }
-                    Poll::Ready(Some(Err(Cut::Closed))) => return this.over(lost()),
+                    Poll::Ready(Some(Err(Cut::Closed))) => {
+                        let lost = lost(cursor.channel());
+                        return this.over(lost);
+                    }
                     Poll::Ready(Some(Err(Cut::Lapped))) => return this.over(too_slow()),
                     Poll::Ready(None) => return Poll::Ready(None),
                     Poll::Pending => match this.send_away(cx) {
@@ -268,9 +272,13 @@ fn too_slow() -> CallError {
     CallError::stream_ended(Reason::ObserverTooSlow, message)
 }
 
-fn lost() -> CallError {
-    let message = "this server no longer serves the session; subscribe again";
-    CallError::stream_ended(Reason::ServingLost, message)
+fn lost(channel: &Channel) -> CallError {
+    let loss = channel.loss().unwrap_or(Loss::Right);
+    let told = match loss {
+        Loss::Right => "this server no longer serves the session",
+        Loss::Store => loss.told(),
+    };
+    CallError::stream_ended(loss.reason(), format!("{told}; subscribe again"))
 }
 
 /// The next page of durable entries, and the snapshot once nothing is left after it.

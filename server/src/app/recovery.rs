@@ -94,35 +94,38 @@ pub async fn recover(ports: &Ports) -> Result<usize, RecoveryError> {
 }
 
 /// Settles the run of a session whose task lost its commit: the lease is voided first, so that
-/// nothing of that task can be written any more.
+/// nothing of that task can be written any more. Returns whether there was one to settle.
 ///
 /// # Errors
 /// When the settlement could not be written: the session's run is still to be settled.
-pub(crate) async fn abandon(ports: &Ports, session: SessionId) -> Result<(), RecoveryError> {
+pub(crate) async fn abandon(ports: &Ports, session: SessionId) -> Result<bool, RecoveryError> {
     let revoked = ports.leases.revoke(session).await;
     revoked.map_err(|error| RecoveryError::Read { session, error })?;
     settle_if_cut(ports, session).await
 }
 
 /// Settles the run of a session that nobody drives, if there is one. To be asked before the session
-/// is shown or taken for idle.
+/// is shown or taken for idle. Returns whether there was one.
 ///
 /// # Errors
 /// When that run is not settled: nobody may be told that the session is idle.
-pub(crate) async fn settle_if_cut(ports: &Ports, session: SessionId) -> Result<(), RecoveryError> {
+pub(crate) async fn settle_if_cut(
+    ports: &Ports,
+    session: SessionId,
+) -> Result<bool, RecoveryError> {
     let cut = || async {
         let cut = ports.leases.cut(session).await;
         cut.map_err(|error| RecoveryError::Read { session, error })
     };
     let Some(lease) = cut().await? else {
-        return Ok(());
+        return Ok(false);
     };
     let settled = settle(ports, lease).await;
     // Of several that saw the same run one settles it, and the others are refused.
     if settled.is_err() && cut().await? != Some(lease) {
-        return Ok(());
+        return Ok(false);
     }
-    settled
+    settled.map(|()| true)
 }
 
 async fn settle(ports: &Ports, lease: HeldLease) -> Result<(), RecoveryError> {

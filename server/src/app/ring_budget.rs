@@ -1,13 +1,17 @@
 //! What all sessions' rings together keep alive: one bound for the process, whatever the number of
-//! sessions. When it is crossed, the largest rings give up their oldest events.
+//! sessions. When it is crossed, the rings that have been quiet give up their oldest events first, and
+//! only if that is not enough the largest of the others: who has come to rest does not cut the readers
+//! of who is at work.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A ring that is counted.
 pub(super) trait Ring: Send + Sync {
     /// The bytes that it keeps alive.
     fn bytes(&self) -> usize;
+    /// What [`Budget::add`] gave when it last took an event in.
+    fn touched(&self) -> u64;
     /// Drops its oldest events until it keeps no more than `bytes`; the newest always stays.
     fn cut(&self, bytes: usize);
 }
@@ -15,7 +19,11 @@ pub(super) trait Ring: Send + Sync {
 /// What all rings together keep alive.
 pub(crate) struct Budget {
     limit: usize,
+    /// What the ring of a session at rest keeps.
+    at_rest: usize,
     used: AtomicUsize,
+    /// All bytes that were ever taken in: the clock by which a ring is quiet.
+    taken: AtomicU64,
     /// What `used` has to exceed before the rings are cut again.
     next: AtomicUsize,
     rings: Mutex<Rings>,
@@ -32,10 +40,13 @@ struct Rings {
 const FEW: usize = 64;
 
 impl Budget {
-    pub(super) fn new(limit: usize) -> Arc<Self> {
+    /// A bound for all rings, of which one at rest keeps `at_rest`, both in bytes.
+    pub(super) fn new(limit: usize, at_rest: usize) -> Arc<Self> {
         Arc::new(Self {
             limit,
+            at_rest,
             used: AtomicUsize::new(0),
+            taken: AtomicU64::new(0),
             next: AtomicUsize::new(limit),
             rings: Mutex::default(),
         })
@@ -52,8 +63,10 @@ impl Budget {
         rings.all.push(ring);
     }
 
-    pub(super) fn add(&self, bytes: usize) {
+    /// Counts an event that a ring takes in; gives when that was, as [`Ring::touched`] tells it.
+    pub(super) fn add(&self, bytes: usize) -> u64 {
         self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.taken.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64
     }
 
     pub(super) fn free(&self, bytes: usize) {
@@ -64,7 +77,11 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Cuts the largest rings to one size if all together keep too much. No ring's lock may be held.
+    /// Cuts rings if all together keep too much. No ring's lock may be held.
+    ///
+    /// First go the quiet ones, those that were quiet for longest first: rings that took nothing in
+    /// while all together took in a quarter of the limit. A reader of such a one has had as long to
+    /// read. If that is not enough, the largest are cut to one size.
     ///
     /// They are cut to three quarters of the limit, so that the next cut is a quarter of it away and
     /// costs each publication next to nothing.
@@ -76,10 +93,14 @@ impl Budget {
             return;
         }
         let alive: Vec<Arc<dyn Ring>> = self.rings().all.iter().filter_map(Weak::upgrade).collect();
-        let sizes = alive.iter().map(|ring| ring.bytes()).collect();
-        let level = level(sizes, self.limit / 4 * 3);
-        for ring in alive {
-            ring.cut(level);
+        let target = self.limit / 4 * 3;
+        self.hush(&alive, target);
+        if self.used() > target {
+            let sizes = alive.iter().map(|ring| ring.bytes()).collect();
+            let level = level(sizes, target);
+            for ring in alive {
+                ring.cut(level);
+            }
         }
         // Where the newest events alone are too much, nothing is gained by looking again at once.
         let next = match self.used() {
@@ -87,6 +108,24 @@ impl Budget {
             _ => self.limit,
         };
         self.next.store(next, Ordering::Relaxed);
+    }
+
+    /// Cuts quiet rings to what a session at rest keeps, until all together keep no more than `target`.
+    fn hush(&self, alive: &[Arc<dyn Ring>], target: usize) {
+        let now = self.taken.load(Ordering::Relaxed);
+        let quiet_since = now.saturating_sub(self.limit as u64 / 4);
+        let mut quiet: Vec<_> = alive
+            .iter()
+            .map(|ring| (ring.touched(), ring))
+            .filter(|(touched, _)| *touched < quiet_since)
+            .collect();
+        quiet.sort_unstable_by_key(|(touched, _)| *touched);
+        for (_, ring) in quiet {
+            if self.used() <= target {
+                return;
+            }
+            ring.cut(self.at_rest);
+        }
     }
 
     fn rings(&self) -> MutexGuard<'_, Rings> {

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::caller::{AppCaller, store};
 use super::channel::Channel;
 use super::pages;
+use super::session_loss::Loss;
 
 /// Runs in a page when the caller does not say.
 const DEFAULT_PAGE: usize = 50;
@@ -70,8 +71,7 @@ impl AppCaller {
             }
             // The channel outlives the wait, unless the session lost its owner.
             if !self.is_current(&channel) {
-                let message = "the run is being settled; ask again";
-                return Err(CallError::unknown(Reason::ServingLost, message));
+                return Err(lost(&channel));
             }
             self.stirred(&mut wake).await?;
             self.over(&channel, &mut wake, run).await?;
@@ -99,7 +99,7 @@ impl AppCaller {
             changed = wake.changed() => changed.map_err(|_| {
                 CallError::unknown(Reason::ServingLost, "the run is being settled; ask again")
             }),
-            () = self.context.stopping.cancelled() => Err(CallError::unknown(
+            () = self.context.waiting_is_over.cancelled() => Err(CallError::unknown(
                 Reason::ServerDraining,
                 "the server stops, and the run is not settled yet; ask again",
             )),
@@ -109,6 +109,16 @@ impl AppCaller {
     fn is_current(&self, channel: &Arc<Channel>) -> bool {
         let now = self.context.channels.get(channel.session());
         now.is_some_and(|now| Arc::ptr_eq(&now, channel))
+    }
+}
+
+/// What is told of a run whose session this face lost.
+fn lost(channel: &Channel) -> CallError {
+    match channel.loss() {
+        Some(loss @ Loss::Store) => {
+            CallError::unknown(loss.reason(), format!("{}; ask again", loss.told()))
+        }
+        _ => CallError::unknown(Reason::ServingLost, "the run is being settled; ask again"),
     }
 }
 

@@ -7,12 +7,47 @@ use futures_util::future::{Either, select};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::{Event, EventBody};
 use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::ports::repository::CommitError;
 use tokio::sync::mpsc;
 
 use super::channel::Channel;
 use super::context::Context;
 use super::recovery;
 use super::session_mail::Mail;
+
+/// Why this face lost a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Another has the right to write it, or its task is no more.
+    Right,
+    /// The store did not confirm what was written: whether it is kept is unknown.
+    Store,
+}
+
+impl Loss {
+    /// What a failed commit says of the session.
+    pub(super) fn of(error: &CommitError) -> Self {
+        match error {
+            CommitError::Store(_) => Self::Store,
+            _ => Self::Right,
+        }
+    }
+
+    pub(super) fn reason(self) -> Reason {
+        match self {
+            Self::Right => Reason::ServingLost,
+            Self::Store => Reason::StoreFailed,
+        }
+    }
+
+    /// What is told, for people.
+    pub(super) fn told(self) -> &'static str {
+        match self {
+            Self::Right => "the server lost the right to write this session",
+            Self::Store => "the store failed, and what it did not confirm may be kept or not",
+        }
+    }
+}
 
 /// The pause before the second attempt to settle a lost run; it doubles from there.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -23,21 +58,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// task begin. Until then nobody is told that the session is idle, and nobody reads a state that the
 /// settlement is about to change. Observers are told that this face lost it once the run is settled,
 /// or once it is known that this takes longer; calls are then refused until it is.
-pub(super) async fn lose(context: &Context, session: SessionId) {
+pub(super) async fn lose(context: &Context, session: SessionId, loss: Loss) {
     // Kept here, so that it is not made anew from rows that are about to change.
     let channel = context.channels.get(session);
     if let Err(error) = recovery::abandon(&context.ports, session).await {
         tracing::error!(%session, %error, "a lost run could not be settled; trying again");
-        close(context, channel.as_deref());
+        close(context, channel.as_deref(), loss);
         let mailbox = context.residents.reopen(session);
-        if !settle_later(context, session, mailbox).await {
+        if !settle_later(context, session, mailbox, loss).await {
             return context.residents.leave(session);
         }
     }
     // One that was made meanwhile goes as well: no task will publish to it.
     let made = context.channels.forget(session);
     for channel in [channel, made] {
-        close(context, channel.as_deref());
+        close(context, channel.as_deref(), loss);
     }
     context.residents.leave(session);
 }
@@ -48,10 +83,11 @@ async fn settle_later(
     context: &Context,
     session: SessionId,
     mut mailbox: mpsc::Receiver<Mail>,
+    loss: Loss,
 ) -> bool {
     let mut pause = FIRST_PAUSE;
     loop {
-        let refusal = refusal(pause);
+        let refusal = refusal(loss, pause);
         let refuse = async {
             while let Some(mail) = mailbox.recv().await {
                 mail.refuse(refusal.clone());
@@ -70,7 +106,7 @@ async fn settle_later(
             return false;
         }
         match recovery::abandon(&context.ports, session).await {
-            Ok(()) => {
+            Ok(_) => {
                 drain(&mut mailbox, &refusal).await;
                 return true;
             }
@@ -82,22 +118,22 @@ async fn settle_later(
     }
 }
 
-fn refusal(pause: Duration) -> CallError {
+fn refusal(loss: Loss, pause: Duration) -> CallError {
     let message = "the server lost this session and could not settle its run yet; try again";
-    CallError::refused(Reason::ServingLost, message).retry_after(pause)
+    CallError::refused(loss.reason(), message).retry_after(pause)
 }
 
 /// Publishes that nothing more will come. A second call only wakes whoever waits.
-fn close(context: &Context, channel: Option<&Channel>) {
+fn close(context: &Context, channel: Option<&Channel>, loss: Loss) {
     let Some(channel) = channel else {
         return;
     };
     let run = channel.with_view(|view| view.active_run);
     let body = EventBody::ServingError {
-        reason: "the server lost the right to write this session".to_owned(),
+        reason: loss.told().to_owned(),
     };
     let at = context.ports.clock.now();
-    channel.close(Event { at, run, body });
+    channel.close(Event { at, run, body }, loss);
 }
 
 /// Refuses every call to a session that could not be loaded. The next one tries anew.

@@ -14,6 +14,7 @@ use sessionplane_core::domain::session::SessionRecord;
 use tokio::sync::oneshot;
 
 use super::channel::Channel;
+use super::session_loss::Loss;
 use super::single_flight::Flight;
 
 /// How a session's task begins.
@@ -42,7 +43,7 @@ pub(crate) enum NoReply {
     /// The session is not served: the call did nothing.
     Refused(CallError),
     /// The commit was refused or failed: its effect is unknown to the caller.
-    Lost(String),
+    Lost(Loss),
 }
 
 /// Where a reply goes.

@@ -28,7 +28,7 @@ use super::context::Context;
 use super::engine_host::{EngineLink, Report, Seat};
 use super::residents::Departed;
 use super::session_check;
-use super::session_loss::{lose, turn_away};
+use super::session_loss::{Loss, lose, turn_away};
 use super::session_mail::{self, Birth, Gone, Mail, NoReply, ReplyTo};
 use super::session_timers::SessionTimers;
 use super::single_flight::Flight;
@@ -85,7 +85,7 @@ enum Wake {
 /// Why the task ends.
 enum End {
     Idle(Departed),
-    Failed,
+    Failed(Loss),
     /// Another session took the name or key that this one was to be created under.
     Unborn,
     Stopping,
@@ -115,7 +115,7 @@ impl SessionTask {
         if AssertUnwindSafe(living).catch_unwind().await.is_err() {
             tracing::error!(session = %id, "the session's task panicked");
             seat.vacated(context.ports.clock.as_ref()).await;
-            lose(&context, id).await;
+            lose(&context, id, Loss::Right).await;
         }
     }
 
@@ -254,7 +254,7 @@ impl SessionTask {
                     Ok(token) => token,
                     Err(error) => {
                         // A caller that left does not miss its answer.
-                        let _ = reply.send(Err(NoReply::Lost(error.to_string())));
+                        let _ = reply.send(Err(NoReply::Refused(store(error))));
                         return;
                     }
                 };
@@ -277,7 +277,7 @@ impl SessionTask {
                         Ok(token) => Some(token),
                         Err(error) => {
                             // A caller that left does not miss its answer.
-                            let _ = reply.send(Err(NoReply::Lost(error.to_string())));
+                            let _ = reply.send(Err(NoReply::Refused(store(error))));
                             return;
                         }
                     };
@@ -439,9 +439,12 @@ impl SessionTask {
     fn fail(&mut self, error: &CommitError) -> End {
         let (no, end) = match error {
             CommitError::AlreadyExists => (NoReply::NameTaken, End::Unborn),
-            other => (NoReply::Lost(other.to_string()), End::Failed),
+            other => {
+                let loss = Loss::of(other);
+                (NoReply::Lost(loss), End::Failed(loss))
+            }
         };
-        if matches!(end, End::Failed) {
+        if matches!(end, End::Failed(_)) {
             tracing::error!(session = %self.session.id(), %error, "a commit failed; the session's task ends");
         }
         for (reply, _) in std::mem::take(&mut self.replies).into_values() {

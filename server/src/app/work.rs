@@ -62,9 +62,9 @@ impl Work {
         self.lock().push(session);
     }
 
-    /// The sessions that a stop has cut, each given out once.
-    pub(crate) fn take_cut(&self) -> Vec<SessionId> {
-        std::mem::take(&mut *self.lock())
+    /// A session that a stop has cut; each is given out once.
+    pub(crate) fn take_cut(&self) -> Option<SessionId> {
+        self.lock().pop()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<SessionId>> {

@@ -233,7 +233,7 @@ pub(crate) static DECLARED: &[Setting] = &[
         "tls.key_file",
         Kind::Text("a PEM file's path"),
         tls.key_file,
-        "Its private key. Only the server's user may be able to read it."
+        "Its private key. Mode 600, or 640 with a group of the server's user; a start warns if everybody can read it."
     ),
     text!(
         "tls.client_auth",
@@ -358,21 +358,29 @@ pub(crate) static DECLARED: &[Setting] = &[
         4096..=262_144,
         face.max_header_bytes,
         "Size of a request's headers, names and values and 32 for each. A request with more is \
-         refused: TOO_LARGE; one with more than four times as much by a bare HTTP 431."
+         refused: TOO_LARGE. One with more than four times as much, and than 256 KiB, is refused by \
+         a bare HTTP 431, or its connection is closed."
     ),
     whole!(
         "limits.max_calls",
         1..=65_536,
         face.max_calls,
-        "Calls at a time that are not answered yet, health and waits apart. A further one is \
-         refused before it costs anything: OVERLOADED, with the time to come back."
+        "Calls at a time that are not answered yet, health and waits apart; of one principal three \
+         quarters. A further one costs nothing and is refused: OVERLOADED, to come back."
+    ),
+    whole!(
+        "limits.max_waits",
+        1..=1_048_576,
+        face.max_waits,
+        "Calls of WaitRun at a time of one principal. A further one is refused: OVERLOADED."
     ),
     whole!(
         "limits.blocking_threads",
         4..=512,
         blocking_threads,
-        "Threads that read the store and files. What waits for one is part of a call in work, a run \
-         or an observer, each bounded."
+        "Reads of the store at a time, each on a thread. What waits is part of a call in work, a run \
+         or an observer, each bounded. What else blocks (artifacts, workspaces, backups, files of \
+         TLS) has its own threads, so that a disk that hangs takes none of these."
     ),
     whole!(
         "limits.handshake_seconds",
@@ -402,8 +410,8 @@ pub(crate) static DECLARED: &[Setting] = &[
         "limits.unread_seconds",
         1..=DAY,
         face.unread_within,
-        "A stream of which its reader takes nothing for so long, though there is something, is \
-         ended; its caller resumes."
+        "A stream, or a long answer, of which its reader takes nothing for so long, though there is \
+         something, is ended; its caller resumes, or asks again."
     ),
     whole!(
         "limits.keepalive_interval_seconds",
@@ -428,14 +436,13 @@ pub(crate) static DECLARED: &[Setting] = &[
         "limits.max_connection_age_grace_seconds",
         1..=DAY,
         face.max_connection_age_grace,
-        "How long calls may go on over a connection that is closed for its age; then their streams \
-         end in words."
+        "How long calls may go on over a connection that is closed for its age."
     ),
     switch!(
         "limits.beyond_ranges",
         beyond_ranges,
-        "Takes values of this section above their ranges, for measurements: memory is then not \
-         bounded any more."
+        "Takes values of this section above their ranges, up to 4294967295, for measurements: memory \
+         is then not bounded any more."
     ),
     // The end.
     whole!(
@@ -456,8 +463,7 @@ pub(crate) static DECLARED: &[Setting] = &[
         "drain.close_seconds",
         1..=60,
         close_within,
-        "On a stop, after that: how long all the rest may take. The process is gone when the three \
-         are over, whatever hangs."
+        "On a stop, after that: how long the rest may take. Then it is gone, whatever hangs."
     ),
     switch!(
         "edge.open_reflection",

@@ -8,6 +8,7 @@ use super::file::unknown;
 use super::load::declared;
 use super::problem::Source;
 use super::setting::{Kind, Setting, Value};
+use super::shown::shown;
 use super::{ConfigError, Settings, default_data_dir, value};
 
 /// Every effective value, one line each: `key = value  # source`.
@@ -18,7 +19,11 @@ pub fn explain(settings: &Settings) -> String {
         for name in names(settings, setting) {
             let key = setting.key_of(&name);
             rows.push((
-                format!("{key} = {}", effective(settings, setting, &name)),
+                shown(
+                    &format!("{key} = {}", effective(settings, setting, &name)),
+                    false,
+                )
+                .into_owned(),
                 { source(settings, &key) },
             ));
         }
@@ -40,8 +45,9 @@ pub fn explain(settings: &Settings) -> String {
 pub fn explain_one(settings: &Settings, key: &str) -> Result<String, ConfigError> {
     let (setting, name) = declared(key).ok_or_else(|| value(key, unknown(key)))?;
     let mut out = format!(
-        "{key} = {}\n  from     {}\n  takes    {}\n",
-        effective(settings, setting, name),
+        "{} = {}\n  from     {}\n  takes    {}\n",
+        shown(key, false),
+        shown(&effective(settings, setting, name), false),
         source(settings, key),
         setting.kind.takes(),
     );
@@ -58,14 +64,14 @@ pub fn explain_one(settings: &Settings, key: &str) -> Result<String, ConfigError
     Ok(out)
 }
 
-/// The names that a setting has a value for: one without a name where it has none.
+/// The names that a setting is set for: one without a letter where its key has none.
 fn names(settings: &Settings, setting: &Setting) -> BTreeSet<String> {
     if !setting.is_named() {
         return BTreeSet::from([String::new()]);
     }
-    let all = settings.workspaces.keys().chain(settings.agents.keys());
-    let named = all.filter(|name| (setting.get)(settings, name).is_some());
-    named.cloned().collect()
+    let set = settings.sources.keys();
+    let named = set.filter_map(|key| setting.name_in(key));
+    named.map(str::to_owned).collect()
 }
 
 fn effective(settings: &Settings, setting: &Setting, name: &str) -> String {

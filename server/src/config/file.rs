@@ -12,6 +12,9 @@ use super::declared::DECLARED;
 use super::problem::{Problem, Source};
 use super::setting::{ANY, Kind, Setting, Value};
 
+/// So many unknown keys are told with the nearest that is known.
+const MOST_LIKENED: usize = 100;
+
 /// A value that somebody gave.
 pub(crate) struct Given {
     pub(crate) setting: &'static Setting,
@@ -25,15 +28,18 @@ pub(crate) struct Given {
 pub(crate) fn read(path: &Path, text: &str) -> (Vec<Given>, Vec<Problem>) {
     let mut reader = Reader {
         path,
-        text,
+        ends: text.match_indices('\n').map(|(at, _)| at).collect(),
         given: Vec::new(),
         problems: Vec::new(),
     };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let source = reader.source(error.span().map_or(0, |span| span.start));
-        let problem = Problem::new(source, "", error.message().to_owned());
-        reader.problems.push(problem);
+        let what = format!(
+            "{}; the file cannot be read, and what else is wrong with it is told after that",
+            error.message()
+        );
+        reader.problems.push(Problem::new(source, "", what));
     }
     // What could not be read is not in the table: whatever else is said of it would be a guess.
     if reader.problems.is_empty() {
@@ -44,17 +50,17 @@ pub(crate) fn read(path: &Path, text: &str) -> (Vec<Given>, Vec<Problem>) {
 
 struct Reader<'a> {
     path: &'a Path,
-    text: &'a str,
+    /// Where each line ends.
+    ends: Vec<usize>,
     given: Vec<Given>,
     problems: Vec<Problem>,
 }
 
 impl Reader<'_> {
     fn source(&self, at: usize) -> Source {
-        let before = self.text.as_bytes().iter().take(at);
         Source::File {
             path: self.path.to_owned(),
-            line: 1 + before.filter(|byte| **byte == b'\n').count(),
+            line: 1 + self.ends.partition_point(|end| *end < at),
         }
     }
 
@@ -88,7 +94,13 @@ impl Reader<'_> {
                 source,
             });
         } else if found.is_empty() {
-            self.problem(at, &told, unknown(&told));
+            // The likeness of each to all settings takes its time, and nobody reads so many.
+            let what = if self.problems.len() < MOST_LIKENED {
+                unknown(&told)
+            } else {
+                "is no setting".to_owned()
+            };
+            self.problem(at, &told, what);
         } else if let Some(inside) = value.get_ref().as_table() {
             if place
                 .iter()

@@ -3,7 +3,7 @@
 
 use sessionplane_core::domain::limits as core;
 
-use crate::grpc::{FILTER_MOST, HEALTH_QUESTION_BYTES};
+use crate::grpc::{FILTER_MOST, HEALTH_QUESTION_BYTES, STRANGERS_STREAMS};
 
 /// A limit that is fixed.
 pub(crate) struct Fixed {
@@ -80,5 +80,11 @@ pub(crate) static OF_CALLS: &[Fixed] = &[
         limit: HEALTH_QUESTION_BYTES as u128,
         unit: "bytes",
         about: "Anybody may ask, so that nobody's memory is taken with long ones.",
+    },
+    Fixed {
+        name: "streams without a token",
+        limit: STRANGERS_STREAMS as u128,
+        unit: "",
+        about: "Watches of health, and reflection where it is open, of all callers together. A further one is refused: OVERLOADED; ask with `Check`.",
     },
 ];

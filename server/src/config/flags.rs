@@ -1,6 +1,6 @@
 //! The flags of settings, made from the declaration.
 
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::declared::DECLARED;
 use super::load::FlagValue;
@@ -9,8 +9,25 @@ use super::setting::Setting;
 /// The flag that sets any setting.
 const SET: &str = "set";
 
+/// Flags that only a server needs, and who asks for one.
+const WHERE_IT_LISTENS: [&str; 2] = ["listen", "health-listen"];
+
+/// The command line with these flags. The verbs that work on the data directory alone take all of
+/// them, so that what is typed before a verb may stay there, but do not offer those of a server.
+#[must_use]
+pub fn offered_by(command: Command, without_a_server: &[&str]) -> Command {
+    let listens = |flag: &Arg| WHERE_IT_LISTENS.iter().any(|name| flag.get_id() == *name);
+    let mute = |command: Command| {
+        // A flag of its own is not taken from above.
+        command.args(offered().filter(listens).map(|flag| flag.hide(true)))
+    };
+    let command = command.args(offered());
+    let verbs = without_a_server.iter();
+    verbs.fold(command, |command, verb| command.mut_subcommand(verb, mute))
+}
+
 /// The flags: those of the settings that have one, and one that sets any other.
-pub fn offered() -> impl Iterator<Item = Arg> {
+fn offered() -> impl Iterator<Item = Arg> {
     let own = DECLARED.iter().filter_map(|setting| {
         let flag = setting.flag?;
         Some(
@@ -26,7 +43,6 @@ pub fn offered() -> impl Iterator<Item = Arg> {
         .global(true)
         .value_name("KEY=VALUE")
         .action(ArgAction::Append)
-        .value_parser(key_and_value)
         .help(
             "Sets any setting, over file and environment; may be repeated. `sessiond config \
              explain` lists them",
@@ -46,11 +62,14 @@ pub fn given(matches: &ArgMatches) -> Vec<FlagValue> {
             value: value.clone(),
         })
     });
-    let any = matches.get_many::<(String, String)>(SET);
-    let any = any.into_iter().flatten().map(|(key, value)| FlagValue {
-        flag: format!("--{SET}"),
-        key: key.clone(),
-        value: value.clone(),
+    let any = matches.get_many::<String>(SET);
+    let any = any.into_iter().flatten().map(|text| {
+        let (key, value) = key_and_value(text);
+        FlagValue {
+            flag: format!("--{SET}"),
+            key: key.to_owned(),
+            value: value.to_owned(),
+        }
     });
     own.chain(any).collect()
 }
@@ -63,9 +82,9 @@ fn about(setting: &Setting) -> String {
     format!("{} [{takes}{default}; env {variable}]", setting.about)
 }
 
-fn key_and_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text
-        .split_once('=')
-        .ok_or("is KEY=VALUE, for example limits.ring_events=4096")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
+/// The parts of what was given; no key where it is not of this form. The parser of the command line
+/// does not judge it, because it would quote it.
+fn key_and_value(text: &str) -> (&str, &str) {
+    let (key, value) = text.split_once('=').unwrap_or_default();
+    (key.trim(), value.trim())
 }

@@ -1,14 +1,20 @@
 //! Brings the sources together: a flag goes before the environment, that before the file, that
 //! before the default. Everything that is wrong is found, not only the first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::declared::DECLARED;
 use super::file::{self, Given, unknown};
 use super::problem::{Problem, Source};
 use super::setting::{ENV_PREFIX, Setting, Value};
+use super::variables::misspelt;
 use super::{ConfigError, Settings};
+use crate::adapters::plain_file;
+
+/// Largest file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Where values may come from.
 #[derive(Debug, Default, Clone)]
@@ -16,7 +22,7 @@ pub struct Sources {
     /// The file.
     pub file: Option<PathBuf>,
     /// Environment variables; others than ours are passed over.
-    pub variables: Vec<(String, String)>,
+    pub variables: Vec<(String, OsString)>,
     /// Keys and values that the command line gave, with the flag of each.
     pub flags: Vec<FlagValue>,
 }
@@ -33,12 +39,11 @@ pub struct FlagValue {
 }
 
 impl Sources {
-    /// The variables of this process that begin as ours do. One that is no text is nobody's setting.
+    /// The variables of this process that begin as ours do. An empty one is as good as none.
     #[must_use]
-    pub fn environment() -> Vec<(String, String)> {
+    pub fn environment() -> Vec<(String, OsString)> {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
-            let value = value.into_string().ok()?;
             (name.starts_with(ENV_PREFIX) && !value.is_empty()).then_some((name, value))
         });
         variables.collect()
@@ -53,7 +58,10 @@ pub fn look(sources: &Sources) -> Result<(Settings, Vec<Problem>), ConfigError> 
     let mut given = Vec::new();
     let mut problems = Vec::new();
     if let Some(path) = &sources.file {
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Read {
+        let text = plain_file::read(path, MAX_FILE_BYTES).and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is no text in UTF-8"))
+        });
+        let text = text.map_err(|error| ConfigError::Read {
             path: path.clone(),
             error,
         })?;
@@ -63,23 +71,28 @@ pub fn look(sources: &Sources) -> Result<(Settings, Vec<Problem>), ConfigError> 
     for flag in &sources.flags {
         let source = Source::Flag(flag.flag.clone());
         match declared(&flag.key) {
+            // Not quoted: it may be a secret that was meant for elsewhere.
+            _ if flag.key.is_empty() => {
+                let what = "takes KEY=VALUE, for example limits.ring_events=4096";
+                problems.push(Problem::new(source, "", what));
+            }
             Some((setting, name)) => given.push(as_text(setting, name, &flag.value, source)),
             None => problems.push(Problem::new(source, &*flag.key, unknown(&flag.key))),
         }
     }
-    // Before any value is judged by its range.
-    let beyond_ranges = given.iter().any(|given| {
-        given.setting.key == "limits.beyond_ranges" && given.value == Ok(Value::Bool(true))
-    });
-    let mut settings = Settings {
-        beyond_ranges,
-        ..Settings::default()
-    };
     let mut taken = BTreeMap::new();
     for given in given {
         // A later source goes before an earlier one, also where the earlier one is wrong.
         taken.insert(given.setting.key_of(&given.name), given);
     }
+    // Before any value is judged by its range.
+    let beyond_ranges = taken
+        .get("limits.beyond_ranges")
+        .is_some_and(|given| given.value == Ok(Value::Bool(true)));
+    let mut settings = Settings {
+        beyond_ranges,
+        ..Settings::default()
+    };
     for (key, given) in taken {
         take(&mut settings, key, given, &mut problems);
     }
@@ -87,7 +100,8 @@ pub fn look(sources: &Sources) -> Result<(Settings, Vec<Problem>), ConfigError> 
     settings.together(&mut problems);
     // A problem of one value is told once.
     let (own, together) = problems.split_at(broken);
-    let told = |key: &str| own.iter().any(|problem| problem.key == key);
+    let own_keys: BTreeSet<&str> = own.iter().map(|problem| &*problem.key).collect();
+    let told = |key: &str| own_keys.contains(key);
     let together = together.iter().filter(|problem| !told(&problem.key));
     let mut problems: Vec<Problem> = own.iter().chain(together).cloned().collect();
     // As they stand in the file; what is elsewhere comes after it.
@@ -142,40 +156,24 @@ pub(crate) fn declared(key: &str) -> Option<(&'static Setting, &str)> {
         .find_map(|setting| Some((setting, setting.name_in(key)?)))
 }
 
-fn variables(found: &[(String, String)], given: &mut Vec<Given>, problems: &mut Vec<Problem>) {
+fn variables(found: &[(String, OsString)], given: &mut Vec<Given>, problems: &mut Vec<Problem>) {
     for (name, value) in found {
         let source = Source::Variable(name.clone());
         let setting = DECLARED
             .iter()
             .find(|setting| setting.variable().as_ref() == Some(name));
         match setting {
-            Some(setting) => given.push(as_text(setting, "", value, source)),
+            Some(setting) => given.push(match value.to_str() {
+                Some(value) => as_text(setting, "", value, source),
+                // Passed over, it would leave a default in its place that nobody asked for.
+                None => Given {
+                    setting,
+                    name: String::new(),
+                    value: Err(format!("is no text in UTF-8; use {}", setting.kind.takes())),
+                    source,
+                },
+            }),
             None => problems.extend(misspelt(name).map(|what| Problem::new(source, "", what))),
         }
     }
-}
-
-/// Variables of `sessionctl` in a section that the server has too.
-const CLIENTS: [&str; 3] = [
-    "SESSIONPLANE_TLS_CA",
-    "SESSIONPLANE_TLS_CERT",
-    "SESSIONPLANE_TLS_KEY",
-];
-
-/// Whether a variable looks like one of ours. The clients have variables of the same beginning, and
-/// so do orchestrators for a service of this name: only what stands in a section of the file is ours.
-fn misspelt(name: &str) -> Option<String> {
-    if CLIENTS.contains(&name) {
-        return None;
-    }
-    let ours = DECLARED.iter().filter(|setting| setting.key.contains('.'));
-    let ours = ours.filter_map(Setting::variable);
-    let near = ours
-        .filter(|ours| {
-            let section = ours[ENV_PREFIX.len()..].split('_').next();
-            section == name[ENV_PREFIX.len()..].split('_').next()
-        })
-        .map(|ours| (strsim::jaro_winkler(&ours, name), ours))
-        .max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (near.0 > 0.9).then(|| format!("is no variable of a setting; did you mean {}?", near.1))
 }

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::shown::shown;
+use crate::adapters::authn::without_secrets;
+
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
@@ -27,8 +30,10 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
-            Self::Variable(name) => f.write_str(name),
+            Self::File { path, line } => {
+                write!(f, "{}:{line}", shown(&path.to_string_lossy(), false))
+            }
+            Self::Variable(name) => f.write_str(&shown(name, false)),
             Self::Flag(flag) => f.write_str(flag),
             Self::Together => f.write_str("configuration"),
         }
@@ -60,8 +65,9 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.source)?;
         if !self.key.is_empty() {
-            write!(f, "{} ", self.key)?;
+            write!(f, "{} ", shown(&without_secrets(&self.key), false))?;
         }
-        f.write_str(&self.what)
+        // C61: it quotes what somebody wrote, which may be a token in a wrong place.
+        f.write_str(&shown(&without_secrets(&self.what), true))
     }
 }

@@ -8,11 +8,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Settings;
+use crate::adapters::authn::without_secrets;
 
 /// The part of a key that stands for a name of the operator's choice.
 pub(crate) const ANY: &str = "*";
 /// What every environment variable of a setting begins with.
 pub(crate) const ENV_PREFIX: &str = "SESSIONPLANE_";
+
+/// The most that is taken beyond a range: as a time in any unit, the clock can still tell its end.
+const MOST_BEYOND: u64 = u32::MAX as u64;
 
 /// A setting. Everything that is told of it anywhere is derived from this.
 pub(crate) struct Setting {
@@ -139,11 +143,36 @@ impl Kind {
             {
                 Err(format!("is {found}; use {}", self.takes()))
             }
+            (Self::Whole(range), Value::Whole(found)) if *found > MOST_BEYOND.max(*range.end()) => {
+                Err(format!(
+                    "is {found}; use {MOST_BEYOND} at most, beyond its range too"
+                ))
+            }
             (Self::Text(_), Value::Text(text)) if text.is_empty() => {
                 Err(format!("is empty; use {}, or leave it out", self.takes()))
             }
+            (_, Value::Text(text)) => self.tellable(text),
+            (_, Value::List(texts)) => texts.iter().try_for_each(|text| self.tellable(text)),
             _ => Ok(()),
         }
+    }
+
+    /// C61: whether a text may be told to anybody, as every setting is. What is written in several
+    /// lines is a secret's content where its file belongs; it is not quoted.
+    fn tellable(&self, text: &str) -> Result<(), String> {
+        if text.contains(char::is_control) {
+            return Err(format!(
+                "has a line break, or another character that is none of a text; use {}",
+                self.takes()
+            ));
+        }
+        if without_secrets(text) != text {
+            return Err(format!(
+                "holds a token, and whoever reads the configuration would have it; use {}",
+                self.takes()
+            ));
+        }
+        Ok(())
     }
 }
 

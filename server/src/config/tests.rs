@@ -18,7 +18,7 @@ fn with(text: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> (Sett
     let own = |text: &&str| (*text).to_owned();
     let sources = Sources {
         file: Some(file.clone()),
-        variables: variables.iter().map(|(a, b)| (own(a), own(b))).collect(),
+        variables: variables.iter().map(|(a, b)| (own(a), b.into())).collect(),
         flags: flags
             .iter()
             .map(|(key, value)| FlagValue {
@@ -58,6 +58,7 @@ fn c60_everything_wrong_is_told_at_once_with_its_line_its_limit_and_the_way_out(
         "s.toml:8: limits.heartbeat_seconds is -1; use 1 to 20",
         "s.toml:9: limits.idle_seconds is a text; use 1 to 86400",
         "s.toml:10: agents.a.engine is missing; use demo or scripted",
+        "s.toml:11: agents.a.workspace \"w\" is not in [workspaces]; there are none",
         "s.toml:13: agents.b.engine is \"dmeo\"; use demo or scripted",
         "s.toml:14: stoer is no setting; did you mean store?",
         "s.toml:16: drain.deadline_seconds is a section; use 0 to 3600",
@@ -66,7 +67,102 @@ fn c60_everything_wrong_is_told_at_once_with_its_line_its_limit_and_the_way_out(
         let told = problems.iter().filter(|told| told.starts_with(line));
         assert_eq!(told.count(), 1, "{line}\n{problems:#?}");
     }
-    assert_eq!(problems.len(), 12, "{problems:#?}");
+    assert_eq!(problems.len(), 13, "{problems:#?}");
+    // What cannot be read hides what else there is, and says so.
+    let (_, problems) = read("lissten = 1\nx = [\n");
+    assert!(problems[0].contains("is told after that"), "{problems:?}");
+}
+
+#[test]
+fn c60_what_a_start_could_not_use_is_told_by_the_check() {
+    let (_, problems) = read("health_listen = \"nowhere\"\n[log]\nfilter = \"a=loud\"\n");
+    assert!(
+        problems[0].starts_with("s.toml:1: health_listen `nowhere` is not an address: use IP:PORT"),
+        "{problems:?}"
+    );
+    assert!(
+        problems[1].starts_with("s.toml:3: log.filter \"a=loud\" is no filter: "),
+        "{problems:?}"
+    );
+    assert_eq!(problems.len(), 2);
+}
+
+#[test]
+fn a_variable_that_is_no_text_is_told_and_not_passed_over() {
+    let value = std::os::unix::ffi::OsStringExt::from_vec(b"/d\xff".to_vec());
+    let sources = Sources {
+        variables: vec![("SESSIONPLANE_DATA_DIR".to_owned(), value)],
+        ..Sources::default()
+    };
+    let (_, problems) = look(&sources).unwrap();
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let expected = "SESSIONPLANE_DATA_DIR: data_dir is no text in UTF-8; use a directory's path";
+    assert_eq!(told, [expected]);
+}
+
+#[test]
+fn c60_ranges_hold_for_every_limit_where_a_flag_says_so_over_the_file() {
+    let text = "[limits]\nbeyond_ranges = true\nabort_grace_seconds = 4000\nrest_seconds = 4000\n";
+    assert_eq!(read(text).1, [""; 0]);
+    let told = with(text, &[], &[("limits.beyond_ranges", "false")]).1;
+    assert_eq!(told.len(), 2, "{told:?}");
+}
+
+#[test]
+fn an_explanation_tells_of_every_name_that_is_set() {
+    let settings = right(
+        "[workspaces.main]\nroot = \"/w\"\n[agents.a]\nengine = \"scripted\"\n\
+         [identity.principals.ada]\nkind = \"human\"\ngroups = [\"admin\"]\n",
+    );
+    let told = explain(&settings);
+    for line in [
+        "workspaces.main.root = \"/w\"",
+        "agents.a.engine = \"scripted\"",
+        "identity.principals.ada.kind = \"human\"",
+        "identity.principals.ada.groups = [\"admin\"]",
+    ] {
+        let found = told.lines().filter(|told| told.starts_with(line));
+        assert_eq!(found.count(), 1, "{line} in\n{told}");
+    }
+}
+
+/// What is set is told to anybody, so what is a secret is refused, and not quoted.
+#[test]
+fn c61_a_secret_in_the_place_of_a_setting_is_refused_and_not_told() {
+    let token = format!("sp_Canary01_{}", "C".repeat(43));
+    let pem = "-----BEGIN PRIVATE KEY-----\\nCCCC\\n-----END PRIVATE KEY-----";
+    for (text, says) in [
+        (
+            format!("[tls]\nkey_file = \"{pem}\""),
+            "tls.key_file has a line break",
+        ),
+        (
+            format!("[tls]\nkey_file = \"{token}\""),
+            "tls.key_file holds a token",
+        ),
+        (
+            format!("default_agent = \"{token}\""),
+            "default_agent holds a token",
+        ),
+        (
+            format!("[edge]\nweb_origins = [\"{token}\"]"),
+            "edge.web_origins holds a token",
+        ),
+        (format!("[log]\njson = \"{token}\""), "log.json is a text"),
+        (
+            format!("[tls]\nclient_auth = \"{token}\""),
+            "client_auth is \"sp_Canary01_...\"",
+        ),
+        (format!("{token} = 1"), "sp_Canary01_... is no setting"),
+        (format!("listen = \"{token}"), "s.toml:1"),
+    ] {
+        let (settings, problems) = read(&text);
+        let told = problems.join("\n");
+        assert!(told.contains(says), "{says} in\n{told}");
+        assert!(!(told + &explain(&settings)).contains("CCCC"), "{text}");
+    }
+    let told = explain_one(&Settings::default(), &token).unwrap_err();
+    assert!(!told.to_string().contains("CCCC"), "{told}");
 }
 
 #[test]
@@ -140,7 +236,9 @@ fn other(setting: &super::setting::Setting) -> String {
         Kind::Whole(range) => range.start().to_string(),
         Kind::Bool => "true".to_owned(),
         Kind::Text(_) if setting.key == "listen" => "unix:/s".to_owned(),
+        Kind::Text(_) if setting.key == "health_listen" => "0.0.0.0:1".to_owned(),
         Kind::Text(_) if setting.key == "default_agent" => "scripted".to_owned(),
+        Kind::Text(_) if setting.key == "log.filter" => "warn".to_owned(),
         Kind::Text(_) => "/other".to_owned(),
         Kind::OneOf(words) => words[1].to_owned(),
         Kind::List(_) => "http://localhost:1".to_owned(),
@@ -327,6 +425,22 @@ fn an_agent_without_its_workspace_is_told_which_there_are() {
     let (_, problems) = read(text);
     let expected = "s.toml:5: agents.a.workspace \"mian\" is not in [workspaces]; there are: main";
     assert_eq!(problems, [expected]);
+    // Also where its engine is wrong, or not there: all is told at once.
+    for (engine, told) in [
+        ("engine = \"dmeo\"", 2),
+        ("", 2),
+        ("engine = \"scripted\"", 1),
+    ] {
+        let text = format!("[agents.a]\n{engine}\nworkspace = \"mian\"");
+        let (_, problems) = read(&text);
+        assert_eq!(problems.len(), told, "{problems:?}");
+        assert!(
+            problems
+                .iter()
+                .any(|line| line.contains("\"mian\" is not in")),
+            "{problems:?}"
+        );
+    }
 }
 
 #[test]

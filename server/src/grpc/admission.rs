@@ -1,8 +1,8 @@
 //! Which connections are let in: never more than the limit, and never nobody.
 //!
 //! Whoever connects and says nothing must not keep others out, and neither must who called once and
-//! then rests. At the limit the oldest connection without a call makes room, then the one that has
-//! rested longest; if all are at work, the newcomer is closed at once: it learns that it is not
+//! then rests, or whom nobody knows. At the limit the oldest connection without a call makes room, then
+//! the one that has rested longest, where calls of strangers are no calls; if all are at work, the newcomer is closed at once: it learns that it is not
 //! served instead of waiting. What must never enter: who calls.
 
 use std::collections::VecDeque;
@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::now;
+use super::seldom::Seldom;
 
 /// The limit is logged at most this often.
 const TELL_EVERY: Duration = Duration::from_secs(10);
@@ -32,7 +33,7 @@ pub(crate) struct Traffic {
     /// How often something arrived.
     heard: AtomicU64,
     born: Instant,
-    /// When the last request ended, in microseconds of the connection's life.
+    /// When the last request of somebody known ended, in microseconds of the connection's life.
     used: AtomicU64,
     leave: CancellationToken,
 }
@@ -55,7 +56,10 @@ impl Traffic {
     pub(crate) fn opened(self: &Arc<Self>) -> Open {
         self.called.store(true, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
-        Open(self.clone())
+        Open {
+            traffic: self.clone(),
+            of_a_stranger: false,
+        }
     }
 
     /// Whether a request ever arrived.
@@ -63,7 +67,7 @@ impl Traffic {
         self.called.load(Ordering::Relaxed)
     }
 
-    /// Whether no request is open. The end of the last response may still be on its way out.
+    /// Whether no request of somebody known is open. The end of the last response may still be on its way out.
     pub(crate) fn is_idle(&self) -> bool {
         self.open.load(Ordering::Acquire) == 0
     }
@@ -88,11 +92,10 @@ impl Traffic {
         self.heard.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The answer to a request, which is awaited from now on.
-    pub(crate) async fn answering<T>(&self, answer: impl Future<Output = T>) -> T {
+    /// An answer is awaited, until this is dropped.
+    pub(crate) fn answering(&self) -> Answered<'_> {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
-        let _answered = Answered(&self.unanswered);
-        answer.await
+        Answered(&self.unanswered)
     }
 
     /// Completes when nothing arrived for as long as `within` (at most twice that) while no answer
@@ -117,7 +120,7 @@ impl Traffic {
 }
 
 /// A request that is answered once this is dropped.
-struct Answered<'a>(&'a AtomicUsize);
+pub(crate) struct Answered<'a>(&'a AtomicUsize);
 
 impl Drop for Answered<'_> {
     fn drop(&mut self) {
@@ -126,14 +129,27 @@ impl Drop for Answered<'_> {
 }
 
 /// An open request, until its response was handed to the transport or given up.
-pub(crate) struct Open(Arc<Traffic>);
+pub(crate) struct Open {
+    traffic: Arc<Traffic>,
+    of_a_stranger: bool,
+}
+
+impl Open {
+    /// Whose request it was is not known: it is no use of the connection. Otherwise whoever may only
+    /// ask for health could keep the places of those who work.
+    pub(crate) fn of_a_stranger(mut self) {
+        self.of_a_stranger = true;
+    }
+}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let lived = self.0.born.elapsed().as_micros();
-        let lived = u64::try_from(lived).unwrap_or(u64::MAX);
-        self.0.used.store(lived, Ordering::Relaxed);
-        self.0.open.fetch_sub(1, Ordering::Release);
+        if !self.of_a_stranger {
+            let lived = self.traffic.born.elapsed().as_micros();
+            let lived = u64::try_from(lived).unwrap_or(u64::MAX);
+            self.traffic.used.store(lived, Ordering::Relaxed);
+        }
+        self.traffic.open.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -152,6 +168,8 @@ pub(crate) struct Connections {
     served: VecDeque<Served>,
     told: Option<Instant>,
     untold: u64,
+    /// The system gave no connection: it is out of descriptors, for example.
+    pub(crate) refused: Seldom,
 }
 
 impl Connections {
@@ -165,6 +183,7 @@ impl Connections {
             served: VecDeque::new(),
             told: None,
             untold: 0,
+            refused: Seldom::default(),
         }
     }
 

@@ -23,7 +23,7 @@ use tonic::body::Body;
 
 use super::admission::Traffic;
 use super::hearing::Hearing;
-use super::routes::Routes;
+use super::routes::{Known, Routes};
 use super::server::Config;
 use super::tls::Tls;
 use super::web::Web;
@@ -37,8 +37,9 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// the session's ring, not here.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
-/// The least that HTTP/1.1 reads at a time.
-const HTTP1_BUFFER_BYTES: usize = 16 * 1024;
+/// The least that the transport reads of a request's headers before it refuses it with a bare code.
+/// The most that a peer can make a connection keep of headers whose end it never sends.
+const TRANSPORT_HEADER_BYTES: usize = 256 * 1024;
 
 /// How long a connection at rest may take to say goodbye.
 const RESTING_CLOSES_WITHIN: Duration = Duration::from_millis(100);
@@ -174,8 +175,13 @@ impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
             let Shared {
                 routes, web, calls, ..
             } = &*shared;
-            let response = web.respond(routes, request, &closing, calls);
-            let response = traffic.answering(response).await;
+            let answered = traffic.answering();
+            let response = web.respond(routes, request, &closing, calls).await;
+            drop(answered);
+            if response.extensions().get::<Known>().is_none() {
+                open.of_a_stranger();
+                return Ok(response);
+            }
             Ok(response.map(|body| {
                 Body::new(body.map_frame(move |frame| {
                     // The call is open for as long as its body is there.
@@ -195,7 +201,7 @@ fn builder<F: Faces>(shared: &Shared<F>) -> auto::Builder<Owned> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(config.first_request_within)
-        .max_buf_size(transport_headers(config).max(HTTP1_BUFFER_BYTES))
+        .max_buf_size(transport_headers(config))
         .auto_date_header(false);
     builder
         .http2()
@@ -211,10 +217,14 @@ fn builder<F: Faces>(shared: &Shared<F>) -> auto::Builder<Owned> {
     builder
 }
 
-/// What the transport reads of headers. More than a call may have: the transport can only refuse with a
-/// bare code, and who is a little over is told which limit it was.
+/// What the transport reads of headers. More than a call may have: the transport can refuse only with a
+/// bare code, or by closing the connection under all its calls, and whoever is over is to be told which
+/// limit it was.
 fn transport_headers(config: &Config) -> usize {
-    config.max_header_bytes.saturating_mul(4)
+    config
+        .max_header_bytes
+        .saturating_mul(4)
+        .max(TRANSPORT_HEADER_BYTES)
 }
 
 /// Completes when the connection is to close: it is old, it was opened and never used, or another

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::ports::authenticator::Unauthenticated;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -36,6 +37,8 @@ pub(crate) struct Ends {
     pub(crate) credential: Ended,
     /// Told before a stream is dropped that the server itself ends.
     pub(crate) by_server: ServerEnds,
+    /// Given back once the stream is gone.
+    pub(crate) _place: Option<OwnedSemaphorePermit>,
 }
 
 /// Completes with the end of a credential, and says why.

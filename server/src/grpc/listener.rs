@@ -120,19 +120,21 @@ pub struct Guard {
 impl Guard {
     /// What has to be configured before others than this host may reach the server.
     fn lacks(&self) -> &'static str {
-        match (&self.tls, self.identities) {
-            (None, false) => {
-                "neither TLS nor identities are configured: set [tls] cert_file and key_file, and \
-                 [identity.principals.NAME]"
-            }
-            (None, true) => "TLS is not configured: set [tls] cert_file and key_file",
-            (Some(_), false) => "no identities are configured: set [identity.principals.NAME]",
-            (Some(_), true) => "nothing is missing",
-        }
+        lacks(self.tls.is_some(), self.identities).unwrap_or("nothing is missing")
     }
+}
 
-    fn keeps(&self) -> bool {
-        self.tls.is_some() && self.identities
+/// What has to be configured before others than this host may reach a server that has TLS, and
+/// identities, or not; nothing if nothing has to.
+fn lacks(tls: bool, identities: bool) -> Option<&'static str> {
+    match (tls, identities) {
+        (false, false) => Some(
+            "neither TLS nor identities are configured: set [tls] cert_file and key_file, and \
+             [identity.principals.NAME]",
+        ),
+        (false, true) => Some("TLS is not configured: set [tls] cert_file and key_file"),
+        (true, false) => Some("no identities are configured: set [identity.principals.NAME]"),
+        (true, true) => None,
     }
 }
 
@@ -168,7 +170,11 @@ impl Listener {
     /// any; a unix socket never does.
     pub async fn guarded(address: &Address, guard: Guard) -> Result<Self, BindError> {
         match address {
-            Address::Tcp(wanted) if !is_loopback(wanted) && !guard.keeps() => {
+            Address::Tcp(wanted)
+                if address
+                    .lacks(guard.tls.is_some(), guard.identities)
+                    .is_some() =>
+            {
                 let address = *wanted;
                 Err(BindError::NotLoopback { address, guard })
             }
@@ -223,7 +229,8 @@ impl Listener {
         match &self.kind {
             Kind::Tcp(listener) => {
                 let (stream, _peer) = listener.accept().await?;
-                stream.set_nodelay(true)?;
+                // Only one that is gone already refuses it: whoever reads it will notice.
+                let _gone = stream.set_nodelay(true);
                 Ok(match &self.tls {
                     Some(tls) => Accepted::Tls(stream, tls.clone()),
                     None => Accepted::Tcp(stream),
@@ -244,6 +251,15 @@ fn is_loopback(address: &SocketAddr) -> bool {
 }
 
 impl Address {
+    /// What a server with or without TLS and identities lacks to listen here; nothing if nothing.
+    #[must_use]
+    pub fn lacks(&self, tls: bool, identities: bool) -> Option<&'static str> {
+        match self {
+            Self::Tcp(address) if !is_loopback(address) => lacks(tls, identities),
+            _ => None,
+        }
+    }
+
     fn error(&self, error: io::Error) -> BindError {
         if error.kind() == io::ErrorKind::AddrInUse {
             return BindError::InUse(self.clone());

@@ -25,6 +25,7 @@ use super::admission;
 use super::connection::KEEPALIVE;
 use super::listener::{Accepted, Listener};
 use super::reading::not_grpc;
+use super::seldom::Seldom;
 
 /// Most connections at a time; a further one takes the place of the oldest.
 const MAX_CONNECTIONS: usize = 64;
@@ -46,6 +47,7 @@ pub(crate) async fn serve(
         return std::future::pending().await;
     };
     let mut connections = JoinSet::new();
+    let refused = Seldom::default();
     let mut oldest_first = VecDeque::new();
     loop {
         tokio::select! {
@@ -57,7 +59,10 @@ pub(crate) async fn serve(
                     oldest_first.push_back(connections.spawn(connection));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a probe's connection could not be accepted");
+                    let tell = |times| {
+                        tracing::warn!(times, %error, "connections of probes could not be accepted");
+                    };
+                    refused.tell(tell);
                     sleep(ACCEPT_PAUSE).await;
                 }
             }

@@ -3,6 +3,7 @@
 //! What must never enter: anything that a message says.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use sessionplane::v1 as wire;
 use sessionplane_core::domain::access::Principal;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::ports::authenticator::Authenticator;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -22,8 +23,9 @@ use tonic::codec::CompressionEncoding;
 use tonic::codegen::StdError;
 use tonic_health::pb::health_server;
 use tower::{Service, ServiceExt};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
+use super::answer::AnswerBody;
 use super::call::{Call, deadline, trace_id};
 use super::compress::{self, Coding};
 use super::connection::Closing;
@@ -34,8 +36,10 @@ use super::invoke::InvokeService;
 use super::methods::Streaming;
 use super::reading::{TimelyBody, not_grpc};
 use super::reflection::Reflection;
+use super::seldom::Seldom;
 use super::server::Config;
 use super::session_control::SessionControlService;
+use super::shares::{Share, Shares};
 use super::status::{complete, refuse, unimplemented};
 use super::{authn, now};
 use crate::app::face::{Caller, Faces, ServerEnds};
@@ -45,9 +49,19 @@ const FIELD_BYTES: usize = 32;
 /// Answers once and yet lasts as long as a run: where connections close it ends as a stream does.
 const WAIT_RUN: &str = "/sessionplane.v1.Invoke/WaitRun";
 
+/// Streams at a time of who is not known: watches of health, and reflection where it is open. Known
+/// ones cost their caller's name; these cost nobody anything.
+pub(crate) const STRANGERS_STREAMS: usize = 1024;
+
+/// Is with a response whose caller was known.
+#[derive(Clone, Copy)]
+pub(crate) struct Known;
+
 /// Everything that is served, for all connections.
 pub(crate) struct Routes<F: Faces> {
     authenticator: Arc<dyn Authenticator>,
+    /// Anybody can call without a credential.
+    unknown: Seldom,
     streaming: Streaming,
     invoke: wire::invoke_server::InvokeServer<InvokeService<F>>,
     control: SessionControlService<F>,
@@ -58,6 +72,12 @@ pub(crate) struct Routes<F: Faces> {
     max_calls: usize,
     /// Room for calls that are not answered yet.
     calls: Semaphore,
+    /// What of it one principal may take.
+    calls_of_one: Shares,
+    /// Calls of one principal that wait for a run.
+    waits_of_one: Shares,
+    /// Room for streams of who is not known.
+    strangers: Arc<Semaphore>,
     message_within: Duration,
     unread_within: Duration,
     /// How long calls that are not answered yet may go on when their connection closes.
@@ -92,6 +112,7 @@ impl<F: Faces> Routes<F> {
             .max_decoding_message_size(config.max_request_bytes);
         Self {
             authenticator,
+            unknown: Seldom::default(),
             streaming,
             invoke,
             control: SessionControlService::new(faces, metrics, config.max_request_bytes),
@@ -101,6 +122,9 @@ impl<F: Faces> Routes<F> {
             max_header_bytes: config.max_header_bytes,
             max_calls: config.max_calls,
             calls: Semaphore::new(config.max_calls.min(Semaphore::MAX_PERMITS)),
+            calls_of_one: Shares::new(share_of(config.max_calls)),
+            waits_of_one: Shares::new(config.max_waits),
+            strangers: Arc::new(Semaphore::new(STRANGERS_STREAMS)),
             message_within: config.message_within,
             unread_within: config.unread_within,
             // Half of it is left for the words to get out.
@@ -125,14 +149,20 @@ impl<F: Faces> Routes<F> {
             return response;
         }
         let trace_id = trace_id(request.headers());
-        let span = tracing::error_span!("call", trace_id = trace_id.as_deref());
-        let admitted = async {
-            match self.admit(request, connection, tasks, trace_id).await {
-                Ok(response) => response,
-                Err(error) => refuse(error),
-            }
+        // Without a trace id there is nothing that a span would add to a line of the log.
+        let span = trace_id.as_deref().map_or_else(Span::none, |trace_id| {
+            tracing::error_span!("call", trace_id)
+        });
+        let mut known = None;
+        let admitted = {
+            let admitted = pin!(self.admit(request, connection, tasks, trace_id, &mut known));
+            admitted.instrument(span.clone()).await
         };
-        admitted.instrument(span).await
+        let mut response = admitted.unwrap_or_else(|error| span.in_scope(|| refuse(error)));
+        if let Some(known) = known {
+            response.extensions_mut().insert(known);
+        }
+        response
     }
 
     async fn admit<B>(
@@ -141,6 +171,7 @@ impl<F: Faces> Routes<F> {
         connection: &Closing,
         tasks: &TaskTracker,
         trace_id: Option<Arc<str>>,
+        known: &mut Option<Known>,
     ) -> Result<Response<Body>, CallError>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
@@ -155,6 +186,9 @@ impl<F: Faces> Routes<F> {
         let _room = self.room(&route, waits)?;
         let coding = Coding::accepted(request.headers());
         let principal = self.principal(&route, request.headers()).await?;
+        *known = principal.is_some().then_some(Known);
+        let _share = self.share(principal.as_ref(), waits)?;
+        let place = self.place(streams && principal.is_none())?;
         if (streams || waits)
             && connection.draining.is_cancelled()
             && !matches!(route, Route::Health)
@@ -163,10 +197,14 @@ impl<F: Faces> Routes<F> {
         }
         // One moment for everything that the call brings about.
         let until = deadline(request.headers())?.and_then(|length| arrived.checked_add(length));
-        let server_ends = ServerEnds::with(&connection.closing);
-        // What answers at once was judged a moment ago.
-        let lasting = principal.as_ref().filter(|_| streams || waits);
-        let mut credential = self.credential(lasting.cloned());
+        // Only of a stream it matters who ended it.
+        let server_ends = if streams {
+            ServerEnds::with(&connection.closing)
+        } else {
+            ServerEnds::default()
+        };
+        // Not only for what lasts: the message of any call may take its time to come.
+        let mut credential = self.credential(principal.clone());
         if let Some(principal) = principal {
             let caller = Caller {
                 principal,
@@ -182,18 +220,25 @@ impl<F: Faces> Routes<F> {
         } else {
             self.closes_within
         };
-        let served = self.serve(&route, request);
-        let answered = self.answered(until, (&connection.closing, grace), served);
+        // Pinned here: a call's futures are large, and each function that takes one moves it.
+        let served = pin!(self.serve(&route, request));
+        let mut answered = pin!(self.answered(until, (&connection.closing, grace), served));
         let response = tokio::select! {
-            response = answered => response?,
+            // What answers at once never asks: it was judged a moment ago.
+            biased;
+            response = &mut answered => response?,
             ended = &mut credential => {
                 server_ends.set();
                 return Err(CallError::unknown(Reason::Unauthenticated, ended.to_string()));
             }
         };
         let response = compress::response(coding, response);
-        if !streams || response.headers().contains_key("grpc-status") {
+        if response.headers().contains_key("grpc-status") {
             return Ok(response);
+        }
+        if !streams {
+            let unread_within = self.unread_within;
+            return Ok(response.map(|body| Body::new(AnswerBody::new(body, unread_within, tasks))));
         }
         let ends = Ends {
             closing: Self::ends_with(&route, connection).clone(),
@@ -201,6 +246,7 @@ impl<F: Faces> Routes<F> {
             unread_within: self.unread_within,
             credential,
             by_server: server_ends,
+            _place: place,
         };
         Ok(response.map(|body| Body::new(EndingBody::new(body, ends, tasks))))
     }
@@ -232,6 +278,44 @@ impl<F: Faces> Routes<F> {
         })
     }
 
+    /// C60: what one principal has at a time of calls in work, or of waits. It leaves others theirs.
+    fn share(
+        &self,
+        principal: Option<&Principal>,
+        waits: bool,
+    ) -> Result<Option<Share<'_>>, CallError> {
+        let Some(principal) = principal else {
+            return Ok(None);
+        };
+        let (shares, what, limit) = if waits {
+            let limit = "limits.max_waits is no more; watch with Events instead";
+            (&self.waits_of_one, "waits for runs are open", limit)
+        } else {
+            let limit = "one principal has no more of limits.max_calls; try again in a moment";
+            (&self.calls_of_one, "calls are in work", limit)
+        };
+        shares.take(principal).map(Some).ok_or_else(|| {
+            let (most, id) = (shares.most(), &principal.id);
+            let message = format!("{most} {what} of principal {id}, and {limit}");
+            CallError::refused(Reason::Overloaded, message)
+        })
+    }
+
+    /// A place for a stream of a stranger. Who has none is told to ask again instead.
+    fn place(&self, needed: bool) -> Result<Option<OwnedSemaphorePermit>, CallError> {
+        if !needed {
+            return Ok(None);
+        }
+        let place = self.strangers.clone().try_acquire_owned();
+        place.map(Some).map_err(|_full| {
+            let message = format!(
+                "{STRANGERS_STREAMS} streams are open that nobody needs a token for, and that is \
+                 the limit; ask once in a while instead of watching"
+            );
+            CallError::refused(Reason::Overloaded, message)
+        })
+    }
+
     /// What ends a stream: those that watch no session have nothing to wait for.
     fn ends_with<'c>(route: &Route, connection: &'c Closing) -> &'c CancellationToken {
         match route {
@@ -249,8 +333,12 @@ impl<F: Faces> Routes<F> {
         if !self.asks_who(route) {
             return Ok(None);
         }
-        let principal = authn::principal(&*self.authenticator, headers).await?;
-        Ok(Some(principal))
+        let known = authn::principal(&*self.authenticator, headers).await;
+        let known = known.inspect_err(|error| {
+            let tell = |times| tracing::info!(times, last = error.message, "callers are not known");
+            self.unknown.tell(tell);
+        });
+        known.map(Some)
     }
 
     /// Completes when the credential of a caller ends; never without a caller.
@@ -340,6 +428,11 @@ impl Route {
     fn asks_on(&self) -> bool {
         matches!(self, Self::Reflection | Self::ReflectionAlpha)
     }
+}
+
+/// What one principal may take of what all have: three quarters.
+fn share_of(all: usize) -> usize {
+    all.saturating_sub(all.div_ceil(4)).max(1)
 }
 
 fn draining() -> CallError {

@@ -1,10 +1,11 @@
 //! The listener and its connections: takes them, and lets go of them in bounded time.
 //!
 //! A stop goes in steps, each with its own bound: health says no while calls are still taken; nothing
-//! new begins, and what is at work settles; no new connections and streams; streams end in words;
-//! connections are dropped. What must never
-//! enter: a signal handler, or what is served.
+//! new begins, and what is at work settles; what does not is cut; no new connections and streams;
+//! streams end in words; connections are dropped. What must never enter: a signal handler, or what is served.
 
+use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,9 +60,11 @@ pub struct Config {
     pub max_request_bytes: usize,
     /// All headers of a request together, in bytes as HTTP/2 counts them.
     pub max_header_bytes: usize,
-    /// Calls at a time that are not answered yet. A further one is refused: OVERLOADED. Not health,
-    /// and not waits.
+    /// Calls at a time that are not answered yet, of one principal three quarters of that. A further
+    /// one is refused: OVERLOADED. Not health, and not waits.
     pub max_calls: usize,
+    /// Calls at a time of one principal that wait for a run. A further one is refused: OVERLOADED.
+    pub max_waits: usize,
     /// Where pages are from that may call: `http://host`, `https://host:port`, or `:*` for any port.
     pub web_origins: Vec<String>,
     /// How often a silent peer is asked whether it is there.
@@ -97,6 +100,7 @@ impl Default for Config {
             max_request_bytes: 4 * 1024 * 1024,
             max_header_bytes: 16 * 1024,
             max_calls: 1024,
+            max_waits: 4096,
             web_origins: ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
                 .map(str::to_owned)
                 .to_vec(),
@@ -220,7 +224,20 @@ impl<F: Faces> Server<F> {
         let drained = async { drop(drained.await) };
         accept_until(&shared, &listener, &mut connections, drained).await;
         drop(listener);
-        Ok(stop(&shared, connections.tasks).await)
+        // Before the streams are told: tens of thousands that go at once take the runtime's time, and
+        // what was cut must not wait behind them.
+        let mut cut = pin!(faces.cut());
+        let in_time = timeout(shared.config.stop_within / 2, &mut cut).await;
+        let rest_of_cut = async {
+            if in_time.is_err() {
+                cut.await;
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            stopped = stop(&shared, connections.tasks) => Ok(stopped),
+            never = rest_of_cut => never,
+        }
     }
 }
 
@@ -230,19 +247,35 @@ async fn accept_until<F: Faces>(
     connections: &mut Connections,
     end: impl Future<Output = ()>,
 ) {
-    let mut end = std::pin::pin!(end);
+    let mut end = pin!(end);
     loop {
         tokio::select! {
             biased;
             () = &mut end => return,
             Some(ended) = connections.tasks.join_next() => admission::failed(ended),
-            accepted = listener.accept() => match accepted {
-                Ok(accepted) => admit(shared, connections, accepted).await,
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    sleep(ACCEPT_PAUSE).await;
+            accepted = listener.accept() => {
+                // A phase ends in time, whoever waits for room: that one is closed.
+                tokio::select! {
+                    biased;
+                    () = &mut end => return,
+                    () = taken(shared, connections, accepted) => {}
                 }
             }
+        }
+    }
+}
+
+async fn taken<F: Faces>(
+    shared: &Arc<Shared<F>>,
+    connections: &mut Connections,
+    accepted: io::Result<Accepted>,
+) {
+    match accepted {
+        Ok(accepted) => admit(shared, connections, accepted).await,
+        Err(error) => {
+            let tell = |times| tracing::warn!(times, %error, "connections could not be accepted");
+            connections.refused.tell(tell);
+            sleep(ACCEPT_PAUSE).await;
         }
     }
 }
@@ -287,10 +320,15 @@ async fn stop<F: Faces>(shared: &Shared<F>, mut connections: JoinSet<()>) -> Sto
     all_ended(&mut connections, config.stop_within).await;
 
     let dropped_connections = connections.len();
-    connections.shutdown().await;
     calls.close();
     let noticing = CALLS_END_WITHIN.min(config.stop_within / 2);
-    let in_time = timeout(noticing, calls.wait()).await.is_ok();
+    connections.abort_all();
+    // One with many streams takes its time to be dropped: nothing waits for that.
+    let noticed = async {
+        while connections.join_next().await.is_some() {}
+        calls.wait().await;
+    };
+    let in_time = timeout(noticing, noticed).await.is_ok();
     let calls_left = if in_time { 0 } else { calls.len() };
     Stopped {
         dropped_connections,

@@ -4,31 +4,29 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::now;
+use super::seldom::Seldom;
 
 /// What the connections speak inside of TLS, as both sides agree on it in the handshake.
 pub const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The first byte of every TLS connection: a handshake record.
 const HANDSHAKE: u8 = 0x16;
-/// Failed handshakes are logged at most this often: anybody can make them fail.
-const TELL_EVERY: Duration = Duration::from_secs(10);
 /// What every HTTP/2 connection begins with.
 const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// What is read at most of a peer that spoke plaintext, in bytes.
+/// What is read at most of a peer that is not let in, in bytes.
 const UNREAD_BYTES: usize = 64 * 1024;
-/// How long who spoke plaintext may take to hear that.
+/// How long who is not let in may take to hear why.
 const HEARS_WITHIN: Duration = Duration::from_secs(1);
 /// What who spoke plaintext HTTP/2 hears.
 const WORDS: &[u8] = b"this port speaks TLS: use an https:// address";
@@ -41,13 +39,8 @@ const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plai
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ArcSwap<ServerConfig>>,
-    failures: Arc<Mutex<Failures>>,
-}
-
-#[derive(Default)]
-struct Failures {
-    told: Option<Instant>,
-    untold: u64,
+    /// Anybody can make a handshake fail.
+    failures: Arc<Seldom>,
 }
 
 impl Tls {
@@ -91,25 +84,21 @@ impl Tls {
                 "it spoke plaintext: its address must begin with https://",
             ));
         }
-        TlsAcceptor::from(self.config.load_full())
-            .accept(stream)
-            .await
+        let accepting = TlsAcceptor::from(self.config.load_full()).accept(stream);
+        match accepting.into_fallible().await {
+            Ok(stream) => Ok(stream),
+            Err((error, mut stream)) => {
+                // Why was sent already, if it can be said; a client that is done with its own part
+                // of the handshake says more by then.
+                let _unheard = timeout(HEARS_WITHIN, until_it_heard(&mut stream)).await;
+                Err(error)
+            }
+        }
     }
 
     fn tell(&self, error: &io::Error) {
-        // Nothing under the lock can panic and leave it half changed.
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.untold += 1;
-        if failures
-            .told
-            .is_some_and(|told| told.elapsed() < TELL_EVERY)
-        {
-            return;
-        }
-        failures.told = Some(now());
-        let times = std::mem::take(&mut failures.untold);
-        drop(failures);
-        tracing::info!(times, last = %error, "TLS handshakes failed");
+        let tell = |times| tracing::info!(times, last = %error, "TLS handshakes failed");
+        self.failures.tell(tell);
     }
 }
 
@@ -119,8 +108,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Says in the peer's own protocol that it must speak TLS, and reads what it sent: a connection that
-/// is closed over unread bytes loses the answer.
+/// Says in the peer's own protocol that it must speak TLS.
 async fn tell_plaintext(stream: &mut TcpStream, first: u8) -> io::Result<()> {
     if first == PREFACE[0] {
         // Who has asked nothing yet takes the answer for the end of an idle connection, without a
@@ -130,6 +118,12 @@ async fn tell_plaintext(stream: &mut TcpStream, first: u8) -> io::Result<()> {
     } else {
         stream.write_all(BAD_REQUEST).await?;
     }
+    until_it_heard(stream).await
+}
+
+/// Ends a connection and reads what its peer says before it knows: a connection that is closed over
+/// unread bytes loses what was said last.
+async fn until_it_heard(stream: &mut TcpStream) -> io::Result<()> {
     stream.shutdown().await?;
     let mut unread = [0; 1024];
     let mut left = UNREAD_BYTES;

@@ -20,6 +20,7 @@ use tokio::time::sleep;
 use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::sled::SledStore;
 use crate::adapters::sled::tools::{LoadError, Loaded, copy, dump_snapshot};
+use crate::grpc::seldom::Seldom;
 
 /// The socket's name in the data directory.
 pub(super) const SOCKET: &str = "backup.sock";
@@ -28,7 +29,7 @@ const REQUEST: &[u8] = b"backup 1\n";
 /// How long somebody may take to ask, or to take what is written.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Who is answered at the same time: one of them with a backup, the others with a refusal.
-const AT_ONCE: usize = 4;
+pub(super) const AT_ONCE: usize = 4;
 /// The refusal of one too many.
 const BUSY: &str = "others are asking for backups at the moment; try again in a minute";
 /// After an error of the system that says nothing of the socket.
@@ -58,6 +59,7 @@ impl Backups {
         // Dropped with this future: what is being written then is given up by its next write, which
         // has a bound.
         let mut answers = JoinSet::new();
+        let refused = Seldom::default();
         loop {
             let accepted = tokio::select! {
                 Some(ended) = answers.join_next() => {
@@ -68,14 +70,20 @@ impl Backups {
             };
             match accepted {
                 Ok((stream, _)) if answers.len() >= AT_ONCE => {
-                    // So little fits, or its reader is no reader.
-                    let _ = stream.try_write(&refusal(BUSY));
+                    // Past the runtime, which takes a new socket for one that is not writable yet. So
+                    // little fits, or its reader is no reader.
+                    let _ = stream
+                        .into_std()
+                        .and_then(|stream| (&stream).write(&refusal(BUSY)));
                 }
                 Ok((stream, _)) => {
                     answers.spawn(answer(stream, store.clone(), artifacts.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take requests for backups; trying again");
+                    let tell = |times| {
+                        tracing::warn!(times, %error, "cannot take requests for backups; trying again");
+                    };
+                    refused.tell(tell);
                     sleep(PAUSE).await;
                 }
             }
@@ -161,25 +169,25 @@ async fn refuse(stream: UnixStream, why: &str) -> Result<(), String> {
     Err(why.to_owned())
 }
 
-/// Asks the server of a data directory for a backup, and writes what it answers.
-pub(super) fn fetch(data_dir: &Path, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
+/// A connection to the server of a data directory.
+pub(super) fn connect(data_dir: &Path) -> io::Result<UnixStream> {
     let directory = File::open(data_dir)?;
     let stream = UnixStream::connect(short(&directory)).map_err(|error| {
         let socket = data_dir.join(SOCKET);
         io::Error::new(
             error.kind(),
             format!(
-                "a server has the data directory, and does not answer at {}: {error}",
+                "another process has the data directory, and no server answers at {}: {error}",
                 socket.display()
             ),
         )
     })?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    ask(&stream, to)
+    Ok(stream)
 }
 
-/// Asks at a connection, and writes what is answered.
-fn ask(stream: &UnixStream, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
+/// Asks a server for a backup, and writes what it answers.
+pub(super) fn ask(stream: &UnixStream, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
     let mut asking = stream;
     match asking.write_all(REQUEST) {
         // Refused before it could ask: why is what it reads next.

@@ -1,16 +1,22 @@
 //! What a start tells: where the server is, where its data is, and how to talk to it.
 
 use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use super::ProcessError;
 use crate::grpc::listener::{Address, Listener};
+
+/// How many names of a certificate are told.
+const NAMES: usize = 4;
 
 /// Where a server is reached, and how.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     address: Address,
     tls: bool,
+    /// What its certificate is for.
+    names: Vec<String>,
 }
 
 impl Place {
@@ -19,7 +25,14 @@ impl Place {
         Self {
             address: listener.address().clone(),
             tls: listener.speaks_tls(),
+            names: Vec::new(),
         }
+    }
+
+    /// The same, with the names that its certificate has.
+    pub(super) fn named(mut self, names: Vec<String>) -> Self {
+        self.names = names;
+        self
     }
 }
 
@@ -86,13 +99,19 @@ impl Drop for Ready {
 }
 
 /// Prints the lines of a start to standard output. A closed one is no reason not to serve.
-pub(super) fn print(place: &Place, data_dir: &Path, token: &Path, agents: &[String], cut: usize) {
-    let text = text(place, data_dir, token, agents, cut, &sessionctl());
+pub(super) fn print(
+    places: (&Place, Option<&Place>),
+    data_dir: &Path,
+    token: &Path,
+    agents: &[String],
+    cut: usize,
+) {
+    let text = text(places, data_dir, token, agents, cut, &sessionctl());
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn text(
-    place: &Place,
+    (place, probes): (&Place, Option<&Place>),
     data_dir: &Path,
     token: &Path,
     agents: &[String],
@@ -103,6 +122,9 @@ fn text(
     let mut out = format!("sessiond {} is ready\n", env!("CARGO_PKG_VERSION"));
     // Writing to a String does not fail.
     let _ = writeln!(out, "  address  {}", endpoint(place));
+    if let Some(probes) = probes {
+        let _ = writeln!(out, "  health   {} (to whoever asks)", endpoint(probes));
+    }
     let _ = writeln!(out, "  data     {}", data_dir.display());
     let _ = writeln!(
         out,
@@ -112,10 +134,11 @@ fn text(
     let security = if place.tls {
         let _ = writeln!(
             out,
-            "  TLS      its clients name one of its certificate's names, and its authority unless \
-             the system knows it: --tls-ca FILE"
+            "  TLS      for {}; clients use one of these as the address, and leave --tls-ca out if \
+             their system knows the certificate's authority",
+            told(&place.names)
         );
-        "-cacert FILE"
+        "-cacert CA.pem"
     } else {
         "-plaintext"
     };
@@ -133,14 +156,14 @@ fn text(
     let _ = writeln!(out, "talk to it from another terminal:");
     let _ = writeln!(
         out,
-        "  {ctl}{flags} invoke --new first \"where is the lease token checked?\""
+        "  {ctl}{flags} invoke --new first \"what is this project?\""
     );
     let _ = writeln!(out, "  {ctl}{flags} attach first");
-    if let Address::Tcp(address) = &place.address {
+    if let Some(reached) = reached(place) {
         let _ = writeln!(
             out,
-            "  grpcurl {security} -H \"authorization: Bearer $(cat {})\" {address} list",
-            token.display()
+            "  grpcurl {security} -H \"authorization: Bearer $(cat {})\" {reached} list",
+            word(token)
         );
     }
     let _ = writeln!(out, "stop it with Ctrl-C; what it acknowledged is kept");
@@ -165,16 +188,56 @@ fn endpoint(place: &Place) -> String {
     }
 }
 
+/// The host and the port that a client on this machine connects to; none of a socket. All addresses
+/// together are none, and over TLS only what the certificate is for is one.
+fn reached(place: &Place) -> Option<String> {
+    let Address::Tcp(bound) = &place.address else {
+        return None;
+    };
+    let (ip, port) = (bound.ip(), bound.port());
+    let here = match ip {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    let is_here = |name: &String| name.parse() == Ok(here);
+    if !place.tls || place.names.iter().any(is_here) {
+        return Some(SocketAddr::new(here, port).to_string());
+    }
+    // A name for all the hosts of a domain is none of them.
+    let mut names = place.names.iter().filter(|name| !name.contains('*'));
+    let name = names.next().map_or("HOST", String::as_str);
+    Some(match name.parse() {
+        Ok(address) => SocketAddr::new(address, port).to_string(),
+        Err(_) => format!("{name}:{port}"),
+    })
+}
+
+/// Names in a row, and not too many.
+fn told(names: &[String]) -> String {
+    let (first, rest) = names.split_at(names.len().min(NAMES));
+    match (first, rest.len()) {
+        ([], _) => "no name that could be read".to_owned(),
+        (first, 0) => first.join(", "),
+        (first, more) => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
 /// The flags that a client needs beyond its defaults.
 fn flags(place: &Place, data_dir: &Path) -> String {
     let mut flags = String::new();
-    if endpoint(place) != format!("http://{}", crate::config::DEFAULT_LISTEN) {
+    let address = match reached(place) {
+        Some(reached) if place.tls => format!("https://{reached} --tls-ca CA.pem"),
+        Some(reached) => format!("http://{reached}"),
+        None => endpoint(place),
+    };
+    if address != format!("http://{}", crate::config::DEFAULT_LISTEN) {
         flags.push_str(" --address ");
-        flags.push_str(&endpoint(place));
+        flags.push_str(&address);
     }
     if crate::config::default_data_dir().ok().as_deref() != Some(data_dir) {
         flags.push_str(" --data-dir ");
-        flags.push_str(&data_dir.display().to_string());
+        flags.push_str(&word(data_dir));
     }
     flags
 }
@@ -190,7 +253,17 @@ fn sessionctl() -> String {
     let here = std::env::current_dir()
         .ok()
         .and_then(|here| beside.strip_prefix(here).map(Path::to_owned).ok());
-    here.unwrap_or(beside).display().to_string()
+    word(&here.unwrap_or(beside))
+}
+
+/// A path as a shell takes it for one word.
+fn word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@%:,=".contains(c);
+    if text.chars().all(plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -201,6 +274,7 @@ mod tests {
         Place {
             address,
             tls: false,
+            names: Vec::new(),
         }
     }
 
@@ -234,22 +308,81 @@ mod tests {
     fn a_start_says_where_it_is_and_how_to_talk_to_it() {
         let address = place(Address::Tcp("127.0.0.1:50051".parse().unwrap()));
         let agents = ["demo (default)".to_owned(), "scripted".to_owned()];
-        let text = text(
-            &address,
-            Path::new("/d"),
-            Path::new("/d/owner.token"),
-            &agents,
-            2,
-            "sessionctl",
-        );
+        let probes = place(Address::Tcp("0.0.0.0:50052".parse().unwrap()));
+        let told = |directory: &str| {
+            let directory = Path::new(directory);
+            let token = directory.join("owner.token");
+            let places = (&address, Some(&probes));
+            text(places, directory, &token, &agents, 2, "sessionctl")
+        };
+        let plain = told("/d");
         for part in [
-            "http://127.0.0.1:50051",
+            "address  http://127.0.0.1:50051",
+            "health   http://0.0.0.0:50052",
             "/d/owner.token",
             "demo (default)",
             "2 run(s)",
             "--data-dir /d invoke --new",
         ] {
-            assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+            assert!(plain.contains(part), "{part:?} is missing in:\n{plain}");
+        }
+        // What is copied into a shell is one word.
+        let spaced = told("/it's a d");
+        for part in [
+            r"--data-dir '/it'\''s a d' invoke --new",
+            r"$(cat '/it'\''s a d/owner.token')",
+        ] {
+            assert!(spaced.contains(part), "{part:?} is missing in:\n{spaced}");
+        }
+    }
+
+    #[test]
+    fn what_a_start_has_pasted_reaches_it_also_where_it_listens_on_all_addresses_or_speaks_tls() {
+        let told = |listens: &str, names: Option<&[&str]>| {
+            let names = names.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+            let place = Place {
+                address: Address::Tcp(listens.parse().unwrap()),
+                tls: names.is_some(),
+                names: names.unwrap_or_default(),
+            };
+            let data = Path::new("/d");
+            text((&place, None), data, &data.join("t"), &[], 0, "sessionctl")
+        };
+        for (listens, names, client, grpcurl) in [
+            ("0.0.0.0:1", None, "http://127.0.0.1:1 ", "127.0.0.1:1"),
+            ("[::]:1", None, "http://[::1]:1 ", "[::1]:1"),
+            (
+                "0.0.0.0:1",
+                Some(&["*.b.c", "a.b.c", "10.0.0.7"][..]),
+                "https://a.b.c:1 --tls-ca CA.pem ",
+                "a.b.c:1",
+            ),
+            (
+                "127.0.0.1:1",
+                Some(&["localhost", "127.0.0.1"][..]),
+                "https://127.0.0.1:1 --tls-ca CA.pem ",
+                "127.0.0.1:1",
+            ),
+            (
+                "[::]:1",
+                Some(&["fd00::7"][..]),
+                "https://[fd00::7]:1 --tls-ca CA.pem ",
+                "[fd00::7]:1",
+            ),
+            (
+                "0.0.0.0:1",
+                Some(&[][..]),
+                "https://HOST:1 --tls-ca CA.pem ",
+                "HOST:1",
+            ),
+        ] {
+            let told = told(listens, names);
+            let pasted = format!("sessionctl --address {client}--data-dir /d attach");
+            assert!(told.contains(&pasted), "{pasted:?} is missing in:\n{told}");
+            assert!(told.contains(&format!("{grpcurl} list")), "{told}");
+            if let Some(name) = names.and_then(<[_]>::first) {
+                assert!(told.contains(&format!("TLS      for {name}")), "{told}");
+            }
         }
     }
 }

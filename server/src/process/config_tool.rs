@@ -5,10 +5,14 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Subcommand;
 
+use super::ProcessError;
+use crate::adapters::clock::TokioClock;
 use crate::config::{self, ConfigError, Problem, Settings, Source, Sources};
+use crate::grpc::listener::Address;
 
 /// What to do with the configuration.
 #[derive(Debug, Clone, Subcommand)]
@@ -55,6 +59,8 @@ pub fn run(command: &ConfigCommand, sources: &Sources) -> ExitCode {
 fn check(sources: &Sources) -> Result<String, String> {
     let (settings, mut problems) = config::look(sources).map_err(|error| error.to_string())?;
     problems.extend(of_this_host(&settings));
+    problems.extend(unguarded(&settings));
+    problems.extend(config::doubtful(sources));
     if problems.is_empty() {
         return Ok("the configuration is right\n".to_owned());
     }
@@ -62,8 +68,48 @@ fn check(sources: &Sources) -> Result<String, String> {
     Err(lines.join("\n"))
 }
 
-/// What only this host can tell: whether a directory is there.
+/// Why a server would not listen where others than this host reach it. The tools that need no
+/// listener take such a configuration: tokens are made before there is a certificate.
+fn unguarded(settings: &Settings) -> Option<Problem> {
+    // Who is configured in a wrong way was told of.
+    let tls = settings.tls.settings().map_or(true, |tls| tls.is_some());
+    let identities = !settings.identity.principals.is_empty();
+    let address: Address = settings.listen.parse().ok()?;
+    let lacks = address.lacks(tls, identities)?;
+    Some(Problem {
+        source: settings
+            .source("listen")
+            .cloned()
+            .unwrap_or(Source::Default),
+        key: "listen".to_owned(),
+        what: format!(
+            "is {:?}, which others than this host reach, and {lacks}; or use 127.0.0.1:PORT or \
+             unix:/PATH",
+            settings.listen
+        ),
+    })
+}
+
+/// What only this host can tell: whether a directory is there, and what is in the files of TLS.
 fn of_this_host(settings: &Settings) -> Vec<Problem> {
+    let tls = super::identity::tls_files(settings, Arc::new(TokioClock::start()));
+    // What is wrong with the settings themselves was told with their place.
+    let tls = match tls {
+        Err(ProcessError::Tls(error)) => Some(Problem {
+            source: settings
+                .source(error.key())
+                .cloned()
+                .unwrap_or(Source::Default),
+            // It begins with its key.
+            key: String::new(),
+            what: error.to_string(),
+        }),
+        _ => None,
+    };
+    tls.into_iter().chain(missing_roots(settings)).collect()
+}
+
+fn missing_roots(settings: &Settings) -> Vec<Problem> {
     let spaces = settings.workspaces.iter();
     let missing = spaces.filter(|(_, space)| !is_directory(&space.root));
     let told = missing.map(|(name, space)| {

@@ -14,6 +14,7 @@ impl Contents for FolderArtifacts {
     }
 
     fn keep(&self, id: ArtifactId, content: Vec<u8>) -> Result<(), String> {
-        Self::keep(self, id, &content).map_err(|error| error.to_string())
+        let kept = Self::keep(self, id, &content);
+        kept.map(drop).map_err(|error| error.to_string())
     }
 }

@@ -1,8 +1,8 @@
 //! The data directory: made for its owner alone, and never one that belongs to somebody else.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use super::ProcessError;
@@ -20,10 +20,9 @@ pub(super) fn prepare(path: &Path) -> Result<(), ProcessError> {
         path: path.to_owned(),
         error,
     };
-    if !path.exists() {
+    let Some(found) = found(path).map_err(failed)? else {
         return create_private(path).map_err(failed);
-    }
-    let found = fs::metadata(path).map_err(failed)?;
+    };
     if !found.is_dir() {
         return Err(failed(io::ErrorKind::NotADirectory.into()));
     }
@@ -37,6 +36,39 @@ pub(super) fn prepare(path: &Path) -> Result<(), ProcessError> {
         });
     }
     fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed)
+}
+
+/// What is at the path, through links. Whoever may not look is told so, and a link that leads nowhere
+/// is no place to make a directory at: neither is taken for nothing.
+fn found(path: &Path) -> io::Result<Option<Metadata>> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Err(_) if path.is_symlink() => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "it is a link to something that is not there",
+        )),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Refuses a directory of another user: whatever is made in it by this one, its server cannot read.
+/// One that is not there is nobody's. `command` is what its user is to do.
+pub(super) fn belongs_to_us(path: &Path, command: &'static str) -> Result<(), ProcessError> {
+    let us = rustix::process::geteuid().as_raw();
+    let found = found(path).map_err(|error| ProcessError::Directory {
+        path: path.to_owned(),
+        error,
+    })?;
+    match found.map(|found| found.uid()) {
+        Some(owner) if owner != us => Err(ProcessError::OfAnotherUser {
+            path: path.to_owned(),
+            owner,
+            us,
+            command,
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn is_empty(path: &Path) -> io::Result<bool> {
@@ -81,6 +113,37 @@ mod tests {
             prepare(ours.path()).unwrap();
             assert_eq!(mode(ours.path()), 0o700);
         }
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_refused_with_the_way_out() {
+        let mine = directory(0o700);
+        belongs_to_us(mine.path(), "sessiond store").unwrap();
+        belongs_to_us(&mine.path().join("not-yet"), "sessiond store").unwrap();
+        // Root may give one away; to everybody else the root of all belongs to another.
+        let given = directory(0o700);
+        let (path, owner) = if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(given.path(), Some(65_532), None).unwrap();
+            (given.path(), 65_532)
+        } else {
+            (Path::new("/"), 0)
+        };
+        let error = belongs_to_us(path, "sessiond store").unwrap_err();
+        let way_out = format!("sudo -u '#{owner}' sessiond store ...");
+        assert!(error.to_string().contains(&way_out), "{error}");
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_told_as_one() {
+        let within = directory(0o755);
+        let link = within.path().join("link");
+        std::os::unix::fs::symlink(within.path().join("gone"), &link).unwrap();
+        let error = prepare(&link).unwrap_err().to_string();
+        assert!(error.contains("link to something"), "{error}");
+        std::os::unix::fs::symlink(within.path().join("a"), within.path().join("b")).unwrap();
+        fs::create_dir(within.path().join("a")).unwrap();
+        prepare(&within.path().join("b")).unwrap();
+        assert_eq!(mode(&within.path().join("a")), 0o700);
     }
 
     #[test]

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::domain::time::{Timestamp, date_of};
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
 /// `2026-11-30`.
 #[must_use]
 pub fn day(at: Timestamp) -> String {
-    let (year, month, day) = civil(at.as_millis() / 1000 / DAY_SECONDS);
+    let days = at.as_millis() / 1000 / DAY_SECONDS;
+    let (year, month, day) = date_of(i64::try_from(days).unwrap_or(i64::MAX));
     format!("{year:04}-{month:02}-{day:02}")
 }
 
@@ -19,6 +20,23 @@ pub fn moment(at: Timestamp) -> String {
     let seconds = at.as_millis() / 1000 % DAY_SECONDS;
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     format!("{}T{hour:02}:{minute:02}:{second:02}Z", day(at))
+}
+
+/// `20261130T090500Z`, as a part of a file's name.
+#[must_use]
+pub fn compact(at: Timestamp) -> String {
+    moment(at).replace(['-', ':'], "")
+}
+
+/// How long ago something was: `12m ago`, `3h ago`, `45d ago`.
+#[must_use]
+pub fn ago(at: Timestamp, now: Timestamp) -> String {
+    match now.since(at).as_secs() {
+        0..60 => "just now".to_owned(),
+        seconds @ 60..3600 => format!("{}m ago", seconds / 60),
+        seconds if seconds < 2 * DAY_SECONDS => format!("{}h ago", seconds / 3600),
+        seconds => format!("{}d ago", seconds / DAY_SECONDS),
+    }
 }
 
 /// A length like `90d`, `12h`, `15m` or `30s`.
@@ -43,23 +61,6 @@ pub fn length(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
-/// The date of a day since 1970-01-01, in the Gregorian calendar: years begin in March, so that a
-/// leap day is the last of its year, and eras of 400 years are all alike.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    (era * 400 + year + later, month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +76,27 @@ mod tests {
         ] {
             assert_eq!(moment(Timestamp::from_millis(seconds * 1000)), told);
         }
+        let at = Timestamp::from_millis(1_796_029_500_000);
+        assert_eq!(compact(at), "20261130T090500Z");
+    }
+
+    #[test]
+    fn what_is_past_is_told_by_its_largest_unit() {
+        let now = Timestamp::from_millis(1_796_029_500_000);
+        for (seconds, told) in [
+            (0, "just now"),
+            (59, "just now"),
+            (60, "1m ago"),
+            (3599, "59m ago"),
+            (3600, "1h ago"),
+            (47 * 3600, "47h ago"),
+            (48 * 3600, "2d ago"),
+            (3660 * DAY_SECONDS, "3660d ago"),
+        ] {
+            let at = Timestamp::from_millis(now.as_millis() - seconds * 1000);
+            assert_eq!(ago(at, now), told);
+        }
+        assert_eq!(ago(now.after(Duration::from_secs(9)), now), "just now");
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //!
 //! What must never enter: a credential. Health is answered to whoever asks.
 
+use std::error::Error as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -26,9 +28,31 @@ pub struct Question {
     /// process runs. Default: the server as a whole.
     #[arg(long, value_name = "NAME", default_value = "")]
     service: String,
-    /// Seconds until the answer counts as no. Connecting is part of it.
-    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
-    timeout: u64,
+    /// Until the answer counts as no, for example 3s, 500ms or 1m, which is the most. Connecting is
+    /// part of it.
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = patience)]
+    timeout: Duration,
+}
+
+/// The longest time that an answer is waited for.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Reads a time as `sessionctl` does: a number and `ms`, `s` or `m`; a bare number is seconds.
+fn patience(text: &str) -> Result<Duration, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let millis = match unit {
+        "ms" => Some(1),
+        "" | "s" => Some(1000),
+        "m" => Some(60_000),
+        _ => None,
+    };
+    let time = number.parse::<u64>().ok().zip(millis);
+    let time = time.and_then(|(number, millis)| number.checked_mul(millis));
+    match time.map(Duration::from_millis) {
+        Some(time) if !time.is_zero() && time <= LONGEST => Ok(time),
+        _ => Err("must be a number and ms, s or m, at most a minute, like 3s".to_owned()),
+    }
 }
 
 /// Why the answer is no.
@@ -46,12 +70,21 @@ pub enum Unhealthy {
         problem: String,
     },
     /// No answer came in time.
-    #[error("{address} did not answer within {seconds} s")]
+    #[error("{address} did not answer within {waited:?}")]
     Silent {
         /// Where the server was asked.
         address: Address,
         /// How long the answer was waited for.
-        seconds: u64,
+        waited: Duration,
+    },
+    /// The server speaks TLS, and probes do not.
+    #[error(
+        "{address} speaks TLS, and this asks in plain text: have the server tell of its health on an \
+         address of its own (health_listen, or --health-listen), and ask there"
+    )]
+    Tls {
+        /// Where the server was asked.
+        address: Address,
     },
     /// The server knows nothing of it, or is something else.
     #[error("{address} does not tell: {problem}")]
@@ -86,10 +119,10 @@ impl Question {
     pub async fn ask(&self, configured: &str) -> Result<Address, Unhealthy> {
         let named = self.address.as_deref().unwrap_or(configured);
         let address = dialled(named.parse()?);
-        let answer = timeout(Duration::from_secs(self.timeout), self.status(&address)).await;
+        let answer = timeout(self.timeout, self.status(&address)).await;
         let status = answer.map_err(|_late| Unhealthy::Silent {
             address: address.clone(),
-            seconds: self.timeout,
+            waited: self.timeout,
         })??;
         match status {
             ServingStatus::Serving => Ok(address),
@@ -109,10 +142,7 @@ impl Question {
             service: self.service.clone(),
         };
         let answer = HealthClient::new(channel).check(request).await;
-        let answer = answer.map_err(|status| Unhealthy::Unknown {
-            address: address.clone(),
-            problem: format!("{:?}: {}", status.code(), status.message()),
-        })?;
+        let answer = answer.map_err(|status| told(address, &status))?;
         Ok(answer.into_inner().status())
     }
 }
@@ -139,6 +169,17 @@ fn dialled(address: Address) -> Address {
     }
 }
 
+/// What an answer means that is none. The transport makes a refusal out of `INADEQUATE_SECURITY`, the
+/// word of a server that speaks TLS; about health nobody is refused.
+fn told(address: &Address, status: &Status) -> Unhealthy {
+    let address = address.clone();
+    if status.code() == Code::PermissionDenied && status.source().is_some() {
+        return Unhealthy::Tls { address };
+    }
+    let problem = format!("{:?}: {}", status.code(), status.message());
+    Unhealthy::Unknown { address, problem }
+}
+
 /// What the system said, below the words of the transport.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
@@ -146,4 +187,29 @@ fn innermost(error: &dyn std::error::Error) -> String {
         error = source;
     }
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_as_sessionctl_takes_it() {
+        for (text, millis) in [("3s", 3000), ("3", 3000), ("500ms", 500), ("1m", 60_000)] {
+            assert_eq!(patience(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in [
+            "",
+            "s",
+            "0s",
+            "61s",
+            "2m",
+            "1h",
+            "-1s",
+            "1.5s",
+            "99999999999999999999s",
+        ] {
+            assert!(patience(text).unwrap_err().contains("like 3s"), "{text}");
+        }
+    }
 }

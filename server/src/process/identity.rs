@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sessionplane_core::ports::clock::Clock;
 
 use super::ProcessError;
-use crate::adapters::authn::{Identities, OwnerToken, Registered, Tokens};
+use crate::adapters::authn::{Identities, OwnerToken, Registered, TokenBook, Tokens};
 use crate::adapters::authz::Role;
 use crate::adapters::tls_files::{TlsFiles, TlsPaths};
 use crate::config::{Settings, TlsSettings};
@@ -19,6 +19,7 @@ pub(super) fn identities(
     data_dir: &Path,
     clock: Arc<dyn Clock>,
 ) -> Result<(Identities, Vec<Registered>), ProcessError> {
+    TokenBook::of(data_dir).tidy();
     // Those that make no sense were told of when the configuration was read.
     let (registered, _wrong) = config.identity.registered();
     for one in &registered {

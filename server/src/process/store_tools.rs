@@ -32,9 +32,14 @@ pub enum StoreCommand {
         /// The file, which must not be there yet; or - for standard output.
         #[arg(long, value_name = "FILE", default_value = "-")]
         to: PathBuf,
-        /// Only this session and those that it branched off, by id; may be given several times.
+        /// Only this session and those that it branched off, by id; may be given several times. They
+        /// have to be whole; what else there is need not be.
         #[arg(long, value_name = "ID")]
         session: Vec<String>,
+        /// Every session that `verify` finds whole, and that branched off none that is not. What is
+        /// left out is said; the status is 1 then.
+        #[arg(long, conflicts_with = "session")]
+        whole: bool,
     },
     /// Make the data directory of an export. It must be empty, or not be there yet.
     Import {
@@ -85,6 +90,12 @@ pub enum ToolError {
     /// The data directory cannot be used.
     #[error(transparent)]
     Directory(#[from] ProcessError),
+    /// What is to be written is there.
+    #[error("{} is there already, and nothing is replaced; name another file", .path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file cannot be used.
     #[error("{}: {error}", .path.display())]
     File {
@@ -105,10 +116,11 @@ impl ToolError {
     /// Whether it says that something is wrong with the data.
     fn is_of_the_data(&self) -> bool {
         match self {
-            Self::Open(error) => {
-                matches!(error, OpenError::Damaged { .. } | OpenError::Lost { .. })
-            }
-            Self::Dump(error) => matches!(error, DumpError::Read(_) | DumpError::NotWhole),
+            Self::Open(error) => is_of_the_data(error),
+            Self::Dump(error) => matches!(
+                error,
+                DumpError::Read(_) | DumpError::NotWhole | DumpError::Unread
+            ),
             Self::Load(error) => matches!(
                 error,
                 LoadError::Cut { .. } | LoadError::Changed | LoadError::Line { .. }
@@ -117,6 +129,14 @@ impl ToolError {
             _ => false,
         }
     }
+}
+
+/// Whether an opening failed for what is in the directory.
+pub(super) fn is_of_the_data(error: &OpenError) -> bool {
+    matches!(
+        error,
+        OpenError::Damaged { .. } | OpenError::Lost { .. } | OpenError::Unfinished { .. }
+    )
 }
 
 /// How a tool ended that did what it was asked for.

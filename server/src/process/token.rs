@@ -1,11 +1,15 @@
 //! `sessiond token`: makes, lists and revokes the tokens of configured principals, beside a running
 //! server or without one.
 //!
-//! What must never enter: a token anywhere but in the one line of standard output that shows it.
+//! What is inside: `shown` puts into words what is known of tokens. What must never enter: a token
+//! anywhere but in the one line of standard output that shows it.
 
+mod shown;
+
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -14,13 +18,15 @@ use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::clock::Clock as _;
 
+use self::shown::{kind_name, list, object, trust_name};
 use super::date;
 use super::{ProcessError, data_dir, data_directory};
-use crate::adapters::authn::{
-    BookError, Grant, LIFETIME_AT_MOST, Registered, State, TokenBook, TokenId, TokenRecord,
-};
+use crate::adapters::authn::{BookError, Grant, LIFETIME_AT_MOST, Registered, TokenBook, TokenId};
 use crate::adapters::clock::TokioClock;
 use crate::config::{ConfigError, Settings};
+
+/// What the data directory's user is told to do.
+const COMMAND: &str = "sessiond token";
 
 /// How long a token lives unless told otherwise.
 const LIFETIME: &str = "90d";
@@ -33,7 +39,7 @@ pub enum TokenCommand {
     /// The token is the only line of standard output. A running server knows it within two seconds.
     /// A principal can have two live tokens: the old one and its successor.
     Create(CreateArgs),
-    /// List the tokens; their secrets are nowhere
+    /// List the tokens, and when each was used last, as of a minute ago; their secrets are nowhere
     List(ListArgs),
     /// End a token: calls are refused and streams end within five seconds
     Revoke(RevokeArgs),
@@ -60,6 +66,9 @@ pub struct CreateArgs {
     /// Give it only these of the principal's groups; may be repeated
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
+    /// Put it in a new file that nobody but you can read, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Print one JSON object instead
     #[arg(long)]
     json: bool,
@@ -123,12 +132,22 @@ pub enum TokenError {
     /// Nobody reads the answer.
     #[error("the answer cannot be written: {0}")]
     Output(#[from] io::Error),
+    /// Nobody has seen the token that was made.
+    #[error("the token cannot be shown: {error}; {fate}")]
+    Unseen {
+        /// What the system said.
+        #[source]
+        error: io::Error,
+        /// What has become of the token.
+        fate: String,
+    },
 }
 
 /// Does it. `file` is where the configuration came from.
 ///
 /// # Errors
-/// See [`TokenError`]. Nothing was changed, unless the answer cannot be written.
+/// See [`TokenError`]. A token that could not be shown is revoked again; of several that are to be
+/// revoked those are that can be. Else nothing was changed.
 pub fn run(
     command: &TokenCommand,
     config: &Settings,
@@ -141,48 +160,47 @@ pub fn run(
     match command {
         TokenCommand::Create(args) => {
             let grant = grant(args, config, file)?;
+            data_dir::belongs_to_us(&directory, COMMAND)?;
             data_dir::prepare(&directory)?;
-            belongs_to_us(&directory)?;
-            create(&book, &grant, args.json, now, (out, aside))
+            match args.out.as_deref() {
+                None => create(&book, &grant, args, now, (out, aside)),
+                Some(path) => {
+                    let mut file = Private::make(path)?;
+                    let made = create(&book, &grant, args, now, (&mut file, aside));
+                    // Nothing was made, or it is revoked again.
+                    made.inspect_err(|_| drop(fs::remove_file(path)))
+                }
+            }
         }
         TokenCommand::List(args) => {
-            let records = book.read()?;
-            Ok(list(&records, args.json, now, out)?)
+            is_there(&directory)?;
+            let (records, uses) = (book.read()?, book.uses());
+            Ok(list(&records, &uses, args.json, now, out)?)
         }
         TokenCommand::Revoke(args) => {
-            let ids = args.ids.iter().map(|text| id(text));
-            let ids = ids.collect::<Result<Vec<_>, _>>()?;
-            belongs_to_us(&directory)?;
-            for id in ids {
-                let words = if book.revoke(&id, now)? {
-                    "is revoked: calls are refused and streams end within five seconds"
-                } else {
-                    "was revoked before"
-                };
-                writeln!(out, "token {id} {words}")?;
-            }
-            Ok(())
+            is_there(&directory)?;
+            data_dir::belongs_to_us(&directory, COMMAND)?;
+            revoke(&book, &args.ids, now, out)
         }
     }
 }
 
-/// A file that another user makes in the data directory is one that the server refuses.
-fn belongs_to_us(directory: &Path) -> Result<(), TokenError> {
-    let Ok(found) = std::fs::metadata(directory) else {
-        return Err(TokenError::Refused(format!(
-            "there is no data directory {}; name the server's with --data-dir",
-            directory.display()
-        )));
+/// Whoever is not told of where the data is would take another server's tokens for none at all.
+fn is_there(directory: &Path) -> Result<(), TokenError> {
+    let why = match fs::metadata(directory) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        // Where it may be there, another one is not the way out.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(TokenError::Refused(format!(
+                "the data directory {} cannot be looked at: {error}; do it as the server's user",
+                directory.display()
+            )));
+        }
+        _ => "there is no data directory",
     };
-    let us = rustix::process::geteuid().as_raw();
-    if found.uid() == us {
-        return Ok(());
-    }
     Err(TokenError::Refused(format!(
-        "the data directory {} belongs to user {owner}, and this is user {us}; do it as the server's \
-         user: sudo -u '#{owner}' sessiond token ...",
-        directory.display(),
-        owner = found.uid()
+        "{why} {}; name the server's with --data-dir",
+        directory.display()
     )))
 }
 
@@ -295,31 +313,36 @@ fn fits(args: &CreateArgs, holder: &Registered) -> Result<(), TokenError> {
 fn create(
     book: &TokenBook,
     grant: &Grant,
-    json: bool,
+    args: &CreateArgs,
     now: Timestamp,
     (out, aside): (&mut impl Write, &mut impl Write),
 ) -> Result<(), TokenError> {
     let (record, token) = book.create(grant, now)?;
-    if json {
-        let mut object = object(&record, now);
+    let shown = if args.json {
+        let mut object = object(&record, None, now);
         object["token"] = token.reveal().into();
-        writeln!(out, "{object}")?;
-        out.flush()?;
+        writeln!(out, "{object}")
+    } else {
+        writeln!(out, "{}", token.reveal())
+    };
+    if let Err(error) = shown.and_then(|()| out.flush()) {
+        return Err(unseen(book, &record.id, now, error));
+    }
+    if args.json {
         return Ok(());
     }
-    writeln!(out, "{}", token.reveal())?;
-    out.flush()?;
     let groups = record.groups.as_deref().unwrap_or(&grant.holder.groups);
     let groups = if groups.is_empty() {
         "none".to_owned()
     } else {
         groups.join(", ")
     };
-    writeln!(
+    // The token was shown, whether anybody reads this or not.
+    let _unread = writeln!(
         aside,
         "token {} of {} (tenant {}, {}): trust {}, groups {groups}, expires {}\n\
-         it is shown this once; put it where its holder can read it and nobody else:\n  \
-         SESSIONPLANE_TOKEN_FILE=FILE, or SESSIONPLANE_TOKEN",
+         it counts for the server of {}\n\
+         {}",
         record.id,
         record.principal,
         record.tenant,
@@ -328,111 +351,98 @@ fn create(
         record
             .expires
             .map_or_else(|| "never".to_owned(), date::moment),
-    )?;
+        book.path()
+            .parent()
+            .unwrap_or_else(|| book.path())
+            .display(),
+        place(args.out.as_deref()),
+    );
     Ok(())
 }
 
-fn list(
-    records: &[TokenRecord],
-    json: bool,
+/// What is to be done with a token that was shown.
+fn place(out: Option<&Path>) -> String {
+    match out {
+        None => "it is shown this once; put it where its holder can read it and nobody else:\n  \
+                 SESSIONPLANE_TOKEN_FILE=FILE, or SESSIONPLANE_TOKEN"
+            .to_owned(),
+        Some(path) => format!(
+            "it is in {path}, which only you can read, and nowhere else; give it to its holder:\n  \
+             SESSIONPLANE_TOKEN_FILE={path}",
+            path = path.display()
+        ),
+    }
+}
+
+/// A new file that nobody but its maker can read; flushed, it is on the disk.
+struct Private(File);
+
+impl Private {
+    fn make(path: &Path) -> Result<Self, TokenError> {
+        let mut new = OpenOptions::new();
+        let opened = new.write(true).create_new(true).mode(0o600).open(path);
+        opened.map(Self).map_err(|error| {
+            let why = if error.kind() == io::ErrorKind::AlreadyExists {
+                "is there already, and is not replaced; name another file".to_owned()
+            } else {
+                format!("cannot be made: {error}")
+            };
+            TokenError::Refused(format!("{} {why}; no token was made", path.display()))
+        })
+    }
+}
+
+impl Write for Private {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+}
+
+/// A token that nobody has seen would take one of its principal's two places for nothing.
+fn unseen(book: &TokenBook, id: &TokenId, now: Timestamp, error: io::Error) -> TokenError {
+    let fate = match book.revoke(id, now) {
+        Ok(_) => format!("it was made, and token {id} is revoked again"),
+        Err(failed) => format!("revoke it: sessiond token revoke {id} ({failed})"),
+    };
+    TokenError::Unseen { error, fate }
+}
+
+/// Ends all that can be ended: one that is mistyped saves no other.
+fn revoke(
+    book: &TokenBook,
+    texts: &[String],
     now: Timestamp,
     out: &mut impl Write,
-) -> io::Result<()> {
-    if json {
-        for record in records {
-            writeln!(out, "{}", object(record, now))?;
+) -> Result<(), TokenError> {
+    let (mut failed, mut written) = (Vec::new(), Ok(()));
+    for text in texts {
+        let done = id(text).and_then(|id| Ok((book.revoke(&id, now)?, id)));
+        let line = match done {
+            Ok((true, id)) => {
+                format!(
+                    "token {id} is revoked: calls are refused and streams end within five seconds"
+                )
+            }
+            Ok((false, id)) => format!("token {id} was revoked before"),
+            Err(error) => {
+                failed.push(error);
+                continue;
+            }
+        };
+        written = written.and(writeln!(out, "{line}"));
+    }
+    match failed.pop() {
+        None => Ok(written?),
+        Some(only) if failed.is_empty() => Err(only),
+        Some(last) => {
+            let mut all: Vec<String> = failed.iter().map(ToString::to_string).collect();
+            all.push(last.to_string());
+            Err(TokenError::Refused(all.join("\n  ")))
         }
-        return out.flush();
-    }
-    if records.is_empty() {
-        writeln!(
-            out,
-            "no tokens; make one: sessiond token create --principal NAME"
-        )?;
-        return out.flush();
-    }
-    line(
-        out,
-        [
-            "ID",
-            "PRINCIPAL",
-            "TENANT",
-            "KIND",
-            "TRUST",
-            "CREATED",
-            "EXPIRES",
-        ],
-    )?;
-    for record in records {
-        let expires = match record.state(now) {
-            State::Revoked => "revoked".to_owned(),
-            State::Expired => "expired".to_owned(),
-            State::Live => record.expires.map_or_else(|| "never".to_owned(), date::day),
-        };
-        let created = date::day(record.created);
-        line(
-            out,
-            [
-                record.id.as_str(),
-                record.principal.as_str(),
-                record.tenant.as_str(),
-                kind_name(record.kind),
-                trust_name(record.ceiling),
-                &created,
-                &expires,
-            ],
-        )?;
-    }
-    out.flush()
-}
-
-/// A line of the table: 80 columns at most, whatever names there are.
-fn line(out: &mut impl Write, columns: [&str; 7]) -> io::Result<()> {
-    const WIDTHS: [usize; 7] = [8, 18, 12, 7, 9, 10, 10];
-    let columns = columns.into_iter().zip(WIDTHS).map(|(text, width)| {
-        let shown = if text.chars().count() > width {
-            text.chars().take(width - 1).chain(['…']).collect()
-        } else {
-            text.to_owned()
-        };
-        format!("{shown:<width$}")
-    });
-    let line = columns.collect::<Vec<_>>().join(" ");
-    writeln!(out, "{}", line.trim_end())
-}
-
-fn object(record: &TokenRecord, now: Timestamp) -> serde_json::Value {
-    serde_json::json!({
-        "id": record.id.as_str(),
-        "principal": record.principal.as_str(),
-        "tenant": record.tenant.as_str(),
-        "kind": kind_name(record.kind),
-        "trust": trust_name(record.ceiling),
-        "groups": record.groups,
-        "created": date::moment(record.created),
-        "expires": record.expires.map(date::moment),
-        "revoked": record.revoked.map(date::moment),
-        "state": match record.state(now) {
-            State::Live => "live",
-            State::Expired => "expired",
-            State::Revoked => "revoked",
-        },
-    })
-}
-
-fn kind_name(kind: PrincipalKind) -> &'static str {
-    match kind {
-        PrincipalKind::Human => "human",
-        PrincipalKind::Service => "service",
-        PrincipalKind::Agent => "agent",
-    }
-}
-
-fn trust_name(trust: Trust) -> &'static str {
-    match trust {
-        Trust::Untrusted => "untrusted",
-        Trust::Relayed => "relayed",
-        Trust::Typed => "typed",
     }
 }
 

@@ -101,18 +101,24 @@ fn engine(
     }
 }
 
+/// Where backups are asked for; nothing where that cannot be.
+pub(super) fn listen_for_backups(data_dir: &Path) -> Option<Backups> {
+    let listening = Backups::listen(data_dir);
+    let told = listening.inspect_err(|error| {
+        tracing::warn!(%error, "no backups can be made while this server runs");
+    });
+    told.ok()
+}
+
 /// Answers requests for backups, for as long as it is polled.
 pub(super) async fn backups(
-    data_dir: &Path,
+    listening: Option<Backups>,
     store: &Arc<SledStore>,
     artifacts: &Arc<FolderArtifacts>,
 ) {
-    match Backups::listen(data_dir) {
-        Ok(backups) => backups.serve(store, artifacts).await,
-        Err(error) => {
-            tracing::warn!(%error, "no backups can be made while this server runs");
-            std::future::pending::<()>().await;
-        }
+    match listening {
+        Some(backups) => backups.serve(store, artifacts).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -8,7 +8,7 @@ use sessionplane_core::domain::input::{
     DiscardCause, InputFate, InputKind, InputRecord, UndeliveredInput,
 };
 use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
-use sessionplane_core::domain::provenance::Channel;
+use sessionplane_core::domain::provenance::{Channel, Digest};
 use sessionplane_core::domain::run::{Failure, RunOutcome, RunSettings};
 use sessionplane_core::domain::session::LastRun;
 use sessionplane_core::domain::settings::SettingsOverride;
@@ -153,6 +153,7 @@ fn every_body(run: InputId) -> Vec<EntryBody> {
             artifact: Some(ArtifactRef {
                 id: ArtifactId::mint(Timestamp::from_millis(1), 7),
                 bytes: 70_000,
+                sha256: Some(Digest([9; 32])),
             }),
         },
         EntryBody::Settings {

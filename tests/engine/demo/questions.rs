@@ -124,11 +124,27 @@ async fn a_definition_that_is_asked_for_comes_before_its_uses() {
         "// HarbourGate, HarbourGate: the harbour's gate of gates.\nfn x(_: HarbourGate) {}\n",
     );
     write(folder.path(), "src/z.rs", "\n\npub struct HarbourGate;\n");
-    let answer = answer_in(folder, "where is HarbourGate defined?").await;
-    assert!(
-        answer.starts_with("The best place is `src/z.rs:3` (in `struct HarbourGate`)"),
-        "{answer}"
-    );
+    // Nor does a longer name stand for it, however often.
+    let longer =
+        "fn old_harbour_gate(_: HarbourGate) -> HarbourGate {}\nstruct HarbourGateKeeper;\n";
+    write(folder.path(), "src/a.rs", longer);
+    let bench = Bench::new(on(folder, Pace::NONE));
+    let mut opened = bench.open().await;
+    for (text, place) in [
+        (
+            "where is HarbourGate defined?",
+            "`src/z.rs:3` (in `struct HarbourGate`)",
+        ),
+        (
+            "show the HarbourGate struct",
+            "`src/z.rs:3` (in `struct HarbourGate`)",
+        ),
+        ("show the Gate struct", "`src/gate.rs:3` (in `struct Gate`)"),
+    ] {
+        let answer = said(&ask(&mut opened, text).await);
+        let best = format!("The best place is {place}");
+        assert!(answer.starts_with(&best), "{text}: {answer}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,6 +260,126 @@ async fn c19_a_steer_may_ask_for_something_else_altogether() {
     );
     assert!(answer.contains("    Rust "), "{answer}");
     assert!(!answer.contains("The best place"), "{answer}");
+}
+
+/// What is asked of it as of a real agent is answered plainly, and never by a search for its words.
+#[tokio::test(start_paused = true)]
+async fn who_asks_for_work_is_told_that_it_only_reads() {
+    for (text, instead) in [
+        ("fix the failing gate", "    /find failing gate\n"),
+        ("can you run the tests?", "    /find tests\n"),
+        ("delete README.md", "    show README.md\n"),
+        ("please write me a poem", "    /find poem\n"),
+    ] {
+        let answer = answer_in(folder(), text).await;
+        assert!(
+            answer.starts_with("That is work, and I cannot do it"),
+            "{text}: {answer}"
+        );
+        assert!(
+            answer.contains("I am no language model"),
+            "{text}: {answer}"
+        );
+        assert!(
+            answer.contains(instead) && answer.contains("`/about`"),
+            "{text}: {answer}"
+        );
+        assert!(!answer.contains("The best place"), "{text}: {answer}");
+    }
+    // In a steer it changes nothing.
+    let bench = Bench::new(subject());
+    let mut opened = bench.open().await;
+    opened.prompt("where is the harbour gate painted?").await;
+    let searches = |event: &EngineEvent| matches!(event, EngineEvent::ToolStarted { name, .. } if name == "search");
+    opened.read_to(searches).await;
+    let input = opened.input(1);
+    opened.steer("fix the gate", input).await;
+    let answer = said(&opened.read_to_stop().await);
+    assert!(
+        answer.starts_with("I only read, and cannot do that"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("The best place is `src/gate.rs:6`"),
+        "{answer}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_files_of_a_kind_are_listed() {
+    for (text, first) in [
+        (
+            "list all the rust files",
+            "This folder holds 2 files ending with .rs:",
+        ),
+        (
+            "which .md files are there?",
+            "This folder holds 2 files ending with .md:",
+        ),
+        (
+            "show me the md files in docs",
+            "`docs` holds 1 file ending with .md:",
+        ),
+    ] {
+        let answer = answer_in(folder(), text).await;
+        assert!(answer.starts_with(first), "{text}: {answer}");
+        assert!(!answer.contains("best place"), "{text}: {answer}");
+    }
+    let answer = answer_in(folder(), "which files paint gates?").await;
+    assert!(answer.starts_with("The best place is"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_without_files_says_so_and_what_to_do() {
+    for text in [
+        "hello",
+        "what is this project?",
+        "tree",
+        "how many lines?",
+        "where is main?",
+    ] {
+        let empty = tempfile::tempdir().expect("a folder");
+        let answer = answer_in(empty, text).await;
+        assert!(
+            answer.starts_with("I see no file in this folder"),
+            "{text}: {answer}"
+        );
+        assert!(
+            answer.contains("sessiond --workspace FOLDER"),
+            "{text}: {answer}"
+        );
+    }
+    let empty = tempfile::tempdir().expect("a folder");
+    let answer = answer_in(empty, "show README").await;
+    assert!(
+        answer.starts_with("I see no file in this folder"),
+        "{answer}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_readme_introduces_the_folder_in_prose_that_fits_a_screen() {
+    let folder = folder();
+    let long = "Keeps boats apart, whatever the weather and whoever steers. ".repeat(6);
+    let readme = format!(
+        "# Harbour [![Build]][ci]\n\n[Build]: https://example.org/a.svg\n[![x](y)](z)\n<p align=\"center\">\n\n{long}\n\n```\ngate\n```\n"
+    );
+    write(folder.path(), "README.md", &readme);
+    let answer = answer_in(folder, "what is this project?").await;
+    let introduced = "`README.md:1` introduces it:\n\n    # Harbour [![Build]][ci]\n    \n    Keeps boats apart,";
+    assert!(answer.contains(introduced), "{answer}");
+    assert!(
+        !answer.contains("example.org") && !answer.contains("<p"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("steers. \n\n") || answer.contains("steers.\n\n"),
+        "it is whole: {answer}"
+    );
+    assert!(
+        answer.lines().take(12).all(|line| line.len() < 120),
+        "{answer}"
+    );
 }
 
 /// A folder that is large in every way: an answer all the same, and soon.

@@ -2,35 +2,16 @@
 
 use std::time::Duration;
 
-use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::domain::time::{Timestamp, date_of};
 
 /// RFC 3339 in UTC with milliseconds.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     let millis = at.as_millis();
     let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
-    let (year, month, day) = civil(days);
+    let (year, month, day) = date_of(i64::try_from(days).unwrap_or(i64::MAX));
     let (hour, minute) = (rest / 3_600_000, rest / 60_000 % 60);
     let (second, milli) = (rest / 1000 % 60, rest % 1000);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
-}
-
-/// The Gregorian date of a day counted from 1970-01-01 (Howard Hinnant's `civil_from_days`, for
-/// days that are not before it).
-fn civil(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 {
-        month_index + 3
-    } else {
-        month_index - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    (year, month, day)
 }
 
 /// How long something took, in at most two units.

@@ -54,7 +54,7 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    if context.globals.request_id.is_some() {
+    if args.request_id.is_some() {
         return Err(Stop::usage(
             "attach gives each line that is typed an id of its own; --request-id names one call",
         ));

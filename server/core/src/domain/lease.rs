@@ -22,6 +22,13 @@ impl LeaseToken {
         let fits = number >> NUMBER_BITS == 0 && u64::from(start) >> (u64::BITS - NUMBER_BITS) == 0;
         fits.then_some(Self(u64::from(start) << NUMBER_BITS | number))
     }
+
+    /// The start that it is of; 0 for tokens that an earlier server minted.
+    #[must_use]
+    pub fn start(self) -> u32 {
+        // 24 bits are left of 64.
+        u32::try_from(self.0 >> NUMBER_BITS).unwrap_or(u32::MAX)
+    }
 }
 
 impl fmt::Display for LeaseToken {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::domain::ids::ArtifactId;
+use crate::domain::provenance::Digest;
 
 /// Why an artifact could not be kept or read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -27,8 +28,9 @@ pub enum ArtifactError {
 #[async_trait]
 pub trait ArtifactStore: Send + Sync {
     /// Keeps a content under an id that its caller minted, syncs, then returns. Putting the same
-    /// content again changes nothing.
-    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<(), ArtifactError>;
+    /// content again changes nothing. Gives the SHA-256 of the content, which whoever names it notes
+    /// beside its id.
+    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<Digest, ArtifactError>;
 
     /// At most `max` bytes of a content from `offset`; empty at its end, nothing if there is no
     /// such artifact.

@@ -92,6 +92,9 @@ impl EntryRange {
 /// The durable store.
 #[async_trait]
 pub trait Repository: Send + Sync {
+    /// What is asked from here on need not wait behind reads that wait already. A server that stops
+    /// says so before it settles what it cuts.
+    fn make_way(&self) {}
     /// Applies a commit, syncs, then returns.
     async fn commit(&self, commit: Commit) -> Result<(), CommitError>;
     /// A session's rows.

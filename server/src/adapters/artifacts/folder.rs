@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use sessionplane_core::domain::ids::ArtifactId;
+use sessionplane_core::domain::provenance::Digest;
 use sessionplane_core::ports::artifact_store::{ArtifactError, ArtifactStore};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
@@ -23,9 +24,6 @@ const MAGIC: &[u8; 4] = b"SPA1";
 const HEADER: usize = 44;
 /// Bytes that are read at a time.
 const BLOCK: usize = 64 * 1024;
-/// Files that are read or written at the same time at most.
-const AT_ONCE: usize = 8;
-
 /// Contents in a folder that nobody else writes to.
 pub struct FolderArtifacts {
     root: PathBuf,
@@ -33,6 +31,9 @@ pub struct FolderArtifacts {
 }
 
 impl FolderArtifacts {
+    /// Files that are read or written at the same time at most, each on a thread that may block.
+    pub const AT_ONCE: usize = 8;
+
     /// Opens the folder, creating it (readable by its owner alone) if there is none. What a killed
     /// process left unfinished is removed.
     ///
@@ -52,7 +53,7 @@ impl FolderArtifacts {
         }
         Ok(Self {
             root,
-            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(Self::AT_ONCE)),
         })
     }
 
@@ -61,7 +62,7 @@ impl FolderArtifacts {
     pub fn existing(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
-            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(Self::AT_ONCE)),
         }
     }
 
@@ -77,7 +78,7 @@ impl FolderArtifacts {
     ///
     /// # Errors
     /// As [`ArtifactStore::put`].
-    pub fn keep(&self, id: ArtifactId, content: &[u8]) -> Result<(), ArtifactError> {
+    pub fn keep(&self, id: ArtifactId, content: &[u8]) -> Result<Digest, ArtifactError> {
         put(&self.root, id, content)
     }
 
@@ -105,7 +106,7 @@ static ASIDE: AtomicU64 = AtomicU64::new(0);
 
 #[async_trait]
 impl ArtifactStore for FolderArtifacts {
-    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<(), ArtifactError> {
+    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<Digest, ArtifactError> {
         self.blocking(move |root| put(root, id, &content)).await
     }
 
@@ -126,23 +127,27 @@ fn place(root: &Path, id: ArtifactId) -> (PathBuf, PathBuf) {
     (folder, file)
 }
 
-fn put(root: &Path, id: ArtifactId, content: &[u8]) -> Result<(), ArtifactError> {
+fn put(root: &Path, id: ArtifactId, content: &[u8]) -> Result<Digest, ArtifactError> {
     let (folder, file) = place(root, id);
+    let digest: [u8; 32] = Sha256::digest(content).into();
     if let Some(kept) = read(root, id, 0, usize::MAX)? {
         if kept != content {
             return Err(ArtifactError::Exists(id));
         }
         // Whoever wrote it may not have come to this, or failed at it.
-        return name(root, &folder).map_err(|error| failed(&error));
+        name(root, &folder).map_err(|error| failed(&error))?;
+    } else {
+        let header = header(content.len(), digest);
+        write(root, &folder, &file, [&header, content]).map_err(|error| failed(&error))?;
     }
-    write(root, &folder, &file, content).map_err(|error| failed(&error))
+    Ok(Digest(digest))
 }
 
-fn write(root: &Path, folder: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
+fn write(root: &Path, folder: &Path, file: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
     // A name of its own: who puts the same content at the same time writes beside it.
     let number = ASIDE.fetch_add(1, Ordering::Relaxed);
     let aside = root.join(UNFINISHED).join(number.to_string());
-    let written = fill(&aside, content).and_then(|()| {
+    let written = fill(&aside, parts).and_then(|()| {
         std::fs::create_dir_all(folder)?;
         std::fs::rename(&aside, file)
     });
@@ -154,11 +159,12 @@ fn write(root: &Path, folder: &Path, file: &Path, content: &[u8]) -> io::Result<
     name(root, folder)
 }
 
-fn fill(aside: &Path, content: &[u8]) -> io::Result<()> {
+fn fill(aside: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
     let mut open = OpenOptions::new();
     let mut writing = open.write(true).create(true).truncate(true).open(aside)?;
-    writing.write_all(&header(content))?;
-    writing.write_all(content)?;
+    for part in parts {
+        writing.write_all(part)?;
+    }
     writing.sync_all()
 }
 
@@ -169,11 +175,11 @@ fn name(root: &Path, folder: &Path) -> io::Result<()> {
     sync_dir(root)
 }
 
-fn header(content: &[u8]) -> [u8; HEADER] {
+fn header(length: usize, digest: [u8; 32]) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(MAGIC);
-    header[4..12].copy_from_slice(&(content.len() as u64).to_be_bytes());
-    header[12..].copy_from_slice(&Sha256::digest(content));
+    header[4..12].copy_from_slice(&(length as u64).to_be_bytes());
+    header[12..].copy_from_slice(&digest);
     header
 }
 

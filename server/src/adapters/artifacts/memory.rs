@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use sessionplane_core::domain::ids::ArtifactId;
+use sessionplane_core::domain::provenance::Digest;
 use sessionplane_core::ports::artifact_store::{ArtifactError, ArtifactStore};
+use sha2::{Digest as _, Sha256};
 
 /// Contents in memory. Clones share them, as openings of one folder do.
 #[derive(Clone, Default)]
@@ -15,14 +17,15 @@ pub struct MemoryArtifacts {
 
 #[async_trait]
 impl ArtifactStore for MemoryArtifacts {
-    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<(), ArtifactError> {
+    async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<Digest, ArtifactError> {
+        let digest = Digest(Sha256::digest(&content).into());
         let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
         match contents.get(&id) {
             Some(kept) if *kept != content => Err(ArtifactError::Exists(id)),
-            Some(_) => Ok(()),
+            Some(_) => Ok(digest),
             None => {
                 contents.insert(id, content);
-                Ok(())
+                Ok(digest)
             }
         }
     }

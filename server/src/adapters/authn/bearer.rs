@@ -1,6 +1,7 @@
 //! The text of a token: `sp_<id>_<secret>`. Secret scanners find it by its beginning; the id names
 //! it where the secret must not be.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -98,6 +99,48 @@ fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
+/// A text in which of each token only what is no secret is left: for what tells somebody their own
+/// words, where a token may be among them by mistake.
+#[must_use]
+pub fn without_secrets(text: &str) -> Cow<'_, str> {
+    with_secrets_as(text, "...")
+}
+
+/// The same with `mark` in the place of each secret: for what tells somebody what others wrote.
+#[must_use]
+pub fn with_secrets_as<'t>(text: &'t str, mark: &str) -> Cow<'t, str> {
+    const BEFORE: usize = CHARACTERS - SECRET_CHARACTERS;
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(PREFIX) {
+        let token = rest.get(at..at + CHARACTERS).filter(|text| is_token(text));
+        let shown = at
+            + if token.is_some() {
+                BEFORE
+            } else {
+                PREFIX.len()
+            };
+        out.push_str(&rest[..shown]);
+        if token.is_some() {
+            out.push_str(mark);
+        }
+        rest = &rest[token.map_or(shown, |_| at + CHARACTERS)..];
+    }
+    if out.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// A text that was cut, without the token that its end may be the beginning of.
+#[must_use]
+pub fn without_a_begun_token(text: &str) -> &str {
+    let mut begun = text.match_indices(PREFIX).map(|(at, _)| at);
+    let is_of_one = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let at = begun.find(|at| text.len() - at < CHARACTERS && text[*at..].bytes().all(is_of_one));
+    at.map_or(text, |at| &text[..at])
+}
+
 /// The digest of whatever a caller sent, at the same cost however long it is: no token is longer
 /// than what is looked at, and what is longer gets a digest that no token has.
 pub(super) fn digest(text: &str) -> Digest {
@@ -139,6 +182,35 @@ mod tests {
         assert_eq!(TokenId::parse(minted.id().as_str()), Some(minted.id()));
         assert_eq!(format!("{minted:?}"), "Minted(..)");
         assert_ne!(Minted::draw().unwrap().reveal(), minted.reveal());
+    }
+
+    #[test]
+    fn c61_a_text_is_told_without_the_secrets_of_the_tokens_in_it() {
+        let (one, two) = (Minted::draw().unwrap(), Minted::draw().unwrap());
+        let shown = |token: &Minted| token.reveal()[..CHARACTERS - SECRET_CHARACTERS].to_owned();
+        let text = |one: &str, two: &str| format!("sp_ {one}{two} sp_x \u{e4}sp_{one}");
+        assert_eq!(
+            without_secrets(&text(one.reveal(), two.reveal())),
+            text(
+                &format!("{}...", shown(&one)),
+                &format!("{}...", shown(&two))
+            )
+        );
+        for none in ["", "sp_", "sp_12345678_short", "\u{e4}"] {
+            assert_eq!(without_secrets(none), none);
+        }
+    }
+
+    #[test]
+    fn c61_a_text_that_is_cut_within_a_token_ends_before_it() {
+        let minted = Minted::draw().unwrap();
+        let whole = format!("sp_x. key={}", minted.reveal());
+        for cut in 13..whole.len() {
+            assert_eq!(without_a_begun_token(&whole[..cut]), "sp_x. key=", "{cut}");
+        }
+        for text in [whole.as_str(), "sp_x.", "", "\u{e4}"] {
+            assert_eq!(without_a_begun_token(text), text);
+        }
     }
 
     #[test]

@@ -34,6 +34,9 @@ pub const LIFETIME_AT_MOST: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 
 const REMEMBERED: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// Largest file that is read or written, in bytes: some 20,000 tokens.
 const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
+/// Largest file that a new token is added to: each there can still be revoked, which adds a line of
+/// 40 bytes to the 250 or more that it has.
+const FULL_AT_BYTES: usize = MAX_FILE_BYTES / 5 * 4;
 /// How long a change waits for another one.
 const LOCKED_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -234,8 +237,23 @@ impl TokenBook {
             revoked: None,
         };
         records.push(record.clone());
-        self.write(&records)?;
+        self.write(&records, FULL_AT_BYTES)?;
         Ok((record, token))
+    }
+
+    /// Removes what a change that was killed left beside the file: at a start. While another change is
+    /// under way it is left, and goes with the next one.
+    pub fn tidy(&self) {
+        let path = self.path.with_file_name(LOCK_FILE);
+        let lock = OpenOptions::new().write(true).open(&path);
+        // Where there is no lock, nobody ever changed the file.
+        let Ok(lock) = lock else { return };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return;
+        }
+        if let Err(error) = private_file::sweep(&self.path) {
+            tracing::warn!(%error, "what a cut `sessiond token` left cannot be removed");
+        }
     }
 
     /// Ends a token. False: it was revoked before, and stays so.
@@ -251,14 +269,17 @@ impl TokenBook {
             return Ok(false);
         }
         found.revoked = Some(now);
-        self.write(&records)?;
+        self.write(&records, MAX_FILE_BYTES)?;
         Ok(true)
     }
 
-    fn write(&self, records: &[TokenRecord]) -> Result<(), BookError> {
+    fn write(&self, records: &[TokenRecord], most: usize) -> Result<(), BookError> {
         let text = encode(records);
-        if text.len() >= MAX_FILE_BYTES {
-            return Err(self.unusable("is full; revoke what is not used".to_owned()));
+        if text.len() >= most {
+            return Err(self.unusable(format!(
+                "is full; tokens that are over leave it {} days later",
+                REMEMBERED.as_secs() / (24 * 60 * 60)
+            )));
         }
         private_file::replace(&self.path, &text).map_err(|error| self.failed("written", error))
     }

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use super::bearer::{self, Digest, TokenId};
 use super::book::{BookError, State, TokenBook, TokenRecord};
 use super::unknown;
+use super::uses::{Use, Uses, WRITE_EVERY};
 
 /// How often the file is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -59,14 +60,27 @@ struct Held {
     digest: Digest,
     principal: Principal,
     record: TokenRecord,
+    used: Arc<Use>,
 }
 
-/// What tells one state of the file from another.
+/// What tells one state of the file from another; nothing where there is no file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct Stamp(Option<Found>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Found {
     inode: u64,
     bytes: u64,
     changed: (i64, i64),
+}
+
+/// What was made of the file last.
+#[derive(Default)]
+struct Seen {
+    /// The state in which it was read. None: it is to be read.
+    stamp: Option<Stamp>,
+    /// It could not be used.
+    refused: bool,
 }
 
 impl Tokens {
@@ -88,42 +102,92 @@ impl Tokens {
             held: ArcSwap::default(),
             changed: watch::Sender::new(0),
         };
-        let (_held, orphans) = tokens.take(tokens.book.read()?);
-        if orphans > 0 {
-            tracing::warn!(
-                tokens = orphans,
-                "tokens let nobody in: their principals are not in [identity.principals], or have \
-                 another tenant or kind there than when the tokens were made"
-            );
-        }
+        let (_held, orphans) = tokens.take(tokens.book.read()?, &tokens.book.uses());
+        warn_of(orphans);
         Ok(tokens)
     }
 
-    /// Follows the file for as long as it is polled. One that cannot be used keeps what was known,
-    /// and the log says so.
+    /// Follows the file for as long as it is polled, and writes down what was used meanwhile. A disk
+    /// that holds the one up does not hold up the other.
     pub async fn follow(&self) {
+        tokio::join!(self.follow_file(), self.follow_uses());
+    }
+
+    /// A file that cannot be used keeps what was known, and the log says so.
+    async fn follow_file(&self) {
         // What was read at the start may have changed since.
-        let mut seen = None;
+        let mut seen = Seen::default();
         loop {
             let stamp = Stamp::of(self.book.path());
-            if seen != Some(stamp) {
-                match self.book.read() {
-                    Ok(records) => {
-                        let (tokens, _orphans) = self.take(records);
-                        if seen.is_some() {
-                            tracing::info!(tokens, "the tokens were read again");
-                        }
-                    }
-                    Err(error) => tracing::error!(
-                        %error,
-                        "the tokens' file cannot be used: tokens that were made or revoked since \
-                         do not count until it is put right"
-                    ),
-                }
-                seen = Some(stamp);
+            if seen.stamp != Some(stamp) {
+                self.look(&mut seen, stamp, self.book.read());
             }
             self.clock.sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Takes what was read of the file in the state of `stamp`.
+    fn look(&self, seen: &mut Seen, stamp: Stamp, read: Result<Vec<TokenRecord>, BookError>) {
+        match read {
+            Ok(records) => {
+                let first = seen.stamp.is_none() && !seen.refused;
+                let (tokens, orphans) = self.take(records, &Uses::default());
+                if !first {
+                    tracing::info!(tokens, "the tokens were read again");
+                    warn_of(orphans);
+                }
+                *seen = Seen {
+                    stamp: Some(stamp),
+                    refused: false,
+                };
+            }
+            Err(error) => {
+                // A file that is wrong stays so until somebody touches it. What the system refuses
+                // now it may allow in a moment, and nothing of the file tells when.
+                let passes = matches!(error, BookError::Io { .. });
+                if !(passes && seen.refused) {
+                    tracing::error!(
+                        %error,
+                        "the tokens' file cannot be used: tokens that were made or revoked since \
+                         do not count until it is put right"
+                    );
+                }
+                *seen = Seen {
+                    stamp: (!passes).then_some(stamp),
+                    refused: true,
+                };
+            }
+        }
+    }
+
+    /// Writes down when tokens were used last, as often as that has changed. Nothing depends on it.
+    async fn follow_uses(&self) {
+        let (mut written, mut refused) = (Uses::new(), false);
+        loop {
+            self.clock.sleep(WRITE_EVERY).await;
+            let uses = self.uses();
+            if uses == written {
+                continue;
+            }
+            let (book, new) = (self.book.clone(), uses.clone());
+            let done = tokio::task::spawn_blocking(move || book.write_uses(&new)).await;
+            match done.unwrap_or_else(|failed| Err(failed.into())) {
+                Ok(()) => (written, refused) = (uses, false),
+                // Told once: it is tried again.
+                Err(_) if refused => {}
+                Err(error) => {
+                    refused = true;
+                    tracing::warn!(%error, "when tokens were used last cannot be written down");
+                }
+            }
+        }
+    }
+
+    fn uses(&self) -> Uses {
+        let (held, now) = (self.held.load(), self.clock.now());
+        let used = held.iter();
+        let used = used.filter_map(|(id, held)| Some((id.clone(), held.used.last(now)?)));
+        used.collect()
     }
 
     /// The holder of a token.
@@ -139,7 +203,12 @@ impl Tokens {
         let known = found.map_or(Digest::default(), |held| held.digest);
         let matches = bool::from(known.ct_eq(digest));
         let held = found.filter(|_| matches).ok_or_else(unknown)?;
-        over(&held.record, self.clock.now()).map_or_else(|| Ok(held.principal.clone()), Err)
+        let now = self.clock.now();
+        if let Some(over) = over(&held.record, now) {
+            return Err(over);
+        }
+        held.used.seen(now);
+        Ok(held.principal.clone())
     }
 
     /// Completes once the token of a principal is over.
@@ -149,6 +218,7 @@ impl Tokens {
             return std::future::pending().await;
         };
         let mut changed = self.changed.subscribe();
+        let _goes_on = self.held.load().get(&id).map(|held| held.used.open());
         loop {
             changed.borrow_and_update();
             let now = self.clock.now();
@@ -175,19 +245,27 @@ impl Tokens {
     }
 
     /// How many tokens let somebody in from now on, and how many do not for their principal.
-    fn take(&self, records: Vec<TokenRecord>) -> (usize, usize) {
+    /// `uses` tells when those were used that are not known yet.
+    fn take(&self, records: Vec<TokenRecord>, uses: &Uses) -> (usize, usize) {
+        let before = self.held.load();
         let mut table = HashMap::with_capacity(records.len());
         let mut orphans = 0;
         for record in records {
             match self.principal(&record) {
                 Some(principal) => {
                     let (digest, id) = (record.digest, record.id.clone());
+                    let used = before.get(&id).map(|held| held.used.clone());
+                    let used = used.unwrap_or_else(|| {
+                        let used = uses.get(&id).map(|at| Use::at(*at));
+                        Arc::new(used.unwrap_or_default())
+                    });
                     table.insert(
                         id,
                         Held {
                             digest,
                             principal,
                             record,
+                            used,
                         },
                     );
                 }
@@ -236,14 +314,25 @@ impl fmt::Debug for Tokens {
 }
 
 impl Stamp {
-    /// None where there is no file.
-    fn of(path: &Path) -> Option<Self> {
-        let found = fs::symlink_metadata(path).ok()?;
-        Some(Self {
+    fn of(path: &Path) -> Self {
+        let found = fs::symlink_metadata(path).ok();
+        Self(found.map(|found| Found {
             inode: found.ino(),
             bytes: found.len(),
             changed: (found.ctime(), found.ctime_nsec()),
-        })
+        }))
+    }
+}
+
+/// Warns of tokens that are as good as none for a reason that nobody sees who made them.
+fn warn_of(orphans: usize) {
+    if orphans > 0 {
+        tracing::warn!(
+            tokens = orphans,
+            "tokens let nobody in: their principals are not in [identity.principals] as this server \
+             read it at its start, or have another tenant or kind there than when the tokens were \
+             made"
+        );
     }
 }
 

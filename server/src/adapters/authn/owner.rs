@@ -164,7 +164,16 @@ fn read(path: &Path) -> Result<Option<String>, OwnerTokenError> {
         let path = path.to_owned();
         return Err(OwnerTokenError::Malformed { path });
     }
+    tidy(path);
     Ok(Some(token.to_owned()))
+}
+
+/// A start that was killed may have left a copy beside the file. One that stays does no harm to this
+/// one.
+fn tidy(path: &Path) {
+    if let Err(error) = private_file::sweep(path) {
+        tracing::warn!(%error, path = %path.display(), "what a cut start left cannot be removed");
+    }
 }
 
 fn refusal(path: &Path, problem: Problem) -> OwnerTokenError {

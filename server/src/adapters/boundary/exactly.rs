@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::list::Kind;
 use super::refusal::Refusal;
-use super::root::{Boundary, Identity, Miss};
+use super::root::{self, Boundary, Miss};
 use super::step;
 
 /// A folder that was reached without a link.
@@ -36,7 +36,8 @@ impl Boundary {
     /// When it is not there, no folder, or there is a link on the way.
     pub fn exactly(&self, path: &Path) -> Result<Folder<'_>, Refusal> {
         self.identity()?;
-        match self.descend(path) {
+        let path = root::plain(path)?.ok_or(Refusal::Outside)?;
+        match self.descend(&path) {
             Ok(opened) => Ok(Folder {
                 boundary: self,
                 opened,
@@ -58,7 +59,7 @@ impl Folder<'_> {
             return Err(Refusal::NoName);
         }
         let about = step::look(&self.opened, name)?;
-        if self.boundary.hides(Identity::of(&about)) {
+        if self.boundary.hidden().hides(&about) {
             return Err(Refusal::Hidden);
         }
         Ok(About {

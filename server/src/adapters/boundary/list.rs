@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{Dir, FileType, Stat};
 
 use super::refusal::Refusal;
-use super::root::{Boundary, Identity};
+use super::root::Boundary;
 use super::step;
 
 /// What something in a folder is.
@@ -107,6 +107,7 @@ impl Boundary {
         mut each: impl FnMut(Entry) -> bool,
     ) -> Result<(), Refusal> {
         let mut entries = Dir::new(folder)?;
+        let mut hidden_files = None;
         while let Some(entry) = entries.read() {
             if stop.load(Ordering::Relaxed) {
                 return Err(Refusal::Stopped);
@@ -120,7 +121,7 @@ impl Boundary {
             let Ok(about) = step::look(entries.fd()?, name) else {
                 continue;
             };
-            if self.hides(Identity::of(&about)) {
+            if self.hidden().hides_knowing(&about, &mut hidden_files) {
                 continue;
             }
             let kind = Kind::of(&about);

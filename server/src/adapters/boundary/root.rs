@@ -14,9 +14,10 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::file::OpenFile;
+use super::hidden::Hidden;
 use super::list::Kind;
 use super::refusal::Refusal;
-use super::step;
+use super::step::{self, Mount};
 
 /// The longest path, in bytes, as the operating system has it.
 const PATH_BYTES: usize = 4096;
@@ -64,8 +65,8 @@ pub struct Boundary {
     root: Arc<Dir>,
     path: Arc<Path>,
     access: Access,
-    mount: Option<u64>,
-    hidden: Arc<[Identity]>,
+    mount: Mount,
+    hidden: Arc<Hidden>,
 }
 
 /// What a path that a person typed stands for.
@@ -93,24 +94,25 @@ impl Boundary {
         // Only a name for people; what is read is read through the descriptor.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(Self {
-            mount: step::mount(&root),
+            mount: step::mount(&root)?,
             root: Arc::new(root),
             path: path.into(),
             access,
-            hidden: Arc::new([]),
+            hidden: Arc::default(),
         })
     }
 
     /// The same folder without what lies in another: for the server's own data. It is hidden by
-    /// what it is, so that no other name of it shows it; where it does not lie inside, nothing is
-    /// hidden.
+    /// what it is, so that no other name of it shows it, nor a hard link to a file in it, whenever
+    /// that was made and wherever the other folder lies.
     ///
     /// # Errors
     /// When there is no such folder: then it could not be told what to hide.
     pub fn hiding(mut self, folder: &Path) -> io::Result<Self> {
         let folder = Dir::open_ambient_dir(folder, ambient_authority())?;
-        let (_, identity) = step::about(&folder)?;
-        self.hidden = self.hidden.iter().copied().chain([identity]).collect();
+        let mut hidden = self.hidden.copied()?;
+        hidden.add(folder.as_fd().try_clone_to_owned()?)?;
+        self.hidden = Arc::new(hidden);
         Ok(self)
     }
 
@@ -163,8 +165,8 @@ impl Boundary {
         self.real(path, |path| Ok((self.descend(path)?, path.to_owned())))
     }
 
-    pub(super) fn hides(&self, identity: Identity) -> bool {
-        self.hidden.contains(&identity)
+    pub(super) fn hidden(&self) -> &Hidden {
+        &self.hidden
     }
 
     /// Takes a path that is free of links. Where one is met, the path is resolved within the
@@ -215,11 +217,14 @@ impl Boundary {
 
     /// Whether what was opened may be read.
     fn judge(&self, opened: impl AsFd) -> Result<Stat, Refusal> {
-        let (about, identity) = step::about(&opened)?;
-        if self.hides(identity) {
+        let (about, _) = step::about(&opened)?;
+        if self.hidden.hides(&about) {
             return Err(Refusal::Hidden);
         }
-        if step::mount(&opened) != self.mount {
+        let is_elsewhere = step::mount(&opened)? != self.mount;
+        // Overlays give files the devices of what lies below them; folders have the overlay's own.
+        let by_device = matches!(self.mount, Mount::Device(_));
+        if is_elsewhere && (!by_device || Kind::of(&about) == Kind::Folder) {
             return Err(Refusal::Mounted);
         }
         Ok(about)
@@ -244,7 +249,7 @@ impl Boundary {
             None => Kind::Folder,
             Some((parent, name)) => {
                 let about = step::look(&parent, &name)?;
-                if self.hides(Identity::of(&about)) {
+                if self.hidden.hides(&about) {
                     return Err(Refusal::Hidden.into());
                 }
                 Kind::of(&about)
@@ -303,7 +308,7 @@ fn no_folder(parent: impl AsFd, name: &OsStr) -> Miss {
 
 /// A path without its `.`; `None` where it goes upwards, which only the links on its way can tell the
 /// meaning of.
-fn plain(path: &Path) -> Result<Option<PathBuf>, Refusal> {
+pub(super) fn plain(path: &Path) -> Result<Option<PathBuf>, Refusal> {
     let bytes = path.as_os_str().as_bytes();
     if bytes.len() > PATH_BYTES || bytes.contains(&0) {
         return Err(Refusal::NoName);

@@ -29,6 +29,11 @@ pub(super) fn folder(parent: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> 
     open(parent, name, FOLDER)
 }
 
+/// The same on whatever is mounted there: for a folder that is looked into, and not read from.
+pub(super) fn folder_on_any_mount(parent: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    openat(parent, name, FOLDER, Mode::empty())
+}
+
 /// Opens whatever has this name, without waiting. It is looked at before, so that no device is
 /// opened that was there all along, and must be looked at after.
 pub(super) fn file(parent: impl AsFd, name: &OsStr) -> Result<OwnedFd, Miss> {
@@ -92,25 +97,41 @@ fn beneath(parent: impl AsFd, name: &OsStr, flags: OFlags) -> Option<Result<Owne
     }
 }
 
-/// The mount that a descriptor lies on; `None` where the kernel does not tell.
+/// What tells one mount from another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mount {
+    /// The kernel's number of it.
+    Number(u64),
+    /// Its device, where the kernel has no number: before Linux 5.8, in some sandboxes, elsewhere.
+    /// What is bound from the same device looks the same, and only folders are told apart by it.
+    Device(u64),
+}
+
+/// The mount that a descriptor lies on.
+pub(super) fn mount(opened: impl AsFd) -> Result<Mount, Errno> {
+    #[cfg(target_os = "linux")]
+    if let Some(number) = mount_number(&opened) {
+        return Ok(Mount::Number(number));
+    }
+    let (_, identity) = about(opened)?;
+    Ok(Mount::Device(identity.device))
+}
+
 #[cfg(target_os = "linux")]
-pub(super) fn mount(opened: impl AsFd) -> Option<u64> {
+fn mount_number(opened: impl AsFd) -> Option<u64> {
     use rustix::fs::{StatxFlags, statx};
+    #[cfg(test)]
+    if OLD_KERNEL.get() {
+        return None;
+    }
     let told = statx(opened, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
     let mask = StatxFlags::from_bits_retain(told.stx_mask);
     mask.contains(StatxFlags::MNT_ID).then_some(told.stx_mnt_id)
 }
 
-/// Elsewhere a device is what a mount is told by.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn mount(opened: impl AsFd) -> Option<u64> {
-    let (_, identity) = about(opened).ok()?;
-    Some(identity.device)
-}
-
 #[cfg(test)]
 thread_local! {
-    /// For the test's own thread the kernel has no `openat2`.
+    /// For the test's own thread the kernel has no `openat2`, and no numbers for mounts.
     pub(super) static OLD_KERNEL: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 

@@ -28,5 +28,7 @@ mod tools;
 mod tree;
 mod voice;
 mod wish;
+mod withheld;
+mod work;
 
 pub use engine::{DemoEngine, Pace};

@@ -25,7 +25,8 @@ const KIND: u32 = 0o170_000;
 /// A file that git knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Known {
-    pub(super) path: String,
+    /// Its path: any bytes, as the operating system has them.
+    pub(super) path: Vec<u8>,
     pub(super) oid: Oid,
     pub(super) mode: u32,
     /// Its size, modulo 2^32; 0 where it must be looked at again.
@@ -50,7 +51,7 @@ pub(super) struct Index {
     /// In order of their paths.
     pub(super) files: Vec<Known>,
     /// Folders of which is known which tree they are, by path; empty for the top.
-    pub(super) trees: HashMap<String, Oid>,
+    pub(super) trees: HashMap<Vec<u8>, Oid>,
     /// When it was written.
     pub(super) written: (i64, u32),
 }
@@ -129,7 +130,7 @@ fn parse(bytes: &[u8], written: (i64, u32)) -> Result<Index, GitError> {
         let length = usize::try_from(u32_at(head, 4)).map_err(|_| DAMAGED)?;
         let content = rest.take(length)?;
         match &head[..4] {
-            b"TREE" => trees(&mut Rest(content), &mut String::new(), 0, &mut index.trees)?,
+            b"TREE" => trees(&mut Rest(content), &mut Vec::new(), 0, &mut index.trees)?,
             b"link" => return Err(GitError::Unsupported("a split index")),
             b"sdir" => return Err(GitError::Unsupported("a sparse index")),
             // A name that begins with a small letter must be understood.
@@ -164,7 +165,7 @@ fn known(rest: &mut Rest, version: u32, before: &mut Vec<u8>) -> Result<Known, G
         rest.take((8 - used % 8) % 8)?;
     }
     Ok(Known {
-        path: String::from_utf8_lossy(before).into_owned(),
+        path: before.clone(),
         oid: Oid::take(&fixed[40..]).ok_or(DAMAGED)?,
         mode: u32_at(fixed, 24),
         size: u32_at(fixed, 36),
@@ -191,19 +192,19 @@ fn strip(rest: &mut Rest) -> Result<usize, GitError> {
 /// Reads the record of folders: those whose tree is known have a count that is not negative.
 fn trees(
     rest: &mut Rest,
-    path: &mut String,
+    path: &mut Vec<u8>,
     depth: usize,
-    found: &mut HashMap<String, Oid>,
+    found: &mut HashMap<Vec<u8>, Oid>,
 ) -> Result<(), GitError> {
     if depth > DEPTH || rest.0.is_empty() {
         return if depth == 0 { Ok(()) } else { Err(DAMAGED) };
     }
     let length = path.len();
-    let name = String::from_utf8_lossy(rest.upto(0)?);
+    let name = rest.upto(0)?;
     if !path.is_empty() {
-        path.push('/');
+        path.push(b'/');
     }
-    path.push_str(&name);
+    path.extend_from_slice(name);
     let count: i64 = rest.number(b' ')?;
     let inner: u32 = rest.number(b'\n')?;
     if count >= 0 {
@@ -232,8 +233,8 @@ mod tests {
         bytes.extend([9; 20]);
         bytes.extend([0; 20]);
         let whole = parse(&bytes, (0, 0)).expect("an index");
-        assert_eq!(whole.files[0].path, "a");
-        assert_eq!(whole.trees.get(""), Some(&Oid([9; 20])));
+        assert_eq!(whole.files[0].path, b"a");
+        assert_eq!(whole.trees.get(&b""[..]), Some(&Oid([9; 20])));
         for at in 0..bytes.len() {
             let _read_or_told = parse(&bytes[..at], (0, 0));
             for bit in 0..8 {

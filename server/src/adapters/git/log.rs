@@ -68,7 +68,7 @@ impl Git {
         if let Some(oid) = head {
             seen.insert(oid);
             let commit = self.commit(oid, stop)?;
-            waiting.push(ByTime(commit.ok_or(GitError::Damaged("head"))?));
+            waiting.push(ByTime(commit.ok_or(GitError::Absent("last commit"))?));
         }
         while let Some(ByTime(commit)) = waiting.pop() {
             if log.commits.len() == most {

@@ -8,12 +8,15 @@ use flate2::{Decompress, FlushDecompress, Status};
 use super::GitError;
 use super::oid::Oid;
 use super::pack::Pack;
+use super::places::{Places, Taken};
 use crate::adapters::boundary::{Boundary, Entry, Listed, Refusal};
 
 /// The largest object that is read, in bytes: a commit or a tree.
 pub(super) const OBJECT_BYTES: usize = 8 * 1024 * 1024;
-/// The most packs that are opened; each costs two descriptors.
+/// The most packs that are opened, by all readers of the process together; each costs two
+/// descriptors. Who reads a repository with few of them waits for nobody.
 const PACKS: usize = 64;
+static PLACES: Places = Places::new(PACKS);
 /// The most names of the pack folder that are looked at.
 const PACK_NAMES: usize = 10_000;
 
@@ -39,6 +42,8 @@ pub(super) struct Objects {
     packs: Vec<Pack>,
     /// There are more packs than were opened.
     more: bool,
+    /// Given back after the packs were closed.
+    _places: Taken<'static>,
 }
 
 impl Objects {
@@ -63,6 +68,7 @@ impl Objects {
         names.sort_by_key(|entry| std::cmp::Reverse(entry.bytes));
         let more = listed.cut || names.len() > PACKS;
         names.truncate(PACKS);
+        let places = PLACES.take(names.len(), stop)?;
         let open = |entry: &Entry| Pack::open(boundary, &at.join(&entry.name));
         Ok(Self {
             boundary: boundary.clone(),
@@ -70,6 +76,7 @@ impl Objects {
             // One that is damaged, or is being replaced just now, holds nothing.
             packs: names.iter().filter_map(|entry| open(entry).ok()).collect(),
             more,
+            _places: places,
         })
     }
 

@@ -24,6 +24,8 @@ pub struct Git {
     /// What all worktrees share: refs and objects.
     pub(super) common: PathBuf,
     pub(super) objects: Objects,
+    /// The folder is the repository itself.
+    pub(super) is_bare: bool,
 }
 
 /// What is checked out.
@@ -36,14 +38,18 @@ pub struct Head {
 }
 
 impl Git {
-    /// Finds the repository whose worktree the folder is.
+    /// Finds the repository whose worktree the folder is, or which it is itself.
     ///
     /// # Errors
     /// When there is none, it lies elsewhere, or uses what is not read here.
     pub fn open(boundary: &Boundary, stop: &AtomicBool) -> Result<Self, GitError> {
+        let mut is_bare = false;
         let found = match boundary.typed(".git") {
             Ok(found) => found,
-            Err(Refusal::Missing) => return Err(GitError::NoRepository),
+            Err(Refusal::Missing) => {
+                is_bare = true;
+                bare(boundary)?
+            }
             Err(Refusal::Outside | Refusal::Mounted) => return Err(GitError::Elsewhere),
             Err(refusal) => return Err(refusal.into()),
         };
@@ -66,6 +72,7 @@ impl Git {
             own,
             common,
             objects,
+            is_bare,
         })
     }
 
@@ -125,6 +132,15 @@ impl Git {
             .map(|(oid, _)| Oid::parse(oid).ok_or(GitError::Damaged("packed-refs")))
             .transpose()
     }
+}
+
+/// The folder itself, if it is a repository without a worktree.
+fn bare(boundary: &Boundary) -> Result<Found, GitError> {
+    let is = |name: &str, kind: Kind| boundary.typed(name).is_ok_and(|found| found.kind == kind);
+    if is("HEAD", Kind::File) && is("objects", Kind::Folder) && is("refs", Kind::Folder) {
+        return Ok(boundary.typed("")?);
+    }
+    Err(GitError::NoRepository)
 }
 
 /// Where a `.git` file points.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,10 +46,10 @@ pub struct Changes {
 }
 
 impl Changes {
-    pub(super) fn add(&mut self, path: &str, change: Change) {
+    pub(super) fn add(&mut self, path: &[u8], change: Change) {
         self.count += 1;
         if self.told.len() < TOLD {
-            self.told.insert(path.to_owned(), change);
+            self.told.insert(told(path), change);
         }
     }
 }
@@ -68,7 +69,8 @@ pub struct Status {
     pub unknown_count: usize,
     /// What is in conflict.
     pub conflicted: BTreeSet<String>,
-    /// Files that may have changed: they are too many or too large to be compared.
+    /// Files that may have changed and were not compared: links, and what is too large, too much
+    /// together, or cannot be read.
     pub unsure: usize,
     /// Not everything was looked at for what git does not know.
     pub cut: bool,
@@ -79,14 +81,17 @@ impl Git {
     /// settings are not known here: `git status` may tell less. Blocks.
     ///
     /// # Errors
-    /// When one of them cannot be read.
+    /// When one of them cannot be read, or there is no worktree.
     pub fn status(&self, stop: &AtomicBool) -> Result<Status, GitError> {
+        if self.is_bare {
+            return Err(GitError::Bare);
+        }
         let head = self.head(stop)?;
         let index = self.index(stop)?;
         let tree = match head.commit {
             Some(oid) => {
                 let commit = self.commit(oid, stop)?;
-                Some(commit.ok_or(GitError::Damaged("head"))?.tree)
+                Some(commit.ok_or(GitError::Absent("last commit"))?.tree)
             }
             None => None,
         };
@@ -127,29 +132,21 @@ impl Git {
         status: &mut Status,
         stop: &AtomicBool,
     ) -> Result<(), GitError> {
-        let known: Vec<&str> = index
-            .files
-            .iter()
-            .map(|known| known.path.as_str())
-            .collect();
-        let submodules: Vec<&str> = index
-            .files
-            .iter()
-            .filter(|known| known.kind() == SUBMODULE)
-            .map(|known| known.path.as_str())
-            .collect();
+        let files = &index.files;
+        let known: Vec<&[u8]> = files.iter().map(|known| &*known.path).collect();
+        let submodules = files.iter().filter(|known| known.kind() == SUBMODULE);
+        let submodules: Vec<&[u8]> = submodules.map(|known| &*known.path).collect();
         let walked = self.boundary.walk(UNKNOWN, &Everything, stop)?;
         status.cut = walked.cut;
         let mut unknown = BTreeSet::new();
         for file in walked.files {
-            let path = file.path.to_string_lossy();
-            let mut parents = path.match_indices('/').map(|(at, _)| &path[..at]);
-            let within = parents.clone().any(|parent| submodules.contains(&parent));
-            if within || known.binary_search(&&*path).is_ok() {
+            let path = file.path.as_os_str().as_bytes();
+            let within = folders(path).any(|folder| submodules.contains(&folder));
+            if within || known.binary_search(&path).is_ok() {
                 continue;
             }
-            let whole = parents.find(|parent| !holds_known(&known, parent));
-            unknown.insert(whole.map_or_else(|| path.to_string(), |parent| format!("{parent}/")));
+            let whole = folders(path).find(|folder| !holds_known(&known, folder));
+            unknown.insert(whole.map_or_else(|| told(path), |folder| told(folder) + "/"));
         }
         status.unknown_count = unknown.len();
         status.unknown = unknown.into_iter().take(TOLD).collect();
@@ -158,15 +155,26 @@ impl Git {
 }
 
 /// Whether git knows any file in a folder.
-fn holds_known(known: &[&str], folder: &str) -> bool {
-    let prefix = format!("{folder}/");
-    let at = known.partition_point(|path| *path < prefix.as_str());
+fn holds_known(known: &[&[u8]], folder: &[u8]) -> bool {
+    let prefix = [folder, b"/"].concat();
+    let at = known.partition_point(|path| *path < prefix.as_slice());
     known.get(at).is_some_and(|path| path.starts_with(&prefix))
+}
+
+/// The folders that a path lies in, outermost first.
+pub(super) fn folders(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    ends.map(|(at, _)| &path[..at])
+}
+
+/// A path as it is told.
+fn told(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
 }
 
 fn conflicted(index: &Index) -> BTreeSet<String> {
     let conflicted = index.files.iter().filter(|known| known.conflicted);
-    let paths = conflicted.map(|known| known.path.clone());
+    let paths = conflicted.map(|known| told(&known.path));
     paths
         .collect::<BTreeSet<_>>()
         .into_iter()
@@ -186,11 +194,15 @@ impl Taste for Everything {
     }
 }
 
+fn named(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
+}
+
 struct Compare<'a> {
     boundary: &'a Boundary,
     stop: &'a AtomicBool,
     /// The folder of the file before: files stand in order.
-    at: Option<(String, Option<Folder<'a>>)>,
+    at: Option<(Vec<u8>, Option<Folder<'a>>)>,
     written: (i64, u32),
     /// Bytes that may still be compared.
     left: u64,
@@ -204,13 +216,17 @@ impl Compare<'_> {
         if known.skipped || known.kind() == SUBMODULE {
             return Ok(());
         }
-        let (folder, name) = known.path.rsplit_once('/').unwrap_or(("", &known.path));
+        let slash = known.path.iter().rposition(|byte| *byte == b'/');
+        let (folder, name) = match slash {
+            Some(at) => (&known.path[..at], &known.path[at + 1..]),
+            None => (&[][..], known.path.as_slice()),
+        };
         if self.at.as_ref().is_none_or(|(at, _)| at != folder) {
-            let opened = self.boundary.exactly(Path::new(folder)).ok();
+            let opened = self.boundary.exactly(named(folder)).ok();
             self.at = Some((folder.to_owned(), opened));
         }
         let folder = self.at.as_ref().and_then(|(_, folder)| folder.as_ref());
-        let about = folder.map(|folder| folder.about(OsStr::new(name)));
+        let about = folder.map(|folder| folder.about(OsStr::from_bytes(name)));
         let change = match about {
             Some(Ok(about)) => self.changed(known, about)?,
             Some(Err(Refusal::Missing)) | None => Some(Change::Deleted),
@@ -262,7 +278,7 @@ impl Compare<'_> {
             return Ok(None);
         }
         self.left -= about.bytes;
-        let file = self.boundary.file(Path::new(&known.path));
+        let file = self.boundary.file(named(&known.path));
         let content = match file.and_then(|file| file.whole(COMPARED_BYTES, self.stop)) {
             Ok(content) => content,
             Err(Refusal::Stopped) => return Err(Refusal::Stopped.into()),

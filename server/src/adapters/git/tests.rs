@@ -329,7 +329,60 @@ fn objects_that_are_elsewhere_end_the_history() {
     );
     let boundary = Boundary::open(borrowed.path(), Access::ReadOnly).expect("a folder");
     let opened = Git::open(&boundary, &running()).expect("a repository");
-    assert_eq!(opened.log(9, &running()), Err(GitError::Damaged("head")));
+    let absent = GitError::Absent("last commit");
+    assert_eq!(opened.log(9, &running()), Err(absent.clone()));
+    assert_eq!(opened.status(&running()), Err(absent));
+    // Nor are trees that were not fetched with their commits.
+    origin.git(&["config", "uploadpack.allowFilter", "true"]);
+    let part = tempfile::tempdir().expect("a folder");
+    let clone = ["clone", "--quiet", "--filter=tree:0", "--no-checkout"];
+    git(part.path(), &[&clone[..], &[&from, "."]].concat());
+    let boundary = Boundary::open(part.path(), Access::ReadOnly).expect("a folder");
+    let opened = Git::open(&boundary, &running()).expect("a repository");
+    assert_eq!(opened.log(9, &running()).expect("a log").commits.len(), 3);
+    assert_eq!(opened.status(&running()), Err(GitError::Absent("tree")));
+}
+
+/// Names are bytes: what is no text is compared like others, and stands in git's order.
+#[test]
+fn names_that_are_no_text_are_compared_like_others() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let repository = Repository::new();
+    let latin = std::ffi::OsStr::from_bytes(b"fol\xe9/latin-\xe9");
+    let latin = repository.path().join(latin);
+    fs::create_dir_all(latin.parent().expect("a parent")).expect("made");
+    fs::write(&latin, "one\n").expect("written");
+    // Between its bytes and those that stand for it.
+    repository.write("fol\u{ac00}/x", "x\n");
+    repository.commit("All");
+    let clean = repository.status();
+    assert_eq!((clean.staged.count, clean.unstaged.count), (0, 0));
+    assert_eq!(clean.unknown_count, 0, "{:?}", clean.unknown);
+    fs::write(&latin, "another\n").expect("written");
+    repository.git(&["update-index", "--index-version", "4"]);
+    let changed = repository.status();
+    assert_eq!(
+        told(&changed.unstaged),
+        [("fol\u{fffd}/latin-\u{fffd}", Change::Modified)]
+    );
+    repository.git(&["add", "--all"]);
+    let staged = repository.status();
+    assert_eq!((staged.staged.count, staged.unstaged.count), (1, 0));
+}
+
+#[test]
+fn a_bare_repository_has_a_head_and_a_log_and_no_status() {
+    let origin = Repository::new();
+    origin.commit("One");
+    let bare = tempfile::tempdir().expect("a folder");
+    let from = origin.path().to_str().expect("text");
+    git(bare.path(), &["clone", "--quiet", "--bare", from, "."]);
+    let boundary = Boundary::open(bare.path(), Access::ReadOnly).expect("a folder");
+    let opened = Git::open(&boundary, &running()).expect("a repository");
+    let head = opened.head(&running()).expect("a head");
+    assert_eq!(head.branch.as_deref(), Some("trunk"));
+    assert_eq!(opened.log(9, &running()).expect("a log").commits.len(), 1);
+    assert_eq!(opened.status(&running()), Err(GitError::Bare));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::index::Index;
 use super::objects::Sort;
 use super::oid::{OID_BYTES, Oid};
 use super::repository::Git;
-use super::status::{Change, Changes};
+use super::status::{Change, Changes, folders};
 use crate::adapters::boundary::Refusal;
 
 /// The most trees that are read.
@@ -22,9 +22,9 @@ const DAMAGED: GitError = GitError::Damaged("tree");
 /// What a tree holds, where it is not the same as in the index.
 #[derive(Default)]
 struct Held {
-    files: HashMap<String, (u32, Oid)>,
+    files: HashMap<Vec<u8>, (u32, Oid)>,
     /// Folders that are as they were; nothing in them was read.
-    same: HashSet<String>,
+    same: HashSet<Vec<u8>>,
 }
 
 impl Git {
@@ -71,7 +71,7 @@ impl Git {
         held: &mut Held,
         stop: &AtomicBool,
     ) -> Result<(), GitError> {
-        let mut waiting = vec![(String::new(), tree)];
+        let mut waiting = vec![(Vec::new(), tree)];
         let mut read = 0;
         while let Some((path, tree)) = waiting.pop() {
             if index.trees.get(&path) == Some(&tree) {
@@ -86,12 +86,12 @@ impl Git {
                 return Err(GitError::TooLarge("tree"));
             }
             let content = self.objects.content(tree, Sort::Tree, stop)?;
-            let mut content = content.as_deref().ok_or(DAMAGED)?;
+            let mut content = content.as_deref().ok_or(GitError::Absent("tree"))?;
             while !content.is_empty() {
                 let (mode, name, oid) = item(&mut content).ok_or(DAMAGED)?;
-                let path = match path.as_str() {
-                    "" => name,
-                    path => format!("{path}/{name}"),
+                let path = match path.as_slice() {
+                    [] => name.to_vec(),
+                    path => [path, name].join(&b'/'),
                 };
                 if mode == FOLDER {
                     waiting.push((path, oid));
@@ -105,20 +105,18 @@ impl Git {
 }
 
 /// An item of a tree: `mode name\0` and 20 bytes.
-fn item(content: &mut &[u8]) -> Option<(u32, String, Oid)> {
+fn item<'a>(content: &mut &'a [u8]) -> Option<(u32, &'a [u8], Oid)> {
     let space = content.iter().position(|byte| *byte == b' ')?;
     let mode = std::str::from_utf8(&content[..space]).ok()?;
     let mode = u32::from_str_radix(mode, 8).ok()?;
     let rest = &content[space + 1..];
     let end = rest.iter().position(|byte| *byte == 0)?;
-    let name = String::from_utf8_lossy(&rest[..end]).into_owned();
     let oid = Oid::take(rest.get(end + 1..)?)?;
     *content = &rest[end + 1 + OID_BYTES..];
-    Some((mode, name, oid))
+    Some((mode, &rest[..end], oid))
 }
 
 /// Whether a path lies in a folder that is as it was.
-fn is_same(path: &str, same: &HashSet<String>) -> bool {
-    let mut folders = path.match_indices('/').map(|(at, _)| &path[..at]);
-    same.contains("") || folders.any(|folder| same.contains(folder))
+fn is_same(path: &[u8], same: &HashSet<Vec<u8>>) -> bool {
+    same.contains(&b""[..]) || folders(path).any(|folder| same.contains(folder))
 }

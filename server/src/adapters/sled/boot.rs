@@ -14,7 +14,7 @@ use super::device::Device;
 use super::open::{OpenError, damaged};
 use super::round::fetch;
 use super::tally::Tally;
-use super::witness::{Acknowledged, note_loss};
+use super::witness::{Acknowledged, Said, note_loss};
 use super::{frame, keys};
 
 /// The version of the stored forms that this server writes, and the highest that it reads.
@@ -28,7 +28,9 @@ pub(super) fn next_boot(path: &Path, db: &Db, store_id: u128) -> Result<Meta, Op
         if !db.is_empty() {
             return Err(damaged(
                 path,
-                "it has records, but not that of the store".into(),
+                "it has records, but not that of the store, as an import that did not come to its \
+                 end leaves it"
+                    .into(),
             ));
         }
         return Ok(Meta {
@@ -44,9 +46,20 @@ pub(super) fn next_boot(path: &Path, db: &Db, store_id: u128) -> Result<Meta, Op
             supported: FORMAT_VERSION,
         });
     }
+    next(meta).map_err(|problem| damaged(path, problem.to_owned()))
+}
+
+/// The store's record as the next opening writes it.
+///
+/// # Errors
+/// Why no opening takes it.
+pub(super) fn next(meta: Meta) -> Result<Meta, &'static str> {
+    if meta.format_version == 0 {
+        return Err("there is no format 0");
+    }
     let boots = meta.boots.checked_add(1);
     let boots = boots.filter(|boots| LeaseToken::minted(*boots, 1).is_some());
-    let boots = boots.ok_or_else(|| damaged(path, "its boot counter is at its end".into()))?;
+    let boots = boots.ok_or("its boot counter is at its end")?;
     Ok(Meta { boots, ..meta })
 }
 
@@ -56,7 +69,7 @@ pub(super) fn durable(
     path: &Path,
     db: &Db,
     meta: Meta,
-    said: Option<Acknowledged>,
+    said: &Said,
 ) -> Result<(Acknowledged, Option<Tally>), OpenError> {
     let newest: Option<RoundRow> = fetch(&Direct(db), &keys::round())
         .map_err(|error: ReadError| damaged(path, error.to_string()))?;
@@ -64,7 +77,12 @@ pub(super) fn durable(
         store_id: meta.store_id,
         round: newest.map_or(0, |row| row.number),
     };
-    match said {
+    let noted = said.whole();
+    match noted {
+        Some(said) if said.store_id != found.store_id => {
+            let problem = "its file `acknowledged` belongs to another store";
+            Err(damaged(path, problem.to_owned()))
+        }
         Some(said) if said.round > found.round => {
             if let Err(error) = note_loss(path, found.round, said.round) {
                 tracing::warn!(%error, "the loss could not be noted; a next start will look again");
@@ -75,11 +93,10 @@ pub(super) fn durable(
                 acknowledged: said.round,
             })
         }
-        Some(said) if said.store_id != found.store_id => {
-            let problem = "its file `acknowledged` belongs to another store";
-            Err(damaged(path, problem.to_owned()))
-        }
         _ => {
+            if let Some(problem) = said.is_no_witness(found.round) {
+                tracing::warn!(path = %path.display(), "the file `acknowledged` {problem}");
+            }
             // A store that nothing was ever written to holds nothing.
             let tally = newest.map_or(Some(Tally::default()), |row| row.tally);
             if tally.is_none() && meta.format_version >= 3 {

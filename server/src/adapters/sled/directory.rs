@@ -4,12 +4,15 @@
 //! What sled reads in its files must never enter, but for one thing: whether a snapshot is whole.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
+
 use super::open::{OpenError, failed_io};
+use crate::adapters::plain_file;
 
 /// The database in the directory.
 pub(super) const DATABASE: &str = "db";
@@ -21,6 +24,39 @@ const UNFINISHED: &str = ".generating";
 const ASIDE: &str = "aside.";
 /// How long a directory that is gone may go unnoticed while rounds are written.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// A file of the directory, at most so many bytes of it. What is no regular file is an error: a pipe
+/// waits for its writer, and a device may have no end.
+pub(super) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn open_regular(path: &Path) -> io::Result<File> {
+    plain_file::open(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => {
+            let name = path.display();
+            let problem = format!("{name}: {error}; put what it was back, or remove it");
+            io::Error::new(ErrorKind::InvalidInput, problem)
+        }
+        _ => error,
+    })
+}
+
+/// What sled will read on its own: nothing of it may be anything but a regular file.
+fn all_regular(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        let of_sled = name.to_str().is_some_and(|name| {
+            name.starts_with(SNAPSHOT) || [DATABASE, "conf", "acknowledged"].contains(&name)
+        });
+        if of_sled {
+            open_regular(&path.join(name))?;
+        }
+    }
+    Ok(())
+}
 
 /// The lock on a directory, for as long as the value lives.
 pub(super) struct Lock(#[expect(dead_code, reason = "held, never read")] File);
@@ -61,10 +97,12 @@ fn create_levels(path: &Path, sync: &mut impl FnMut(&Path) -> io::Result<()>) ->
 /// process that is starting may have files in the making.
 pub(super) fn lock(path: &Path) -> Result<Lock, OpenError> {
     create_private(path).map_err(|error| failed_io(path, &error))?;
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options()
         .write(true)
         .create(true)
         .truncate(false)
+        .custom_flags(flags)
         .open(path.join(LOCK))
         .map_err(|error| failed_io(path, &error))?;
     match file.try_lock() {
@@ -83,6 +121,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock, OpenError> {
 /// set aside: with a damaged log, going on without a whole one would skip what is damaged in
 /// silence.
 pub(super) fn tidy(path: &Path, _: &Lock) -> io::Result<()> {
+    all_regular(path)?;
     let database = path.join(DATABASE);
     match File::open(&database) {
         // A snapshot that sled now makes must not outlive the log that it stands for.

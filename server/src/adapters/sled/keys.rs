@@ -62,6 +62,11 @@ pub(super) fn head(id: SessionId) -> Key {
     join(HEAD, [&id.to_bytes()])
 }
 
+/// The prefix of all heads.
+pub(super) fn heads() -> Key {
+    vec![HEAD]
+}
+
 /// The session of that name.
 pub(super) fn name(tenant: &TenantId, name: &SessionName) -> Key {
     in_tenant(NAME, tenant, name.as_str())
@@ -84,6 +89,11 @@ fn in_tenant(tag: u8, tenant: &TenantId, text: &str) -> Key {
 /// An entry.
 pub(super) fn entry(id: EntryId) -> Key {
     join(ENTRY, [&id.session.to_bytes(), &id.seq.to_be_bytes()])
+}
+
+/// The prefix of a session's entries.
+pub(super) fn entries_of_session(session: SessionId) -> Key {
+    join(ENTRY, [&session.to_bytes()])
 }
 
 /// A run.
@@ -153,6 +163,11 @@ pub(super) fn inputs_of_run(run: RunId) -> Key {
     join(INPUT, [&run.to_bytes()])
 }
 
+/// The prefix of all bindings.
+pub(super) fn bindings() -> Key {
+    vec![BINDING]
+}
+
 /// A binding, by the digest of its key: of bounded length whatever a caller sends. The record
 /// holds the whole key, and a reader compares it.
 pub(super) fn binding(key: &BindingKey) -> Key {
@@ -190,6 +205,11 @@ pub(super) fn marked_binding(mark: &[u8]) -> Option<Key> {
 /// An audit record.
 pub(super) fn audit(session: SessionId, ordinal: u64) -> Key {
     join(AUDIT, [&session.to_bytes(), &ordinal.to_be_bytes()])
+}
+
+/// The prefix of a session's audit records.
+pub(super) fn audits_of_session(session: SessionId) -> Key {
+    join(AUDIT, [&session.to_bytes()])
 }
 
 /// The lease of a session; there only while it is held.

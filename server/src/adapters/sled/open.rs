@@ -1,26 +1,20 @@
 //! Opening the store: its directory, its lock, its files, and why it may be refused.
 
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-
-use ::sled::{Config, Db};
 
 use super::boot::{count_boot, durable, next_boot};
 use super::committer::Counters;
 use super::convert::Meta;
 use super::device::{Device, RoundProbe};
 use super::directory::{DATABASE, Place, lock, tidy};
+use super::engine::{guarded, patiently, sled_said, start, sync_names};
+use super::importing::refuse_unfinished;
 use super::inflight::InFlight;
 use super::reader::Reader;
-use super::tally::Tally;
 use super::upgrade::{counted, upgrade};
-use super::witness::{Acknowledged, Witness, noted_loss};
-
-/// Memory for pages of a database that is being filled, in bytes.
-const FRESH_CACHE: u64 = 256 * 1024 * 1024;
+use super::witness::{Witness, noted_loss};
 
 /// How to open a store.
 #[derive(Clone)]
@@ -60,7 +54,7 @@ pub enum OpenError {
     /// Another process has it open.
     #[error(
         "the data directory {path} is in use by another process; stop that one, or name another \
-         directory"
+         directory with --data-dir"
     )]
     InUse {
         /// The data directory.
@@ -105,6 +99,15 @@ pub enum OpenError {
         /// What was found.
         problem: String,
     },
+    /// An import into it was cut or refused.
+    #[error(
+        "the data directory {path} is of an import that did not come to its end; remove it, and \
+         import again"
+    )]
+    Unfinished {
+        /// The data directory.
+        path: PathBuf,
+    },
     /// The operating system refused something.
     #[error("the data directory {path} cannot be used: {problem}")]
     Io {
@@ -127,6 +130,7 @@ pub(super) struct Opened {
 pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenError> {
     let io = |error: std::io::Error| failed_io(path, &error);
     let lock = patiently(|| lock(path))?;
+    refuse_unfinished(path)?;
     refuse_lost(path)?;
     tidy(path, &lock).map_err(io)?;
     let db = patiently(|| {
@@ -146,7 +150,7 @@ pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Opened, OpenEr
     let reader = Reader::new(db.clone(), Arc::clone(&inflight));
     let (device, meta) = guarded(path, || {
         let meta = next_boot(path, &db, options.store_id)?;
-        let (durable, tally) = durable(path, &db, meta, said)?;
+        let (durable, tally) = durable(path, &db, meta, &said)?;
         let tally = match tally {
             Some(tally) => tally,
             None => counted(path, &db)?,
@@ -187,76 +191,6 @@ pub(super) fn refuse_lost(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// A database in a directory that has none, without the record that makes it a store.
-pub(super) fn fresh(path: &Path, store_id: u128) -> Result<Device, OpenError> {
-    let io = |error: std::io::Error| failed_io(path, &error);
-    let held = patiently(|| lock(path))?;
-    if path.join(DATABASE).exists() {
-        let taken =
-            std::io::Error::new(std::io::ErrorKind::AlreadyExists, "it has a store already");
-        return Err(io(taken));
-    }
-    let db = guarded(path, || {
-        start(path, FRESH_CACHE).map_err(|error| sled_said(path, &error))
-    })?;
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .open(path.join(DATABASE))
-        .map_err(io)?;
-    let place = Place::of(path, &file, held).map_err(io)?;
-    let (witness, _) = Witness::open(path).map_err(io)?;
-    Ok(Device {
-        db,
-        file,
-        witness,
-        place,
-        inflight: Arc::default(),
-        probe: None,
-        syncs: Arc::default(),
-        durable: Acknowledged { store_id, round: 0 },
-        tally: Tally::default(),
-    })
-}
-
-/// How often, and how long apart, a directory that is in use is tried again: a second in all.
-const LOCK_ATTEMPTS: usize = 50;
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
-
-/// Waits a moment for a holder that is just leaving: a lock lives until the last copy of its
-/// descriptor is closed, and a child that another thread is starting has one until it runs.
-pub(super) fn patiently<T>(
-    mut attempt: impl FnMut() -> Result<T, OpenError>,
-) -> Result<T, OpenError> {
-    for _ in 0..LOCK_ATTEMPTS {
-        match attempt() {
-            Err(OpenError::InUse { .. }) => std::thread::sleep(LOCK_PAUSE),
-            decided => return decided,
-        }
-    }
-    attempt()
-}
-
-pub(super) fn start(path: &Path, cache_bytes: u64) -> ::sled::Result<Db> {
-    Config::new()
-        .path(path)
-        .cache_capacity(cache_bytes)
-        // The committer flushes, and nobody else: sled's own flusher would only hide a missing one.
-        .flush_every_ms(None)
-        .open()
-}
-
-/// Runs a part of the opening; a panic of sled becomes an error.
-pub(super) fn guarded<T>(
-    path: &Path,
-    part: impl FnOnce() -> Result<T, OpenError>,
-) -> Result<T, OpenError> {
-    catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|_| {
-        let problem = "the storage engine gave up on its files (its message is above)";
-        Err(damaged(path, problem.to_owned()))
-    })
-}
-
 pub(super) fn damaged(path: &Path, problem: String) -> OpenError {
     OpenError::Damaged {
         path: path.to_owned(),
@@ -265,45 +199,17 @@ pub(super) fn damaged(path: &Path, problem: String) -> OpenError {
 }
 
 pub(super) fn failed_io(path: &Path, error: &std::io::Error) -> OpenError {
+    let mut problem = error.to_string();
+    if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem {
+        let from = path.parent().unwrap_or(path).display();
+        problem = format!(
+            "{problem}: the storage engine writes to its files when it opens them; copy them to \
+             where that can be (cp -a '{from}' COPY), and name --data-dir COPY"
+        );
+    }
     OpenError::Io {
         path: path.to_owned(),
-        problem: error.to_string(),
-    }
-}
-
-pub(super) fn sled_said(path: &Path, error: &::sled::Error) -> OpenError {
-    match error {
-        // sled gives the lock's refusal no kind of its own.
-        ::sled::Error::Io(io) if io.to_string().starts_with("could not acquire lock") => {
-            OpenError::InUse {
-                path: path.to_owned(),
-            }
-        }
-        ::sled::Error::Io(io) => failed_io(path, io),
-        // Snapshots that are not whole are out of the way by now, so this is the log, or a snapshot
-        // that does not fit it. The log alone may then lack something in its middle: not to be
-        // tried unasked.
-        ::sled::Error::Corruption { .. } => {
-            let problem = format!(
-                "{error}; if there is no copy, make one of what is there, move its `snap.*` files \
-                 away and start: that reads the log alone and passes over what is damaged in it \
-                 without a word"
-            );
-            damaged(path, problem)
-        }
-        other => damaged(path, other.to_string()),
-    }
-}
-
-/// sled syncs neither its settings nor the directory entries of its files. Done at every opening:
-/// the one that created them may have been cut before it came here.
-pub(super) fn sync_names(path: &Path) -> std::io::Result<()> {
-    File::open(path.join("conf"))?.sync_all()?;
-    File::open(path)?.sync_all()?;
-    // The directory's own name lies in its parent.
-    match path.canonicalize()?.parent() {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
+        problem,
     }
 }
 
@@ -312,6 +218,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
+    use ::sled::Db;
     use prost::Message as _;
     use sessionplane_core::domain::ids::{RunId, SessionId};
     use sessionplane_core::domain::lease::LeaseToken;

@@ -55,7 +55,9 @@ pub struct SledStore {
     queue: Option<mpsc::Sender<Request>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     reader: Arc<RwLock<Option<Reader>>>,
-    reads: Arc<Semaphore>,
+    /// Room for reads at a time.
+    reads: RwLock<Arc<Semaphore>>,
+    most_reads: usize,
     lookups: Lookups,
     store_id: u128,
     boot: u32,
@@ -99,7 +101,8 @@ impl SledStore {
             queue: Some(queue),
             thread: Mutex::new(Some(thread)),
             reader,
-            reads: Arc::new(Semaphore::new(options.reads.max(1))),
+            reads: RwLock::new(Arc::new(Semaphore::new(options.reads.max(1)))),
+            most_reads: options.reads.max(1),
             lookups: lookups.map_err(no_thread)?,
             store_id: opened.meta.store_id,
             boot: opened.meta.boots,
@@ -199,10 +202,12 @@ impl SledStore {
         read: impl FnOnce(&Reader) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, ReadError> {
         let closed = || ReadError::Store(CLOSED.to_owned());
-        let permit = Arc::clone(&self.reads).acquire_owned().await;
+        let reads = self.present_reads();
+        let permit = reads.acquire_owned().await;
         let permit = permit.map_err(|_| closed())?;
         let reader = Arc::clone(&self.reader);
         let reading = spawn_blocking(move || {
+            crate::failpoint::reach("store::read");
             let _permit = permit;
             let reader = reader.read().unwrap_or_else(PoisonError::into_inner);
             reader.as_ref().ok_or_else(closed).and_then(read)
@@ -211,6 +216,12 @@ impl SledStore {
         reading
             .await
             .unwrap_or_else(|_| Err(ReadError::Store(PANICKED.to_owned())))
+    }
+
+    /// Room for those who ask now.
+    fn present_reads(&self) -> Arc<Semaphore> {
+        let reads = self.reads.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&reads)
     }
 
     /// Hands a request to the committer and waits for its answer.
@@ -242,6 +253,11 @@ impl Drop for SledStore {
 
 #[async_trait]
 impl Repository for SledStore {
+    fn make_way(&self) {
+        let fresh = Arc::new(Semaphore::new(self.most_reads));
+        *self.reads.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+    }
+
     async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
         let commit = Box::new(commit);
         self.ask(|done| Request::Commit(commit, done))

@@ -17,6 +17,8 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use super::directory::read_regular;
+
 /// The file's name in the data directory.
 pub(super) const FILE: &str = "acknowledged";
 /// The name of the file that notes a loss.
@@ -63,14 +65,12 @@ pub(super) fn note_loss(path: &Path, found: u64, acknowledged: u64) -> io::Resul
 /// same as then. Where that was removed or another copy restored, the note goes.
 pub(super) fn noted_loss(path: &Path) -> io::Result<Option<(u64, u64)>> {
     let note = path.join(LOST);
-    let text = match std::fs::read_to_string(&note) {
+    let text = match read_regular(&note, 64) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        text => text?,
+        // One that is damaged says nothing; the loss is found again then.
+        text => String::from_utf8_lossy(&text?).into_owned(),
     };
-    let said = match std::fs::read(path.join(FILE)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        found => Acknowledged::from_bytes(&found?),
-    };
+    let said = Said::read(path)?.whole();
     let rounds = text.trim_end().split_once(' ');
     let rounds = rounds.and_then(|(found, said)| Some((found.parse().ok()?, said.parse().ok()?)));
     let stands = rounds.filter(|(_, noted)| said.is_some_and(|said| said.round == *noted));
@@ -80,12 +80,57 @@ pub(super) fn noted_loss(path: &Path) -> io::Result<Option<(u64, u64)>> {
     Ok(stands)
 }
 
+/// What the file was found to say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Said {
+    /// There is none.
+    Missing,
+    /// Nothing that could be understood.
+    Unreadable,
+    /// This.
+    Whole(Acknowledged),
+}
+
+impl Said {
+    /// Reads it, where there is one; nothing is made.
+    pub(super) fn read(path: &Path) -> io::Result<Self> {
+        let found = match read_regular(&path.join(FILE), LENGTH as u64 + 1) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Missing),
+            found => found?,
+        };
+        Ok(Acknowledged::from_bytes(&found).map_or(Self::Unreadable, Self::Whole))
+    }
+
+    pub(super) fn whole(&self) -> Option<Acknowledged> {
+        match self {
+            Self::Whole(said) => Some(*said),
+            Self::Missing | Self::Unreadable => None,
+        }
+    }
+
+    /// What is wrong where a database ends with this round and the file says nothing. Before the
+    /// second round nothing was acknowledged to anybody: the first one counts the first start.
+    pub(super) fn is_no_witness(&self, newest: u64) -> Option<&'static str> {
+        match self {
+            _ if newest < 2 => None,
+            Self::Whole(_) => None,
+            Self::Missing => {
+                Some("is missing: that the end of the database was lost would not be noticed")
+            }
+            Self::Unreadable => {
+                Some("cannot be read: that the end of the database was lost would not be noticed")
+            }
+        }
+    }
+}
+
 /// The opened file.
 pub(super) struct Witness(File);
 
 impl Witness {
     /// Opens the file, creating it if there is none, and reads what it says.
-    pub(super) fn open(path: &Path) -> io::Result<(Self, Option<Acknowledged>)> {
+    pub(super) fn open(path: &Path) -> io::Result<(Self, Said)> {
+        let said = Said::read(path)?;
         let path = path.join(FILE);
         let file = File::options()
             .read(true)
@@ -93,15 +138,6 @@ impl Witness {
             .create(true)
             .truncate(false)
             .open(&path)?;
-        let found = std::fs::read(&path)?;
-        let said = Acknowledged::from_bytes(&found);
-        if said.is_none() && !found.is_empty() {
-            tracing::warn!(
-                path = %path.display(),
-                "what was acknowledged last cannot be read; a loss at the end of the database would \
-                 go unnoticed at this start"
-            );
-        }
         Ok((Self(file), said))
     }
 
@@ -124,13 +160,13 @@ mod tests {
     fn the_newest_note_is_read_back_and_a_torn_one_says_nothing() {
         let directory = tempfile::TempDir::new().unwrap();
         let (witness, said) = Witness::open(directory.path()).unwrap();
-        assert_eq!(said, None);
+        assert_eq!(said, Said::Missing);
         let note = |round| Acknowledged { store_id: 7, round };
         witness.note(note(1)).unwrap();
         witness.note(note(300)).unwrap();
         witness.sync().unwrap();
         let (_, said) = Witness::open(directory.path()).unwrap();
-        assert_eq!(said, Some(note(300)));
+        assert_eq!(said, Said::Whole(note(300)));
 
         let file = directory.path().join(FILE);
         let whole = std::fs::read(&file).unwrap();
@@ -140,7 +176,10 @@ mod tests {
             &[&whole[..], b"x"].concat(),
         ] {
             std::fs::write(&file, damaged).unwrap();
-            assert_eq!(Witness::open(directory.path()).unwrap().1, None);
+            let (_, said) = Witness::open(directory.path()).unwrap();
+            assert_eq!(said, Said::Unreadable);
+            assert_eq!(said.is_no_witness(1), None, "nothing was acknowledged yet");
+            assert!(said.is_no_witness(2).is_some());
         }
     }
 }

@@ -1,5 +1,7 @@
 use std::fs;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use super::*;
 use crate::adapters::clock::TokioClock;
 
@@ -9,7 +11,12 @@ struct Pair {
 }
 
 fn pair(until: i32) -> Pair {
+    between(1975, until)
+}
+
+fn between(from: i32, until: i32) -> Pair {
     let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(from, 1, 1);
     params.not_after = rcgen::date_time_ymd(until, 1, 1);
     let key = rcgen::KeyPair::generate().unwrap();
     Pair {
@@ -61,6 +68,11 @@ fn c54_what_is_wrong_with_a_file_is_told_with_its_key_and_without_its_content() 
         fs::write(file, before).unwrap();
     }
     fs::remove_file(&paths.key).unwrap();
+    // Opening it would wait for somebody who writes.
+    mknodat(CWD, &paths.key, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let error = refusal(&paths);
+    assert!(error.contains("no regular file"), "{error}");
+    fs::remove_file(&paths.key).unwrap();
     let error = refusal(&paths);
     assert!(
         error.contains("tls.key_file") && error.contains("cannot be read"),
@@ -91,4 +103,50 @@ fn the_end_of_a_certificate_is_known_and_warned_of_once_a_day() {
     assert_eq!(in_words(before(20), end), "in 20 day(s)");
     let later = end.after(3 * DAY);
     assert!(in_words(later, end).starts_with("3 day(s) ago"));
+}
+
+#[test]
+fn c54_a_pair_that_no_client_accepts_does_not_replace_one_that_is_good() {
+    let now = Timestamp::from_millis(1_893_456_000_000);
+    let (_directory, paths) = files(&pair(2040));
+    let mut open = TlsFiles::open(paths.clone(), clock(now)).unwrap();
+    let in_use = open.current().load_full();
+    let take = |open: &mut TlsFiles, pair: &Pair| {
+        let contents = Contents {
+            cert: pair.cert.clone().into_bytes(),
+            key: pair.key.clone().into_bytes(),
+            clients: None,
+        };
+        open.take(&contents).map_err(|error| error.to_string())
+    };
+    for (other, says) in [
+        (pair(2020), "has ended"),
+        (between(2035, 2045), "not valid yet"),
+    ] {
+        let error = take(&mut open, &other).unwrap_err();
+        assert!(
+            error.contains(says) && error.contains("tls.cert_file"),
+            "{error}"
+        );
+        assert!(Arc::ptr_eq(&in_use, &open.current().load_full()));
+    }
+    take(&mut open, &pair(2041)).unwrap();
+    assert!(!Arc::ptr_eq(&in_use, &open.current().load_full()));
+
+    // One that has ended itself keeps no other out.
+    let mut ended = TlsFiles::open(paths, clock(now.after(4000 * DAY))).unwrap();
+    take(&mut ended, &pair(2020)).unwrap();
+}
+
+#[test]
+fn c54_a_certificate_tells_the_names_that_clients_may_use() {
+    let names = ["sessions.example.com", "10.0.0.7", "::1"].map(str::to_owned);
+    let made = rcgen::generate_simple_self_signed(names.clone()).unwrap();
+    let made = Pair {
+        cert: made.cert.pem(),
+        key: made.signing_key.serialize_pem(),
+    };
+    let (_directory, paths) = files(&made);
+    let opened = TlsFiles::open(paths, clock(Timestamp::default())).unwrap();
+    assert_eq!(opened.names(), names);
 }

@@ -20,10 +20,12 @@ impl SessionTask {
         }
     }
 
-    pub(super) async fn leave(self, end: End) {
+    pub(super) async fn leave(mut self, end: End) {
         let (context, channel) = (self.context.clone(), self.channel.clone());
         let (id, seat) = (channel.session(), self.seat.clone());
         let is_cut = matches!(end, End::Stopping) && !self.session.is_free();
+        // It wakes all who watch, tens of thousands maybe: a stop settles what it cut before that.
+        let at_work = self.at_work.take_if(|_| matches!(end, End::Stopping));
         // With the mailbox goes what nobody will read; who sends from here on waits for the next
         // task. With the engine's link goes the engine, and no other is opened before it has gone.
         drop(self);
@@ -33,7 +35,7 @@ impl SessionTask {
                 channel.rest(context.config.idle_ring_bytes);
                 drop(departed);
             }
-            End::Failed => lose(&context, id).await,
+            End::Failed(loss) => lose(&context, id, loss).await,
             End::Unborn => {
                 context.channels.forget(id);
                 context.residents.leave(id);
@@ -43,6 +45,7 @@ impl SessionTask {
                     context.work.cut(id);
                 }
                 context.residents.leave(id);
+                drop(at_work);
             }
         }
     }

@@ -10,12 +10,16 @@ use std::time::{Duration, Instant};
 
 use super::ToolError;
 use crate::adapters::sled::OpenError;
-use crate::adapters::sled::tools::{Dumped, Findings, Loaded, Progress, Stats};
+use crate::adapters::sled::tools::{
+    Dumped, DumpedWhole, Fault, Findings, Judged, Loaded, Progress, Stats, Without,
+};
 
 /// How long a tool is silent at first.
 const SILENT: Duration = Duration::from_secs(2);
 /// How often it says how far it is after that.
 const EVERY: Duration = Duration::from_secs(1);
+/// Most sessions that are named where some are left out.
+const NAMED: usize = 20;
 
 /// Tells how far something is that takes long.
 pub(super) struct Meter {
@@ -54,6 +58,23 @@ impl Progress for Meter {
     }
 }
 
+/// An import that failed left something behind.
+pub(super) fn unfinished(data_dir: &Path) {
+    eprintln!(
+        "sessiond store: what was written to {} until then is no store; remove it before you try again",
+        data_dir.display()
+    );
+}
+
+/// What root made, a server of another user cannot read.
+pub(super) fn of_root(data_dir: &Path) {
+    eprintln!(
+        "sessiond store: all of it is root's; before a server of another user starts: \
+         chown -R USER: {}",
+        data_dir.display()
+    );
+}
+
 pub(super) fn failed(error: &ToolError) {
     eprintln!("sessiond store: {error}");
 }
@@ -73,7 +94,15 @@ pub(super) fn unopened(error: &OpenError, as_json: bool) -> io::Result<()> {
     if as_json {
         return json(&serde_json::json!({ "whole": false, "unopened": error.to_string() }));
     }
-    text(&[format!("not whole: {error}")])
+    let mut lines = vec![format!("not whole: {error}")];
+    if matches!(error, OpenError::Damaged { .. }) {
+        lines.push(
+            "what to do: restore a backup into a new directory; without one, `sessiond store export \
+             --whole` takes out all sessions that are whole, where the database can still be read"
+                .to_owned(),
+        );
+    }
+    text(&lines)
 }
 
 #[derive(serde::Serialize)]
@@ -136,6 +165,7 @@ pub(super) fn exported(dumped: &Dumped) -> io::Result<()> {
         artifacts,
         missing,
         bytes,
+        unreadable_bindings,
     } = dumped;
     // Standard output may be the export itself.
     let mut out = io::stderr().lock();
@@ -149,7 +179,80 @@ pub(super) fn exported(dumped: &Dumped) -> io::Result<()> {
             "{missing} artifacts could not be read: `sessiond store verify` names them"
         )?;
     }
+    if *unreadable_bindings > 0 {
+        writeln!(
+            out,
+            "{unreadable_bindings} request bindings could not be read and are not in it: one that was \
+             of these sessions is forgotten, and its request, sent again, is taken for a new one"
+        )?;
+    }
     Ok(())
+}
+
+/// What an export of the sessions that are whole has not, or has anew.
+pub(super) fn left_out(judged: &Judged, made: &DumpedWhole, without: Without) -> io::Result<()> {
+    let mut out = io::stderr().lock();
+    for line in said_of(judged, made, without) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn said_of(judged: &Judged, made: &DumpedWhole, without: Without) -> Vec<String> {
+    let mut lines = sessions_left_out(&judged.findings);
+    let (strays, anew) = (made.strays, made.made_anew);
+    if strays > 0 {
+        lines.push(format!(
+            "left out: {strays} records that lead to no session, or are damaged so that nobody knows \
+             to which"
+        ));
+    }
+    if anew > 0 {
+        lines.push(format!(
+            "made anew: {anew} indexes of names and marks of request bindings"
+        ));
+    }
+    if without.meta {
+        let told = "made anew: the record of the store itself, of its tokens and the file \
+                    `acknowledged`";
+        lines.push(told.to_owned());
+    }
+    if !judged.sum_fits {
+        let why = if without.round {
+            "the record of the newest round is damaged, which says what the store is to hold"
+        } else {
+            "what was read is not what the newest round says that the store holds"
+        };
+        lines.push(format!(
+            "note: {why}: something may be lost or old also in what is exported, although each \
+             session of it is whole by itself"
+        ));
+    }
+    lines
+}
+
+fn sessions_left_out(findings: &Findings) -> Vec<String> {
+    let count = findings.not_whole.len();
+    let mut lines = Vec::new();
+    if count > 0 {
+        lines.push(format!("left out: {count} sessions that are not whole"));
+    }
+    for id in findings.not_whole.iter().take(NAMED) {
+        let id = id.to_string();
+        let of_it = |fault: &&Fault| fault.session.as_ref() == Some(&id);
+        let why = findings.faults.iter().find(of_it).map_or_else(
+            || "it branched off one that is not whole, or needs a damaged record".to_owned(),
+            |fault| format!("{}: {}", fault.key, fault.problem),
+        );
+        lines.push(format!("  {id}: {why}"));
+    }
+    if count > NAMED {
+        lines.push(format!(
+            "  and {} more: `sessiond store verify --json` names all in `not_whole`",
+            count - NAMED
+        ));
+    }
+    lines
 }
 
 pub(super) fn imported(
@@ -232,4 +335,35 @@ pub(super) fn stats(stats: &Stats, as_json: bool) -> io::Result<()> {
         format!("{session} {records:>9} {bytes:>14}")
     }));
     text(&lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::ids::SessionId;
+
+    use super::*;
+
+    #[test]
+    fn so_many_sessions_that_are_left_out_are_named_and_the_rest_is_counted() {
+        let ids: Vec<SessionId> = (1..=25).map(|n| SessionId::from_bytes([n; 16])).collect();
+        let findings = Findings {
+            not_whole: ids.iter().copied().collect(),
+            faults: vec![Fault {
+                key: "head".to_owned(),
+                session: Some(ids[1].to_string()),
+                problem: "it is missing".to_owned(),
+                remedy: "",
+            }],
+            ..Findings::default()
+        };
+        let lines = sessions_left_out(&findings);
+        assert_eq!(lines.len(), 1 + NAMED + 1);
+        assert!(lines[0].contains("25 sessions"), "{lines:?}");
+        let why = |n: usize| lines[n + 1].trim().to_owned();
+        assert_eq!(why(1), format!("{}: head: it is missing", ids[1]));
+        assert!(why(2).contains("branched off"), "{lines:?}");
+        let rest = lines.last().unwrap();
+        assert!(rest.contains("5 more") && rest.contains("verify --json"));
+        assert!(sessions_left_out(&Findings::default()).is_empty());
+    }
 }

@@ -1,6 +1,7 @@
 use clap::Parser;
 
 use super::*;
+use crate::adapters::authn::{State, Uses};
 use crate::config::{self, Sources};
 
 #[derive(Parser)]
@@ -99,13 +100,119 @@ fn c61_what_is_no_id_is_not_repeated_and_a_whole_token_is_as_good_as_its_id() {
     );
 }
 
+fn of(name: &str) -> Grant {
+    Grant {
+        holder: Registered {
+            id: sessionplane_core::domain::ids::PrincipalId::parse(name).unwrap(),
+            tenant: sessionplane_core::domain::ids::TenantId::parse("team").unwrap(),
+            kind: PrincipalKind::Service,
+            groups: std::sync::Arc::new([]),
+        },
+        groups: None,
+        ceiling: Trust::Relayed,
+        lifetime: None,
+    }
+}
+
+/// An output that takes so many bytes and no more, like a full disk.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        if taken == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn args(json: bool) -> CreateArgs {
+    let words = ["sessiond", "create", "--principal", "ci"];
+    let line = Line::try_parse_from(words.into_iter().chain(json.then_some("--json")));
+    let Ok(TokenCommand::Create(args)) = line.map(|line| line.command) else {
+        panic!("something else");
+    };
+    args
+}
+
+#[test]
+fn c54_a_token_that_could_not_be_shown_is_revoked_and_takes_no_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let book = TokenBook::of(directory.path());
+    let now = Timestamp::from_millis(1_796_029_500_000);
+    for json in [false, true, false] {
+        let (mut out, mut aside) = (Full(30), Vec::new());
+        let error = create(&book, &of("ci"), &args(json), now, (&mut out, &mut aside)).unwrap_err();
+        let (error, records) = (error.to_string(), book.read().unwrap());
+        let id = records.last().unwrap().id.as_str();
+        assert!(
+            error.contains(id) && error.contains("revoked again"),
+            "{error}"
+        );
+        assert!(aside.is_empty());
+    }
+    // What is said beside it may get lost.
+    let mut out = Vec::new();
+    create(
+        &book,
+        &of("ci"),
+        &args(false),
+        now,
+        (&mut out, &mut Full(0)),
+    )
+    .unwrap();
+    let records = book.read().unwrap();
+    let states: Vec<State> = records.iter().map(|record| record.state(now)).collect();
+    assert!(
+        matches!(
+            states[..],
+            [State::Revoked, State::Revoked, State::Revoked, State::Live]
+        ),
+        "{states:?}"
+    );
+}
+
+#[test]
+fn c54_of_several_tokens_all_that_can_be_revoked_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let book = TokenBook::of(directory.path());
+    let now = Timestamp::from_millis(1_796_029_500_000);
+    let [first, second] = ["ci", "ada"].map(|name| book.create(&of(name), now).unwrap().0.id);
+    let words = ["nonsense!", "00000000", first.as_str(), second.as_str()].map(str::to_owned);
+    // Nobody hears of the second one, which counts nevertheless.
+    let mut out = Full(90);
+    let error = revoke(&book, &words, now, &mut out)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("no token id") && error.contains("there is no token 00000000"),
+        "{error}"
+    );
+    let records = book.read().unwrap();
+    assert!(
+        records
+            .iter()
+            .all(|record| record.state(now) == State::Revoked)
+    );
+    let mut out = Vec::new();
+    revoke(&book, &words[2..], now, &mut out).unwrap();
+    let said = String::from_utf8(out).unwrap();
+    assert_eq!(said.matches("was revoked before").count(), 2, "{said}");
+}
+
 #[test]
 fn c54_the_list_fits_a_terminal_and_holds_no_secret() {
     let directory = tempfile::tempdir().unwrap();
     let book = TokenBook::of(directory.path());
     let now = Timestamp::from_millis(1_796_029_500_000);
     let mut out = Vec::new();
-    list(&[], false, now, &mut out).unwrap();
+    list(&[], &Uses::new(), false, now, &mut out).unwrap();
     assert!(String::from_utf8(out).unwrap().contains("token create"));
 
     let mut secrets = Vec::new();
@@ -135,9 +242,10 @@ fn c54_the_list_fits_a_terminal_and_holds_no_secret() {
     }
     let later = now.after(Duration::from_secs(2));
     let records = book.read().unwrap();
+    let uses = Uses::from([(records[2].id.clone(), now)]);
     for json in [false, true] {
         let mut out = Vec::new();
-        list(&records, json, later, &mut out).unwrap();
+        list(&records, &uses, json, later, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(
             secrets.iter().all(|secret| !text.contains(secret)),
@@ -147,6 +255,8 @@ fn c54_the_list_fits_a_terminal_and_holds_no_secret() {
             &[
                 "\"state\":\"expired\"",
                 "\"expires\":\"2027-02-28T09:05:00Z\"",
+                "\"used\":\"2026-11-30T09:05:00Z\"",
+                "\"used\":null",
                 "very-long-name-indeed",
             ]
         } else {
@@ -158,7 +268,8 @@ fn c54_the_list_fits_a_terminal_and_holds_no_secret() {
                 "expired",
                 "revoked",
                 "never",
-                "2026-11-30 2027-02-28",
+                "just now  2027-02-28",
+                "-         never",
                 "a-principal-with-…",
             ]
         };

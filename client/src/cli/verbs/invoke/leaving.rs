@@ -7,10 +7,11 @@ use sessionplane_core::domain::command::{Command, DispatchAnswer};
 use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::ids::RunId;
 
-use super::Following;
+use super::{Following, TICK};
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::program::PROGRAM;
+use crate::cli::screen::Piece;
 use crate::clock::instant;
 use crate::outcome::may_resume;
 
@@ -83,6 +84,10 @@ impl Following<'_> {
         let now = instant();
         let target = self.context.client.target();
         let quiet = now - self.last;
+        if quiet >= TICK && self.screen.is_behind() {
+            // Who types there meanwhile begins on a line of his own.
+            self.screen.put(&Piece::Break)?;
+        }
         let words = match (self.outage.words(target, now), self.run) {
             _ if self.context.globals.json => return Ok(()),
             (Some(words), _) => words,

@@ -113,6 +113,51 @@ fn changes_at_once_lose_nothing() {
 }
 
 #[test]
+fn c54_what_a_killed_change_left_goes_with_the_next_one_or_with_a_start() {
+    let (directory, book) = book();
+    let (token, _) = book.create(&grant("ci", None), NOW).unwrap();
+    let left = |name: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, "digests").unwrap();
+        path
+    };
+    let others = [".tokens.json.swp", ".tokens.used.json.0123456789abcdef"].map(left);
+    let mine = left(".tokens.json.0123456789abcdef");
+    let busy = book.alone().unwrap();
+    book.tidy();
+    assert!(mine.exists(), "another change may be at it");
+    drop(busy);
+    book.tidy();
+    assert!(!mine.exists(), "a start leaves it");
+    left(".tokens.json.0123456789abcdef");
+    book.revoke(&token.id, NOW).unwrap();
+    assert!(!mine.exists(), "a change leaves it");
+    assert!(others.iter().all(|other| other.exists()), "it is not ours");
+}
+
+#[test]
+fn c54_a_file_that_takes_no_token_more_takes_every_revocation() {
+    let (_directory, book) = book();
+    let (first, _) = book.create(&grant("ci", None), NOW).unwrap();
+    let others = (0..).map(|number| TokenRecord {
+        id: TokenId::parse(&format!("{number:08}")).unwrap(),
+        ..first.clone()
+    });
+    let two = [first.clone(), first.clone()];
+    let one = encode(&two).len() - encode(&two[..1]).len();
+    let others = others.take(FULL_AT_BYTES / one + 1);
+    let mut records: Vec<_> = std::iter::once(first.clone()).chain(others).collect();
+    private_file::replace(book.path(), &encode(&records)).unwrap();
+    let error = book.create(&grant("ada", None), NOW).unwrap_err();
+    assert!(error.to_string().contains("is full"), "{error}");
+    assert!(book.revoke(&first.id, NOW).unwrap());
+    for record in &mut records {
+        record.revoked = Some(NOW);
+    }
+    assert!(encode(&records).len() < MAX_FILE_BYTES, "all of them fit");
+}
+
+#[test]
 fn c54_a_file_that_others_could_have_written_or_that_is_damaged_is_refused_unspoken() {
     let (_directory, book) = book();
     book.create(&grant("ci", None), NOW).unwrap();

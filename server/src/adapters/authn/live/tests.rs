@@ -38,12 +38,18 @@ struct Bench {
 
 impl Bench {
     fn over(directory: tempfile::TempDir, known: Vec<Registered>) -> Self {
+        let bench = Self::unfollowed(directory, known);
+        let followed = bench.identities.clone();
+        tokio::spawn(async move { followed.follow().await });
+        bench
+    }
+
+    /// One whose file nobody looks at again.
+    fn unfollowed(directory: tempfile::TempDir, known: Vec<Registered>) -> Self {
         let clock = Arc::new(TokioClock::starting_at(NOW));
         let owner = OwnerToken::open(directory.path()).unwrap();
         let tokens = Tokens::open(directory.path(), known, clock.clone()).unwrap();
         let identities = Arc::new(Identities::new(owner, tokens));
-        let followed = identities.clone();
-        tokio::spawn(async move { followed.follow().await });
         Self {
             directory,
             identities,
@@ -188,6 +194,91 @@ async fn c54_a_damaged_file_keeps_what_was_known_and_a_removed_one_lets_nobody_i
     fs::write(&path, &whole).unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     bench.looks().await;
+    bench.who(&token).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn c54_a_revocation_that_could_not_be_read_at_once_is_read_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let (id, token) = minted(directory.path(), &grant("ci", None, None));
+    let bench = Bench::unfollowed(directory, vec![registered("ci", &["operator"])]);
+    let (book, tokens) = (bench.book(), &bench.identities.tokens);
+    book.revoke(&id, NOW).unwrap();
+    let stamp = Stamp::of(book.path());
+    let failed = || BookError::Io {
+        path: book.path().to_owned(),
+        what: "read",
+        error: std::io::Error::from_raw_os_error(24),
+    };
+    let mut seen = Seen::default();
+    for _ in 0..2 {
+        tokens.look(&mut seen, stamp, Err(failed()));
+        bench.who(&token).await.unwrap();
+        assert!(seen.stamp != Some(stamp), "it is not taken for read");
+    }
+    tokens.look(&mut seen, stamp, book.read());
+    bench.who(&token).await.unwrap_err();
+    assert!(seen.stamp == Some(stamp), "it is not read every second");
+}
+
+/// What is written of the tokens' uses once a minute has passed.
+async fn uses(bench: &Bench) -> Uses {
+    // The file is written by another thread, for which the paused clock waits.
+    bench.clock.sleep(WRITE_EVERY + 2 * LOOK_EVERY).await;
+    bench.book().uses()
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_a_token_was_used_last_is_known_a_minute_later_and_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let (id, used) = minted(directory.path(), &grant("ci", None, None));
+    let (_, unused) = minted(directory.path(), &grant("ci", None, None));
+    let known = || vec![registered("ci", &["operator"])];
+    let bench = Bench::over(directory, known());
+    assert_eq!(uses(&bench).await, Uses::new());
+    let at = bench.clock.now();
+    let principal = bench.who(&used).await.unwrap();
+    bench.who(&unused.replace("sp_", "sp-")).await.unwrap_err();
+    assert_eq!(uses(&bench).await, Uses::from([(id.clone(), at)]));
+    // A table that is read anew knows it still.
+    minted(bench.directory.path(), &grant("ada", None, None));
+    assert_eq!(uses(&bench).await, Uses::from([(id.clone(), at)]));
+
+    // A stream uses it for as long as it goes on.
+    let stream = {
+        let identities = bench.identities.clone();
+        tokio::spawn(async move { identities.ended(&principal).await })
+    };
+    uses(&bench).await;
+    let during = uses(&bench).await[&id];
+    assert!(during > at.after(WRITE_EVERY), "{during:?}");
+    stream.abort();
+    let after = uses(&bench).await[&id];
+    assert_eq!(uses(&bench).await[&id], after);
+
+    let again = Bench::over(bench.directory, known());
+    again.who(&unused).await.unwrap();
+    let uses = uses(&again).await;
+    assert_eq!((uses[&id], uses.len()), (after, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_with_the_times_of_use_keeps_nobody_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let (id, token) = minted(directory.path(), &grant("ci", None, None));
+    let file = directory.path().join("tokens.used.json");
+    fs::write(&file, "{").unwrap();
+    let bench = Bench::over(directory, vec![registered("ci", &["operator"])]);
+    bench.who(&token).await.unwrap();
+    assert!(uses(&bench).await.contains_key(&id), "it is made anew");
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // Nor that it cannot be written.
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    fs::write(file.join("in-the-way"), "").unwrap();
+    bench.who(&token).await.unwrap();
+    assert_eq!(uses(&bench).await, Uses::new());
     bench.who(&token).await.unwrap();
 }
 

@@ -168,3 +168,38 @@ fn c53_a_folder_that_is_none_cannot_be_opened() {
     let writable = Boundary::open(&scene.inside, Access::Writable).expect("a folder");
     assert_eq!(writable.access(), Access::Writable);
 }
+
+/// C57: a file of the server's own has no other name, whenever that was made; what only has several
+/// names is a file like others.
+#[test]
+fn c57_b48_a_hard_link_to_what_is_hidden_is_hidden_and_any_other_is_a_file() {
+    let scene = Scene::new();
+    fs::create_dir_all(scene.outside.join("store/deep")).expect("made");
+    fs::write(scene.outside.join("owner.token"), SECRET).expect("written");
+    let boundary = scene.boundary().hiding(&scene.outside);
+    let boundary = boundary.expect("there");
+    // After the start, also in a folder that was not there before.
+    fs::create_dir_all(scene.outside.join("store/new")).expect("made");
+    for path in ["store/deep/log", "store/new/log"] {
+        fs::write(scene.outside.join(path), SECRET).expect("written");
+    }
+    let link = |from: PathBuf, name: &str| {
+        fs::hard_link(from, scene.inside.join(name)).expect("linked");
+    };
+    link(scene.outside.join("owner.token"), "notes");
+    link(scene.outside.join("store/deep/log"), "folder/log");
+    link(scene.outside.join("store/new/log"), "new.txt");
+    link(scene.inside.join("a.txt"), "twin.txt");
+    scene.link("notes", "to-notes");
+    for hidden in ["notes", "folder/log", "new.txt", "to-notes"] {
+        assert_eq!(read(&boundary, hidden), Err(Refusal::Hidden), "{hidden}");
+        assert_eq!(boundary.typed(hidden), Err(Refusal::Hidden), "{hidden}");
+    }
+    let top = boundary.exactly(Path::new("")).expect("a folder");
+    assert_eq!(top.about(OsStr::new("notes")), Err(Refusal::Hidden));
+    let expected = ["a.txt", "folder/b.txt", "twin.txt"].map(PathBuf::from);
+    assert_eq!(walked(&boundary), expected);
+    assert_eq!(read(&boundary, "twin.txt").as_deref(), Ok("inside"));
+    // Where nothing is hidden, a hard link is the file.
+    assert_eq!(read(&scene.boundary(), "notes").as_deref(), Ok(SECRET));
+}

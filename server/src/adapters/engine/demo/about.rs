@@ -7,6 +7,16 @@ pub(super) const NO_MODEL: &str = "I am no language model";
 pub(super) const PLAIN: &str =
     "I am no language model: this is what the files say. `/about` tells what I can be asked.\n";
 
+/// What is said of a folder without files.
+pub(super) const EMPTY: &str = "\
+I see no file in this folder: it is empty, or holds only what I leave out (what is ignored, built or \
+secret). Start the server in the folder that you want to ask about, or with `sessiond --workspace \
+FOLDER`, and ask again.
+
+I am no language model: I search and read a folder, and cannot change it. `/about` tells what I can be \
+asked.
+";
+
 /// What the agent is, what it can be asked, and how another takes its place.
 pub(super) const ABOUT: &str = "\
 I am no language model. I am the agent that is built into the server, so that there is something to \

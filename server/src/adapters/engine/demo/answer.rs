@@ -6,19 +6,30 @@ use std::fmt::Write as _;
 use super::count::size;
 use super::files::{Listing, Page, Unread, parents};
 use super::focus::{Focus, quoted};
-use super::page::shown;
+use super::page::{code, shown, shown_path};
 use super::scan::Found;
 use super::term::Term;
 use super::tools::Sight;
+use super::tree::files_in;
+use super::wish::Wish;
 
 /// How many places are shown with their lines around them.
 pub(super) const SHOWN: usize = 3;
 /// How many lines of an introduction are told.
 const INTRODUCTION: usize = 8;
+/// How wide they are at most, in bytes, unless a word is longer.
+const FOLDED_BYTES: usize = 100;
 
 /// What a search has to tell.
 pub(super) fn found(focus: &Focus, found: &Found, sights: &[Sight]) -> String {
     let mut text = String::new();
+    if let (Wish::Show, [Term { text: word, .. }]) = (focus.wish, focus.terms.as_slice()) {
+        let word = shown(word);
+        let _ = writeln!(
+            text,
+            "No file that I list is called `{word}`, so I searched for it.\n"
+        );
+    }
     let Some(best) = sights.first() else {
         let place = place_words(focus);
         let _ = writeln!(
@@ -48,11 +59,36 @@ pub(super) fn found(focus: &Focus, found: &Found, sights: &[Sight]) -> String {
     if sights.len() > SHOWN {
         text.push_str("Also worth a look:\n");
         for sight in &sights[SHOWN..] {
-            let _ = writeln!(text, "- {}: {}", named(sight), sight.line.trim());
+            let _ = writeln!(text, "- {}: {}", named(sight), code(&sight.line));
         }
         text.push('\n');
     }
     text.push_str(&closing(focus, found));
+    text
+}
+
+/// What is said to who asks for work: that it is not done, and what could be asked instead.
+pub(super) fn no_work(focus: &Focus) -> String {
+    let mut text =
+        "That is work, and I cannot do it: I am no language model, and only read. I change \
+                    no file, run nothing, and write nothing of my own.\n\n"
+            .to_owned();
+    let words: Vec<String> = focus.terms.iter().map(|term| shown(&term.text)).collect();
+    let files = focus
+        .named
+        .iter()
+        .map(|path| format!("show {}", shown_path(path)));
+    let finds = (!words.is_empty()).then(|| format!("/find {}", words.join(" ")));
+    let instead: Vec<String> = files
+        .chain(finds)
+        .map(|ask| format!("    {ask}\n"))
+        .collect();
+    if !instead.is_empty() {
+        let _ = writeln!(text, "What I can do is look:\n\n{}", instead.concat());
+    }
+    text.push_str(
+        "`/about` tells what else I can be asked, and how an agent that works is plugged in.\n",
+    );
     text
 }
 
@@ -70,19 +106,18 @@ pub(super) struct Introduction {
 /// What the folder is, as far as its own introduction and its files say.
 pub(super) fn overview(listing: &Listing, introduction: &Introduction) -> String {
     let more = if listing.cut { "more than " } else { "" };
-    let mut text = format!("This folder holds {more}{} files", listing.files.len());
+    let mut text = format!("This folder holds {more}{}", files_in(listing.files.len()));
     let kinds = kinds(listing);
     if !kinds.is_empty() {
         let _ = write!(text, ", mostly {}", kinds.join(", "));
     }
     text.push_str(".\n\n");
-    if let Some(page) = &introduction.readme {
-        let _ = writeln!(text, "`{}:1` introduces it:\n", shown(&page.path));
-        let lines = page.lines.iter().skip_while(|line| line.trim().is_empty());
-        // A picture or a listing that is cut in its middle says nothing.
-        let lines = lines.take_while(|line| !line.starts_with("```"));
-        for line in lines.take(INTRODUCTION) {
-            let _ = writeln!(text, "    {}", shown(line));
+    let introducing = |page: &Page| (shown(&page.path), introducing(page));
+    let introduced = introduction.readme.as_ref().map(introducing);
+    if let Some((path, lines)) = introduced.filter(|(_, lines)| !lines.is_empty()) {
+        let _ = writeln!(text, "`{path}:1` introduces it:\n");
+        for line in lines {
+            let _ = writeln!(text, "    {line}");
         }
         text.push('\n');
     }
@@ -104,7 +139,7 @@ pub(super) fn overview(listing: &Listing, introduction: &Introduction) -> String
     if !folders.is_empty() {
         text.push_str("The largest folders:\n");
         for (folder, count) in folders {
-            let _ = writeln!(text, "- `{folder}/`: {count} files");
+            let _ = writeln!(text, "- `{folder}/`: {}", files_in(count));
         }
         text.push('\n');
     }
@@ -114,6 +149,54 @@ pub(super) fn overview(listing: &Listing, introduction: &Introduction) -> String
          look: \"look in src\", \"also errors\", \"not in tests\". `/about` tells the rest.\n",
     );
     text
+}
+
+/// What a README begins with, as prose: without badges, links' addresses, and a picture or listing
+/// that would be cut in its middle. Long lines are folded.
+fn introducing(page: &Page) -> Vec<String> {
+    let is_decoration = |line: &&String| {
+        let line = line.trim();
+        let address = line.starts_with('[') && line.contains("]: ");
+        let badge = line.starts_with("[![") || line.starts_with("![");
+        address || badge || line.starts_with('<')
+    };
+    let lines = page
+        .lines
+        .iter()
+        .take_while(|line| !line.starts_with("```"));
+    let mut told: Vec<String> = Vec::new();
+    for line in lines.filter(|line| !is_decoration(line)) {
+        let is_gap = line.trim().is_empty();
+        if is_gap && told.last().is_none_or(String::is_empty) {
+            continue;
+        }
+        told.extend(folded(line));
+        if told.len() >= INTRODUCTION {
+            break;
+        }
+    }
+    told.truncate(INTRODUCTION);
+    while told.pop_if(|last| last.is_empty()).is_some() {}
+    told
+}
+
+/// A line in parts that fit a screen, at least one.
+fn folded(line: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    for word in line.trim_end().split(' ') {
+        let last = parts
+            .last_mut()
+            .filter(|last| last.is_empty() || last.len() + word.len() < FOLDED_BYTES);
+        match last {
+            Some(last) if last.is_empty() => last.push_str(word),
+            Some(last) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            None => parts.push(word.to_owned()),
+        }
+    }
+    parts.iter().map(|part| shown(part)).collect()
 }
 
 /// What a manifest says of itself, each with the number of its line.
@@ -155,11 +238,12 @@ fn facts(page: &Page) -> Vec<String> {
 pub(super) fn lines(path: &str, page: &Result<Page, Unread>) -> String {
     let page = match page {
         Ok(page) => page,
-        Err(error) => return format!("I cannot show `{}`: {error}.\n\n", shown(path)),
+        Err(error) => return format!("I cannot show `{}`: {error}.\n\n", shown_path(path)),
     };
-    let path = shown(&page.path);
+    let path = shown_path(&page.path);
     let (from, count) = (page.from, page.lines.len());
     let whole = match page.total {
+        Some(1) => "1 line".to_owned(),
         Some(total) => format!("{total} lines"),
         None => size(page.bytes),
     };
@@ -167,7 +251,11 @@ pub(super) fn lines(path: &str, page: &Result<Page, Unread>) -> String {
         return format!("`{path}` has no line {from}: it has {whole}.\n\n");
     }
     let to = from + count - 1;
-    let mut said = format!("`{path}:{from}`, lines {from} to {to} of {whole}:\n\n");
+    let range = match count {
+        1 => format!("line {from}"),
+        _ => format!("lines {from} to {to}"),
+    };
+    let mut said = format!("`{path}:{from}`, {range} of {whole}:\n\n");
     let width = to.to_string().len();
     for (at, line) in page.lines.iter().enumerate() {
         let _ = writeln!(said, "    {:>width$} | {}", from + at, shown(line));
@@ -182,7 +270,7 @@ pub(super) fn lines(path: &str, page: &Result<Page, Unread>) -> String {
 }
 
 fn named(sight: &Sight) -> String {
-    let place = format!("`{}:{}`", shown(&sight.place.path), sight.place.line);
+    let place = format!("`{}:{}`", shown_path(&sight.place.path), sight.place.line);
     match &sight.inside {
         Some(inside) => format!("{place} (in {inside})"),
         None => place,
@@ -200,7 +288,7 @@ fn place_words(focus: &Focus) -> String {
     if focus.within.is_empty() {
         "this folder".to_owned()
     } else {
-        let places: Vec<_> = focus.within.iter().map(|place| shown(place)).collect();
+        let places: Vec<_> = focus.within.iter().map(|place| shown_path(place)).collect();
         format!("`{}`", places.join("`, `"))
     }
 }
@@ -282,15 +370,15 @@ mod tests {
         };
         let mut listing = Listing {
             files: vec![file],
-            cut: false,
+            ..Listing::default()
         };
         assert!(
-            overview(&listing, &Introduction::default()).starts_with("This folder holds 1 files")
+            overview(&listing, &Introduction::default()).starts_with("This folder holds 1 file, ")
         );
         listing.cut = true;
         assert!(
             overview(&listing, &Introduction::default())
-                .starts_with("This folder holds more than 1 files")
+                .starts_with("This folder holds more than 1 file, ")
         );
         let nothing = Found {
             cut: true,

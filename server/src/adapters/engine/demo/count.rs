@@ -167,6 +167,25 @@ pub(super) fn answer(focus: &Focus, counted: &Counted) -> String {
     text
 }
 
+/// What the files end with that a word names, in lower case: `python`, `.py`, `*.py` or `py`, if there
+/// are such.
+pub(super) fn endings(word: &str, files: &[Listed]) -> Vec<String> {
+    let word = word.trim_start_matches(['*', '.']).to_ascii_lowercase();
+    let is_called = |(name, _): &&(&str, &[&str])| name.eq_ignore_ascii_case(&word);
+    let mut endings: Vec<String> = match LANGUAGES.iter().find(is_called) {
+        Some((_, endings)) => endings.iter().map(|ending| (*ending).to_owned()).collect(),
+        None => vec![word],
+    };
+    endings.retain(|ending| files.iter().any(|file| ends_with(&file.path, ending)));
+    endings
+}
+
+/// Whether a file's name has this after its last dot.
+pub(super) fn ends_with(path: &str, ending: &str) -> bool {
+    let parted = path.rsplit_once('.');
+    parted.is_some_and(|(stem, own)| !stem.is_empty() && own.eq_ignore_ascii_case(ending))
+}
+
 /// The language of a file, or what its name ends with.
 fn language(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or_default();

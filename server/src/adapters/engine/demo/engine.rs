@@ -23,10 +23,6 @@ use crate::adapters::boundary::{Access, Boundary};
 use crate::adapters::engine::link::connect;
 use crate::adapters::engine::memory::Memory;
 
-/// Most threads that read the folder at a time, for all sessions together. One that stalls, on a
-/// mount that does not answer, keeps its place until it comes back.
-const JOBS: usize = 4;
-
 /// How slowly the agent goes, so that a person can watch and steer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
@@ -65,6 +61,10 @@ pub struct DemoEngine {
 }
 
 impl DemoEngine {
+    /// Most threads that read the folder at a time, for all sessions together. One that stalls, on a
+    /// mount that does not answer, keeps its place until it comes back.
+    pub const JOBS: usize = 4;
+
     /// An agent for the folder of a boundary. It reads nothing that lies outside.
     #[must_use]
     pub fn new(boundary: Boundary, clock: Arc<dyn Clock>, spawner: Arc<dyn Spawner>) -> Self {
@@ -91,7 +91,7 @@ impl DemoEngine {
             description,
             boundary,
             pace: Pace::default(),
-            jobs: Arc::new(Semaphore::new(JOBS)),
+            jobs: Arc::new(Semaphore::new(Self::JOBS)),
             clock,
             spawner,
         }

@@ -7,11 +7,18 @@ use std::sync::atomic::AtomicBool;
 
 use super::lines::Lines;
 use super::reader;
-use super::taste::{People, is_secret};
-use crate::adapters::boundary::{Boundary, Limits, OpenFile, Refusal};
+use super::taste::{People, is_secret_path};
+use super::withheld::told_of;
+use crate::adapters::boundary::{self, Boundary, Kind, Limits, OpenFile, Refusal};
 
 /// The largest file that is searched, in bytes.
 pub(super) const MOST_FILE_BYTES: u64 = 512 * 1024;
+
+/// Of so many bytes of a text at most one is not as it should be.
+const FEW: usize = 4;
+
+/// How the backups and exports of a store begin, under whatever name.
+const STORE: &[u8] = br#"{"export":"sessionplane-store""#;
 
 /// How much is listed at most.
 const LISTED: Limits = Limits {
@@ -37,6 +44,8 @@ pub(super) struct Listing {
     pub(super) files: Vec<Listed>,
     /// There are more than were listed.
     pub(super) cut: bool,
+    /// Files besides whose names are no text.
+    pub(super) unnamed: usize,
 }
 
 /// Why the agent does not read something.
@@ -48,6 +57,10 @@ pub(super) enum Unread {
     Secret,
     #[error("that is git's own; ask me for the branch, the changes or the log")]
     Git,
+    #[error("it is a backup or an export of a Sessionplane store, with everybody's sessions")]
+    Store,
+    #[error("it is a link to something that is not there")]
+    Dangling,
     #[error("it is no text")]
     NoText,
 }
@@ -90,12 +103,13 @@ impl Folder {
     fn list_at_most(&self, most: Limits, stop: &AtomicBool) -> Result<Listing, Refusal> {
         let walked = self.boundary.walk(most, &People, stop)?;
         let mut listing = Listing {
-            files: Vec::new(),
             cut: walked.cut,
+            ..Listing::default()
         };
         for file in walked.files {
             // What cannot be named in a text cannot be asked for either.
             let Some(path) = file.path.to_str() else {
+                listing.unnamed += 1;
                 continue;
             };
             listing.files.push(Listed {
@@ -107,12 +121,15 @@ impl Folder {
     }
 
     /// A file's text, for a search. Blocks; gives up once `stop` is set. `None` for what is no text,
-    /// too large, a secret, or not in the folder.
+    /// too large, a secret, or not in the folder. The secrets of tokens are not in it: also a search
+    /// that finds nothing of them must not tell whether a guess was good.
     pub(super) fn read(&self, path: &str, stop: &AtomicBool) -> Option<String> {
         let file = self.open(path).ok()?;
         let bytes = file.whole(MOST_FILE_BYTES, stop).ok()?;
-        let text = String::from_utf8(bytes).ok()?;
-        (!text.contains('\0')).then_some(text)
+        if bytes.contains(&0) {
+            return None;
+        }
+        text_of(bytes).map(told_of)
     }
 
     /// Some lines of a file that a person named, however large it is.
@@ -125,11 +142,48 @@ impl Folder {
         let file = match self.boundary.file(Path::new(path)) {
             // A person may paste a whole path.
             Err(Refusal::Outside) => self.boundary.file(&self.boundary.typed(path)?.path),
+            Err(Refusal::Missing) if self.is_link(path) => return Err(Unread::Dangling),
             file => file,
         }?;
         judge(file.path())?;
+        let mut head = [0; STORE.len()];
+        if file.read_at(&mut head, 0)? == head.len() && head == *STORE {
+            return Err(Unread::Store);
+        }
         Ok(file)
     }
+
+    /// Whether there is something at exactly this path that can be shown, or else said why not: also
+    /// what is not listed, such as a link. Blocks.
+    pub(super) fn has(&self, path: &str) -> bool {
+        match self.boundary.typed(path) {
+            Ok(_) | Err(Refusal::Outside | Refusal::Hidden | Refusal::Mounted) => true,
+            Err(Refusal::Missing) => self.is_link(path),
+            Err(_) => false,
+        }
+    }
+
+    fn is_link(&self, path: &str) -> bool {
+        let path = Path::new(path);
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return false;
+        };
+        let about = |folder: boundary::Folder<'_>| folder.about(name);
+        let about = self.boundary.exactly(parent).and_then(about);
+        about.is_ok_and(|about| about.kind == Kind::Link)
+    }
+}
+
+/// The text of a file. Also of one in an older encoding: what of it is no UTF-8 is replaced, as long
+/// as that is little.
+fn text_of(bytes: Vec<u8>) -> Option<String> {
+    let odd = match String::from_utf8(bytes) {
+        Ok(text) => return Some(text),
+        Err(odd) => odd.into_bytes(),
+    };
+    let text = String::from_utf8_lossy(&odd);
+    let replaced = text.matches('\u{fffd}').count();
+    (replaced <= text.len() / FEW).then(|| text.into_owned())
 }
 
 fn judge(path: &Path) -> Result<(), Unread> {
@@ -137,14 +191,18 @@ fn judge(path: &Path) -> Result<(), Unread> {
     if path.iter().any(is_git) {
         return Err(Unread::Git);
     }
-    let name = path.file_name().unwrap_or_default();
-    if is_secret(name) {
+    if is_secret_path(path) {
         return Err(Unread::Secret);
     }
     Ok(())
 }
 
 impl Listing {
+    /// There is no file, as far as it was listed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty() && !self.cut
+    }
+
     /// The folder that a word names: by its whole path, or by the end of it where only one fits
     /// best.
     pub(super) fn folder(&self, word: &str) -> Option<String> {
@@ -186,7 +244,12 @@ impl Listing {
             let stem = name.split('.').next().unwrap_or_default();
             name.eq_ignore_ascii_case(word) || stem.eq_ignore_ascii_case(word)
         };
-        let all: Vec<_> = self.files.iter().filter(is_called).collect();
+        let mut all: Vec<_> = self.files.iter().filter(is_called).collect();
+        // Who writes `Cart` means no `cart.test.js` where there is a `Cart.jsx`.
+        let name = |file: &Listed| file.path.rsplit('/').next().unwrap_or_default().to_owned();
+        if all.iter().any(|file| name(file).starts_with(word)) {
+            all.retain(|file| name(file).starts_with(word));
+        }
         let top: Vec<_> = all.iter().filter(|file| !file.path.contains('/')).collect();
         match top.as_slice() {
             [one] => vec![**one],

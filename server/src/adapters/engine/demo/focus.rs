@@ -1,8 +1,9 @@
 //! What the agent looks for just now and where, and how questions and steers change that.
 
+use super::count::{endings, ends_with};
 use super::files::{Listed, Listing};
 use super::lines::Lines;
-use super::page::shown;
+use super::page::{shown, shown_path};
 use super::question::{Form, Question, Role, Word};
 use super::scan::{MOST_TERMS, Wanted};
 use super::term::Term;
@@ -44,6 +45,8 @@ pub(super) struct Focus {
     pub(super) unsure: Vec<Unsure>,
     /// The lines of them that are meant.
     pub(super) lines: Option<Lines>,
+    /// What the names of the files end with that are listed; empty: any.
+    pub(super) endings: Vec<String>,
     /// It is looked for where the words are defined.
     pub(super) defines: bool,
     /// The question as it was put, where it is a sentence.
@@ -64,10 +67,16 @@ impl Focus {
         self.lines = question.lines;
         self.defines = question.defines;
         self.asked.clone_from(&question.sentence);
+        if let Some(said) = self.list_a_kind(question, listing) {
+            self.terms = earlier.terms;
+            return said;
+        }
         if !question.wish.is_search() {
             let said = self.take(question, listing, true);
             // What was looked for before may be spoken of again.
-            self.terms = earlier.terms;
+            if question.wish != Wish::Work {
+                self.terms = earlier.terms;
+            }
             return said;
         }
         let seeks = |word: &&Word| word.role == Role::Seek;
@@ -105,11 +114,15 @@ impl Focus {
             wish: question.wish,
             ..Self::default()
         };
+        if question.wish == Wish::Work {
+            return vec!["I only read, and cannot do that, so I go on as before.".to_owned()];
+        }
         let mut said = new.take(question, listing, true);
         if !question.wish.is_search() {
             said.insert(0, format!("I turn to {}.", question.wish.words()));
             self.wish = question.wish;
             self.within = new.within;
+            self.endings.clear();
             return said;
         }
         if new.is_nothing() {
@@ -129,6 +142,7 @@ impl Focus {
         }
         if brings {
             self.wish = question.wish;
+            self.endings.clear();
             self.lines = question.lines.or(self.lines);
             self.defines |= question.defines;
         }
@@ -148,12 +162,30 @@ impl Focus {
         said
     }
 
+    /// `list the proto files`: the files of one kind, where the only thing that is asked for is one.
+    fn list_a_kind(&mut self, question: &Question, listing: &Listing) -> Option<Vec<String>> {
+        let mut question = question.clone();
+        let seeks = |word: &Word| word.role == Role::Seek;
+        let at = question.words.iter().position(seeks)?;
+        let kind = question.words.remove(at);
+        let more = question.words.iter().any(seeks);
+        let endings = endings(&kind.text, &listing.files);
+        let is_kind = kind.form != Form::Quoted && !endings.is_empty();
+        if !question.lists_files || !question.wish.is_search() || more || !is_kind {
+            return None;
+        }
+        self.wish = Wish::Tree;
+        self.endings = endings;
+        Some(self.take(&question, listing, true))
+    }
+
     fn is_nothing(&self) -> bool {
         let places = self.within.is_empty() && self.without.is_empty();
         places && self.terms.is_empty() && !self.names_files()
     }
 
-    fn names_files(&self) -> bool {
+    /// Files were named that are read first.
+    pub(super) fn names_files(&self) -> bool {
         !self.named.is_empty() || !self.unsure.is_empty()
     }
 
@@ -171,6 +203,7 @@ impl Focus {
             terms: self.terms.clone(),
             asked: self.asked.clone(),
             defines: self.defines,
+            instructs: self.asked.as_deref().is_some_and(instructs),
         }
     }
 
@@ -182,7 +215,10 @@ impl Focus {
 
     fn admits(&self, path: &str) -> bool {
         let in_any = |places: &[String]| places.iter().any(|place| lies_in(path, place));
-        (self.within.is_empty() || in_any(&self.within)) && !in_any(&self.without)
+        let of_kind = |ending: &String| ends_with(path, ending);
+        (self.within.is_empty() || in_any(&self.within))
+            && !in_any(&self.without)
+            && (self.endings.is_empty() || self.endings.iter().any(of_kind))
     }
 
     /// Takes a question's words as terms and places. `steers`: plain words after `in` are places
@@ -210,6 +246,11 @@ impl Focus {
         if word.form != Form::Path && !(plain_place && word.form != Form::Quoted) {
             return false;
         }
+        // What stands at this very path is meant, and who asks to see it is told why it is not shown.
+        if shows && word.stands && listing.folder(&word.text).is_none() {
+            self.named.push(word.text.clone());
+            return true;
+        }
         let folder = listing.folder(&word.text);
         let files = match word.form {
             _ if shows && word.role == Role::Seek => called(listing, &word.text),
@@ -235,12 +276,12 @@ impl Focus {
 
     fn take_folder(&mut self, word: &Word, place: &str, said: &mut Vec<String>) {
         if word.role == Role::Without {
-            said.push(format!("I leave out `{}`.", shown(place)));
+            said.push(format!("I leave out `{}`.", shown_path(place)));
             self.without.push(place.to_owned());
             return;
         }
         if self.wish.is_search() && self.wish != Wish::Show {
-            said.push(format!("I look only in `{}`.", shown(place)));
+            said.push(format!("I look only in `{}`.", shown_path(place)));
         }
         self.within.push(place.to_owned());
     }
@@ -293,6 +334,18 @@ fn called<'a>(listing: &'a Listing, word: &str) -> Vec<&'a Listed> {
         return listing.called(word);
     }
     named
+}
+
+/// Whether a question, in lower case, asks how somebody is to do something.
+fn instructs(asked: &str) -> bool {
+    let begins = [
+        "how do i ",
+        "how do we ",
+        "how can i ",
+        "how to ",
+        "how should i ",
+    ];
+    begins.iter().any(|words| asked.starts_with(words))
 }
 
 /// Terms as a sentence names them.
@@ -348,7 +401,7 @@ mod tests {
         ];
         Listing {
             files: paths.map(file).to_vec(),
-            cut: false,
+            ..Listing::default()
         }
     }
 

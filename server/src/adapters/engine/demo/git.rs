@@ -5,10 +5,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::json;
+use sessionplane_core::domain::time::date_of;
 
 use super::about::PLAIN;
 use super::files::Folder;
-use super::page::shown;
+use super::page::{shown, shown_path};
+use super::tree::files_in;
 use super::voice::{Stop, Voice};
 use crate::adapters::git::{Change, Changes, Commit, Git, GitError, Head, Log, Status};
 
@@ -121,7 +123,7 @@ pub(super) fn status_words(status: &Status, commit: Option<&Commit>) -> String {
     text.push('\n');
     let mut is_clean = status.conflicted.is_empty();
     if !is_clean {
-        let conflicted = status.conflicted.iter().map(|path| shown(path));
+        let conflicted = status.conflicted.iter().map(|path| shown_path(path));
         list(
             &mut text,
             "In conflict",
@@ -134,16 +136,16 @@ pub(super) fn status_words(status: &Status, commit: Option<&Commit>) -> String {
         list(&mut text, title, changes.count, changed(changes));
     }
     is_clean &= status.unknown_count == 0;
-    let unknown = status.unknown.iter().map(|path| shown(path));
+    let unknown = status.unknown.iter().map(|path| shown_path(path));
     list(&mut text, "Not known to git", status.unknown_count, unknown);
     if is_clean {
         text.push_str("Nothing is changed: all files are as in that commit.\n\n");
     }
     if status.unsure > 0 {
-        let unsure = status.unsure;
         let _ = writeln!(
             text,
-            "{unsure} files are too large to compare, and may be changed.\n"
+            "I did not compare {}, which may be changed: too large, a link, or not readable.\n",
+            files_in(status.unsure)
         );
     }
     if status.cut {
@@ -167,7 +169,10 @@ pub(super) fn log_words(head: &Head, log: &Log) -> String {
     }
     text.push('\n');
     if log.broken {
-        text.push_str("Older ones are not in this folder: the history was fetched in part.\n\n");
+        text.push_str(
+            "Older ones are not in this folder: the history was fetched in part, or \
+                       lies elsewhere.\n\n",
+        );
     }
     text.push_str(PLAIN);
     text
@@ -204,7 +209,7 @@ fn changed(changes: &Changes) -> impl Iterator<Item = String> {
             Change::Modified => "changed",
             Change::Deleted => "deleted",
         };
-        format!("{} ({what})", shown(path))
+        format!("{} ({what})", shown_path(path))
     })
 }
 
@@ -225,21 +230,8 @@ fn list(text: &mut String, title: &str, count: usize, paths: impl Iterator<Item 
 /// A day as it was where it was written.
 fn date((seconds, minutes): (i64, i32)) -> String {
     let local = seconds.saturating_add(i64::from(minutes) * 60);
-    let (year, month, day) = civil(local.div_euclid(86_400));
+    let (year, month, day) = date_of(local.div_euclid(86_400));
     format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// The date of a day, counted from 1970, in the Gregorian calendar: by eras of 400 years, whose
-/// years begin in March.
-fn civil(day: i64) -> (i64, i64, i64) {
-    let shifted = day.saturating_add(719_468);
-    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

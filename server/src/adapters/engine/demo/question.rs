@@ -4,6 +4,7 @@ use sessionplane_core::domain::text::head;
 
 use super::lines::Lines;
 use super::wish::{self, Wish};
+use super::work;
 
 /// How much of a text is read for words: who pastes a log asks in its first lines.
 const READ_BYTES: usize = 8 * 1024;
@@ -40,6 +41,8 @@ pub(super) struct Word {
     pub(super) text: String,
     pub(super) form: Form,
     pub(super) role: Role,
+    /// The folder has something at exactly this path, listed or not.
+    pub(super) stands: bool,
 }
 
 /// What a text asks for.
@@ -66,6 +69,8 @@ pub(super) struct Question {
     pub(super) defines: bool,
     /// The lines of a file that it speaks of.
     pub(super) lines: Option<Lines>,
+    /// It asks which files there are.
+    pub(super) lists_files: bool,
     /// The numbers in it, in order.
     pub(super) numbers: Vec<usize>,
 }
@@ -111,6 +116,25 @@ const DEFINED: [&str; 7] = [
     "definitions",
     "declared",
     "declaration",
+];
+
+/// Words that end a question how something is done, and say nothing of what.
+const HOW: [&str; 6] = ["work", "works", "working", "implemented", "done", "handled"];
+
+/// What code defines, as people call it.
+const KINDS: [&str; 12] = [
+    "function",
+    "fn",
+    "method",
+    "struct",
+    "class",
+    "type",
+    "enum",
+    "trait",
+    "interface",
+    "macro",
+    "constant",
+    "const",
 ];
 
 /// What is to be done with the words to come.
@@ -166,12 +190,18 @@ impl Question {
         }
         let (mut question, plain) = Self::words_of(text);
         question.wish = wish::wish(text, &plain, &question);
+        // The word that opens is nothing to look for.
+        let opens: fn(&str) -> bool = match question.wish {
+            Wish::Show => wish::opens,
+            Wish::Work => work::opens,
+            _ => |_| false,
+        };
+        let first = question.words.first();
+        if first.is_some_and(|word| opens(&word.text.to_ascii_lowercase())) {
+            question.words.remove(0);
+        }
         if question.wish == Wish::Show {
-            // The word that opens is nothing to look for.
-            let first = question.words.first();
-            if first.is_some_and(|word| wish::opens(&word.text.to_ascii_lowercase())) {
-                question.words.remove(0);
-            }
+            question.show_what_is_defined();
         }
         question
     }
@@ -191,7 +221,9 @@ impl Question {
             let is_number = |word: &Word| word.text.bytes().all(|byte| byte.is_ascii_digit());
             question.words.retain(|word| !is_number(word));
         }
+        question.lists_files = wish::lists_files(&plain);
         question.ask_definitions();
+        question.ask_how(&plain);
         let quotes = |word: &Word| matches!(word.form, Form::Quoted | Form::Code);
         if !question.words.iter().any(quotes) {
             question.sentence = sentence(text);
@@ -215,7 +247,10 @@ impl Question {
         };
         if form == Form::Plain {
             let lower = piece.to_ascii_lowercase();
-            self.refers_back |= BACK.contains(&lower.as_str());
+            // `is there` points at nothing.
+            let before = plain.last().map_or("", String::as_str);
+            let there_is = lower == "there" && matches!(before, "is" | "are" | "was" | "were");
+            self.refers_back |= BACK.contains(&lower.as_str()) && !there_is;
             self.replaces |= matches!(lower.as_str(), "instead" | "rather");
             reading.names_all |= ALL.contains(&lower.as_str());
             self.numbers.extend(lower.parse::<usize>());
@@ -247,11 +282,42 @@ impl Question {
         }
     }
 
+    /// Takes out the words that only ask how others do, or where others are used.
+    fn ask_how(&mut self, plain: &[String]) {
+        let asks = |word: &Word| word.form == Form::Plain && HOW.contains(&word.text.as_str());
+        let is_used = |word: &Word| word.form == Form::Plain && word.text == "used";
+        let first = |words: usize, asks: &str| plain.iter().take(words).any(|word| word == asks);
+        let last = self.words.last();
+        let says_nothing = (first(2, "how") && last.is_some_and(asks))
+            || (first(1, "where") && last.is_some_and(is_used));
+        if says_nothing && self.words.len() > 1 {
+            self.words.pop();
+        }
+    }
+
+    /// Who asks to see a function, or another thing that code defines, means no file of that name.
+    fn show_what_is_defined(&mut self) {
+        let kind = |word: &Word| {
+            let lower = word.text.to_ascii_lowercase();
+            word.form == Form::Plain && KINDS.contains(&lower.as_str())
+        };
+        if self.words.iter().any(kind) && !self.words.iter().all(kind) {
+            self.words.retain(|word| !kind(word));
+            self.wish = Wish::Search;
+            self.defines = true;
+        }
+    }
+
     fn add(&mut self, text: &str, form: Form, role: Role) {
         let known = |word: &Word| word.text.eq_ignore_ascii_case(text);
         if self.words.len() < MOST_WORDS && !self.words.iter().any(known) {
             let text = text.to_owned();
-            self.words.push(Word { text, form, role });
+            self.words.push(Word {
+                text,
+                form,
+                role,
+                stands: false,
+            });
         }
     }
 }
@@ -371,6 +437,20 @@ mod tests {
                 ("src/main.rs", Form::Path),
             ]
         );
+    }
+
+    #[test]
+    fn words_that_only_ask_are_nothing_to_look_for() {
+        assert_eq!(words("How does steering work?"), ["steering"]);
+        assert_eq!(words("explain how recovery works"), ["recovery"]);
+        assert_eq!(words("where is the work queue?"), ["work", "queue"]);
+        assert!(!Question::read("are there any gates?").refers_back);
+        assert!(Question::read("who calls it from there?").refers_back);
+        let function = Question::read("show me the main function");
+        assert_eq!((function.wish, function.defines), (Wish::Search, true));
+        assert_eq!(words("show me the main function"), ["main"]);
+        assert_eq!(Question::read("show function").wish, Wish::Show);
+        assert_eq!(words("fix the failing test"), ["failing", "test"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::page::is_note;
 use super::scan::{FileHits, Found, Line, Terms, Wanted};
 use super::term::Term;
 
@@ -35,27 +36,60 @@ struct Spot<'a> {
     score: f64,
 }
 
-/// The best places, best first, at most two of one file. Looks at every line that was found: it
-/// leaves between two files, with nothing, once `stop` is set.
-pub(super) fn rank(found: &Found, wanted: &Wanted, most: usize, stop: &AtomicBool) -> Vec<Place> {
-    let scale = Scale::new(found, wanted);
-    let mut spots = Vec::new();
-    for file in &found.files {
-        if stop.load(Ordering::Relaxed) {
-            return Vec::new();
+/// The best places of what was found so far, best first, at most two of one file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ranking {
+    /// How many of the files were looked at.
+    pub(super) files: usize,
+    best: Vec<(f64, Place)>,
+}
+
+impl Ranking {
+    /// Looks at every line of the next files, until there are no more or it has looked at so many
+    /// lines. Returns whether there are more files. It leaves between two files once `stop` is set.
+    pub(super) fn go_on(
+        &mut self,
+        found: &Found,
+        wanted: &Wanted,
+        most: usize,
+        lines: usize,
+        stop: &AtomicBool,
+    ) -> bool {
+        let scale = Scale::new(found, wanted);
+        let (mut spots, mut seen) = (Vec::new(), 0);
+        while let Some(file) = found.files.get(self.files).filter(|_| seen < lines) {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            spots.extend(scale.best(file));
+            self.files += 1;
+            seen += file.lines.len() + 1;
         }
-        spots.extend(scale.best(file));
+        let place = |spot: Spot| Place {
+            path: spot.file.path.clone(),
+            line: spot.line,
+            terms: spot.terms,
+        };
+        // Only what may be among the best is worth a name of its own.
+        spots.sort_by(|a, b| {
+            let by_score = b.score.total_cmp(&a.score);
+            by_score.then_with(|| (&a.file.path, a.line).cmp(&(&b.file.path, b.line)))
+        });
+        let spots = spots.into_iter().take(most);
+        self.best
+            .extend(spots.map(|spot| (spot.score, place(spot))));
+        self.best.sort_by(|(a, here), (b, there)| {
+            let by_score = b.total_cmp(a);
+            by_score.then_with(|| (&here.path, here.line).cmp(&(&there.path, there.line)))
+        });
+        self.best.truncate(most);
+        self.files < found.files.len()
     }
-    spots.sort_by(|a, b| {
-        let by_score = b.score.total_cmp(&a.score);
-        by_score.then_with(|| (&a.file.path, a.line).cmp(&(&b.file.path, b.line)))
-    });
-    let place = |spot: &Spot| Place {
-        path: spot.file.path.clone(),
-        line: spot.line,
-        terms: spot.terms,
-    };
-    spots.iter().take(most).map(place).collect()
+
+    /// The best places.
+    pub(super) fn places(self) -> Vec<Place> {
+        self.best.into_iter().map(|(_, place)| place).collect()
+    }
 }
 
 /// What each term counts.
@@ -65,6 +99,11 @@ struct Scale<'a> {
     rarity: Vec<f64>,
     /// How much a name that a line defines counts.
     name: f64,
+    /// How much more it counts where it is what was asked for, and not part of a longer one.
+    whole: f64,
+    /// How much notes count, and code. Notes say how something is to be done.
+    note: f64,
+    code: f64,
 }
 
 impl<'a> Scale<'a> {
@@ -79,6 +118,9 @@ impl<'a> Scale<'a> {
             terms,
             rarity,
             name,
+            whole: if wanted.defines { 2.0 } else { 1.0 },
+            note: if wanted.instructs { 1.0 } else { 0.8 },
+            code: if wanted.instructs { 0.4 } else { 1.0 },
         }
     }
 
@@ -118,10 +160,10 @@ impl<'a> Scale<'a> {
             if best > 0.0 {
                 terms |= bit;
             }
-            let own_name = if center.defines & bit == 0 {
-                0.0
-            } else {
-                defined
+            let own_name = match (center.defines & bit, center.names & bit) {
+                (0, _) => 0.0,
+                (_, 0) => defined,
+                _ => self.whole * defined,
             };
             let in_path = if file.in_path & bit == 0 { 0.0 } else { 0.35 };
             sum += rarity * (best + own_name + in_path);
@@ -175,23 +217,31 @@ impl<'a> Scale<'a> {
     /// Code before notes, and tests where they are asked for.
     fn kind(&self, path: &str) -> f64 {
         let lower = path.to_ascii_lowercase();
-        let is_test = ["tests/", "test_", "_test", ".test.", ".spec."]
-            .iter()
-            .any(|mark| lower.contains(mark));
-        let is_note = [".md", ".txt", ".rst", ".adoc"]
-            .iter()
-            .any(|end| lower.ends_with(end));
+        // Nor what measures the code, or shows how it is used.
+        let marks = [
+            "tests/",
+            "test_",
+            "_test",
+            ".test.",
+            ".spec.",
+            "bench/",
+            "benches/",
+            "examples/",
+        ];
+        let is_test = marks.iter().any(|mark| lower.contains(mark));
         if ["changelog", "license", "notice"]
             .iter()
             .any(|name| lower.contains(name))
         {
             0.4
+        } else if is_note(path) {
+            self.note * if is_test { 0.9 } else { 1.0 }
         } else if is_test && !self.about_tests() {
-            0.7
-        } else if is_note {
-            0.8
-        } else {
+            0.7 * self.code
+        } else if lower.ends_with("makefile") || lower.ends_with("package.json") {
             1.0
+        } else {
+            self.code
         }
     }
 }
@@ -234,6 +284,7 @@ mod tests {
             exact: 1,
             loose: 0,
             defines: 0,
+            names: 0,
             aside: false,
         };
         let hits = |(path, lines): &(&str, &[usize])| FileHits {
@@ -256,26 +307,40 @@ mod tests {
             terms: vec![Term::word("gate")],
             asked: None,
             defines: false,
+            instructs: false,
         }
     }
 
     #[test]
     fn the_best_places_come_first_and_two_of_a_file_at_most() {
         let found = found(&[("notes.md", &[1]), ("a.rs", &[1, 2, 40, 80])]);
-        let wanted = gate();
-        let places = rank(&found, &wanted, 8, &AtomicBool::new(false));
-        let named: Vec<_> = places
-            .iter()
-            .map(|place| (place.path.as_str(), place.line))
-            .collect();
-        assert_eq!(named, [("a.rs", 1), ("a.rs", 40), ("notes.md", 1)]);
-        assert_eq!(rank(&found, &wanted, 1, &AtomicBool::new(false)).len(), 1);
+        // However it is parted.
+        for lines in [1, 1000] {
+            let places = ranked(&found, 8, lines);
+            let named: Vec<_> = places
+                .iter()
+                .map(|place| (place.path.as_str(), place.line))
+                .collect();
+            assert_eq!(named, [("a.rs", 1), ("a.rs", 40), ("notes.md", 1)]);
+            assert_eq!(ranked(&found, 1, lines).len(), 1);
+        }
+    }
+
+    fn ranked(found: &Found, most: usize, lines: usize) -> Vec<Place> {
+        let (mut ranking, running) = (Ranking::default(), AtomicBool::new(false));
+        let mut parts = 1;
+        while ranking.go_on(found, &gate(), most, lines, &running) {
+            parts += 1;
+        }
+        assert_eq!(parts > 1, lines == 1);
+        ranking.places()
     }
 
     #[test]
     fn what_nobody_waits_for_is_not_ranked() {
         let found = found(&[("a.rs", &[1])]);
-        let stopped = AtomicBool::new(true);
-        assert_eq!(rank(&found, &gate(), 8, &stopped), []);
+        let (mut ranking, stopped) = (Ranking::default(), AtomicBool::new(true));
+        ranking.go_on(&found, &gate(), 8, 1000, &stopped);
+        assert_eq!(ranking.places(), []);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::files::{MOST_FILE_BYTES, Page, Unread, written};
 use super::lines::{Lines, MOST_LINES};
+use super::withheld::told_of_line;
 use crate::adapters::boundary::OpenFile;
 
 /// How much is read at a time, in bytes.
@@ -91,7 +92,9 @@ impl Reading {
         let within = (self.lines.from..=self.lines.to).contains(&self.number);
         if within && self.kept.len() < MOST_LINES {
             let line = String::from_utf8_lossy(&self.line);
-            self.kept.push(line.trim_end_matches('\r').to_owned());
+            let is_cut = self.line.len() == LINE_BYTES;
+            let line = told_of_line(line.trim_end_matches('\r'), is_cut);
+            self.kept.push(line);
         }
         self.line.clear();
         self.number += 1;

@@ -8,12 +8,12 @@ use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 
-use super::about::{ABOUT, PLAIN};
+use super::about::{ABOUT, EMPTY, PLAIN};
 use super::answer::{self, Introduction};
 use super::files::{Folder, Listing};
 use super::focus::{Focus, Unsure, quoted};
 use super::lines::Lines;
-use super::page::shown;
+use super::page::{shown, shown_path};
 use super::question::Question;
 use super::voice::{Chosen, Stop, Voice};
 use super::wish::Wish;
@@ -61,9 +61,10 @@ impl Agent {
             self.emit(EngineEvent::InputShown { input }).await?;
         }
         self.emit(EngineEvent::TurnStarted).await?;
-        let question = Question::read(&prompt.text);
+        let mut question = Question::read(&prompt.text);
         self.think(&plan(&question)).await?;
         let listing = tools::list(&mut self.voice, &self.folder).await?;
+        tools::look_up(&mut self.voice, &self.folder, &mut question).await?;
         self.recall(&listing);
         let said = self.focus.ask(&question, &listing, prompt.input.is_some());
         self.tell(&said).await?;
@@ -88,9 +89,15 @@ impl Agent {
     /// Does the work for an answer. `None`: it was steered on the way, and must look again.
     async fn gather(&mut self, listing: &Listing) -> Result<Option<String>, Stop> {
         let answer = match self.focus.wish {
+            Wish::Search | Wish::Show | Wish::Overview | Wish::Tree | Wish::Count
+                if listing.is_empty() && !self.focus.names_files() =>
+            {
+                EMPTY.to_owned()
+            }
             Wish::Search | Wish::Show => return self.look(listing).await,
             Wish::Overview => return self.overview(listing).await,
             Wish::About => ABOUT.to_owned(),
+            Wish::Work => answer::no_work(&self.focus),
             Wish::Tree => tree::answer(&self.focus, listing),
             Wish::Count => {
                 let counting =
@@ -161,7 +168,7 @@ impl Agent {
             0 => format!("{} files are called so.", unsure.count),
             _ => format!("{} files are called so; these are the first.", unsure.count),
         };
-        let labels: Vec<String> = unsure.paths.iter().map(|path| shown(path)).collect();
+        let labels: Vec<String> = unsure.paths.iter().map(|path| shown_path(path)).collect();
         let chosen = match self.voice.choose(title, details, &labels).await? {
             Chosen::This(at) => at,
             Chosen::Nobody => {
@@ -235,7 +242,9 @@ impl Agent {
     ) -> Result<(), Stop> {
         self.emit(EngineEvent::InputShown { input }).await?;
         self.emit(EngineEvent::TurnStarted).await?;
-        let said = self.focus.steer(&Question::read(text), listing);
+        let mut question = Question::read(text);
+        tools::look_up(&mut self.voice, &self.folder, &mut question).await?;
+        let said = self.focus.steer(&question, listing);
         self.tell(&said).await
     }
 

@@ -6,11 +6,16 @@ use super::about::NO_MODEL;
 use super::files::{Folder, Listed, MOST_FILE_BYTES};
 use super::page::definition;
 use super::term::{Quality, Term};
+use super::withheld::told;
 
 /// Most terms of one search: a bit each.
 pub(super) const MOST_TERMS: usize = 16;
 /// Most lines that are remembered of one file.
 const MOST_LINES: usize = 400;
+/// Once so many lines are remembered of all files together, only a few more are of each: the first
+/// of those that hold most. A common word stands on millions of lines of a large folder.
+const MANY_LINES: usize = 200_000;
+const FEW_LINES: usize = 8;
 
 /// A set of terms, by their places in the search.
 pub(super) type Terms = u16;
@@ -24,6 +29,8 @@ pub(super) struct Wanted {
     pub(super) asked: Option<String>,
     /// It is asked where the terms are defined.
     pub(super) defines: bool,
+    /// It is asked how somebody is to do something.
+    pub(super) instructs: bool,
 }
 
 /// A line that holds terms.
@@ -35,6 +42,8 @@ pub(super) struct Line {
     pub(super) loose: Terms,
     /// Those that are in the name which the line defines.
     pub(super) defines: Terms,
+    /// Those that are that name itself.
+    pub(super) names: Terms,
     /// It is in the tests that a file of code ends with, or only imports something.
     pub(super) aside: bool,
 }
@@ -47,6 +56,21 @@ pub(super) struct FileHits {
     pub(super) lines: Vec<Line>,
 }
 
+impl FileHits {
+    fn keep_the_best(&mut self) {
+        let worth = |line: &Line| {
+            let held = line.exact | line.loose;
+            (line.defines.count_ones(), held.count_ones())
+        };
+        // What is equally good stays in order.
+        self.lines
+            .sort_by_key(|line| std::cmp::Reverse(worth(line)));
+        self.lines.truncate(FEW_LINES);
+        self.lines.shrink_to_fit();
+        self.lines.sort_by_key(|line| line.number);
+    }
+}
+
 /// What a search found so far.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Found {
@@ -56,6 +80,8 @@ pub(super) struct Found {
     pub(super) bytes: u64,
     /// Lines that hold a term.
     pub(super) lines: usize,
+    /// Lines that are remembered.
+    pub(super) kept: usize,
     /// For each term, the number of files whose text holds it.
     pub(super) holding: [usize; MOST_TERMS],
     /// Files that hold terms.
@@ -73,7 +99,13 @@ impl Found {
         for (sum, more) in self.holding.iter_mut().zip(other.holding) {
             *sum += more;
         }
-        self.files.extend(other.files);
+        for mut file in other.files {
+            if self.kept > MANY_LINES {
+                file.keep_the_best();
+            }
+            self.kept += file.lines.len();
+            self.files.push(file);
+        }
         self.cut |= other.cut;
     }
 }
@@ -115,6 +147,7 @@ pub(super) fn scan(folder: &Folder, files: &[Listed], wanted: &Wanted, stop: &At
 }
 
 fn in_path(path: &str, terms: &[Term]) -> Terms {
+    let path = &*told(path);
     let lower = path.to_ascii_lowercase();
     set_of(terms, |term| term.find(path, &lower).is_some())
 }
@@ -175,6 +208,7 @@ fn hit(number: usize, text: &str, lower: &str, terms: &[Term], present: &[bool])
         exact: 0,
         loose: 0,
         defines: 0,
+        names: 0,
         aside: false,
     };
     for (at, term) in terms.iter().take(MOST_TERMS).enumerate() {
@@ -188,11 +222,52 @@ fn hit(number: usize, text: &str, lower: &str, terms: &[Term], present: &[bool])
     if held == 0 {
         return None;
     }
-    // A block of methods, a file named elsewhere and a heading say little of their own.
-    let says = |by: &str| !["impl", "mod", "section"].contains(&by);
+    // A block of methods and a file named elsewhere say little of their own.
+    let says = |by: &str| !["impl", "mod"].contains(&by);
     if let Some((_, name)) = definition(text).filter(|(by, _)| says(by)) {
         let lower = name.to_ascii_lowercase();
         line.defines = held & set_of(terms, |term| term.find(name, &lower).is_some());
+        line.names = line.defines & set_of(terms, |term| term.text == lower);
     }
     Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_word_that_is_everywhere_only_some_lines_are_kept_and_those_that_hold_most() {
+        let line = |number| Line {
+            number,
+            exact: if number == 300 { 3 } else { 1 },
+            loose: 0,
+            defines: Terms::from(number == 200),
+            names: 0,
+            aside: false,
+        };
+        let part = || Found {
+            lines: MOST_LINES,
+            files: vec![FileHits {
+                path: "a".to_owned(),
+                in_path: 0,
+                lines: (1..=MOST_LINES).map(line).collect(),
+            }],
+            ..Found::default()
+        };
+        let mut found = Found::default();
+        let files = 2 * MANY_LINES / MOST_LINES;
+        for _ in 0..files {
+            found.add(part());
+        }
+        let kept: usize = found.files.iter().map(|file| file.lines.len()).sum();
+        assert!(
+            kept <= MANY_LINES + MOST_LINES + files * FEW_LINES,
+            "{kept}"
+        );
+        assert_eq!(found.lines, files * MOST_LINES);
+        let last = found.files.last().expect("a file");
+        let numbers: Vec<_> = last.lines.iter().map(|line| line.number).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 200, 300]);
+    }
 }

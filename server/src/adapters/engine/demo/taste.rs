@@ -1,6 +1,7 @@
 //! Which files people write, and which of them are nobody's reading matter.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use crate::adapters::boundary::Taste;
 
@@ -29,9 +30,26 @@ const SKIPPED_ENDINGS: [&str; 8] = [
 ];
 
 /// Endings of files that hold keys.
-const SECRET_ENDINGS: [&str; 3] = [".pem", ".key", ".p12"];
+const SECRET_ENDINGS: [&str; 13] = [
+    ".pem",
+    ".key",
+    ".p12",
+    ".p8",
+    ".pfx",
+    ".ppk",
+    ".jks",
+    ".keystore",
+    ".kdbx",
+    ".env",
+    ".tfstate",
+    ".tfvars",
+    // Of this server's own: `owner.token`, and what `sessiond token create` is told to write.
+    ".token",
+];
+/// Folders that hold little else.
+const SECRET_FOLDERS: [&str; 6] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".gcloud"];
 /// Files that commonly hold secrets, besides `.env` and its like.
-const SECRETS: [&str; 17] = [
+const SECRETS: [&str; 25] = [
     "id_rsa",
     "id_dsa",
     "id_ecdsa",
@@ -49,6 +67,15 @@ const SECRETS: [&str; 17] = [
     ".dockercfg",
     "credentials",
     "credentials.toml",
+    "credentials.json",
+    "application_default_credentials.json",
+    "secrets.json",
+    "secrets.toml",
+    "secrets.yml",
+    "secrets.yaml",
+    // Of this server's own, besides `digest.key`.
+    "tokens.json",
+    "tokens.used.json",
 ];
 
 /// The taste of people who ask about what they wrote.
@@ -56,9 +83,8 @@ pub(super) struct People;
 
 impl Taste for People {
     fn enters(&self, name: &OsStr) -> bool {
-        let Some(name) = name.to_str() else {
-            return false;
-        };
+        // A name that is no text is taken, so that it can be told that it is left out.
+        let name = &*name.to_string_lossy();
         if name.starts_with('.') {
             return DOTTED_FOLDERS.contains(&name);
         }
@@ -67,12 +93,22 @@ impl Taste for People {
 
     fn takes(&self, name: &OsStr) -> bool {
         let made = |name: &str| SKIPPED_ENDINGS.iter().any(|ending| name.ends_with(ending));
-        !is_secret(name) && name.to_str().is_some_and(|name| !made(name))
+        !is_secret(name) && !made(&name.to_string_lossy())
     }
 }
 
+/// Whether a file commonly holds secrets, by its path, whatever the case.
+pub(super) fn is_secret_path(path: &Path) -> bool {
+    let is_folder = |part: &OsStr| {
+        let part = part.to_string_lossy().to_ascii_lowercase();
+        SECRET_FOLDERS.contains(&part.as_str())
+    };
+    let name = path.file_name().unwrap_or_default();
+    path.iter().any(is_folder) || path.ends_with(".docker/config.json") || is_secret(name)
+}
+
 /// Whether a file commonly holds secrets, by its name, whatever the case.
-pub(super) fn is_secret(name: &OsStr) -> bool {
+fn is_secret(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_ascii_lowercase();
     name.starts_with(".env")
         || SECRETS.contains(&name.as_str())

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -12,10 +13,12 @@ use super::count::{Counted, count};
 use super::files::{Folder, Listing, Page, Unread, parents};
 use super::focus::Focus;
 use super::lines::Lines;
-use super::page::{enclosing, excerpt, shown};
-use super::rank::{Place, rank};
+use super::page::{enclosing, excerpt, shown, shown_path};
+use super::question::{Form, Question, Role, Word};
+use super::rank::{Place, Ranking};
 use super::scan::{Found, scan};
 use super::voice::{Stop, Voice};
+use super::wish::Wish;
 
 /// Files of one part of a search, after which commands are heard and progress is told.
 const PART_FILES: usize = 48;
@@ -27,6 +30,10 @@ const MOST_BYTES: u64 = 128 * 1024 * 1024;
 const LONGEST: Duration = Duration::from_secs(10);
 /// How long the folder is listed.
 const LISTED_FOR: Duration = Duration::from_secs(5);
+/// Lines that are ranked at a time: some hundredths of a second.
+const RANKED_LINES: usize = 20_000;
+/// How long nothing is told of a work that goes on.
+const QUIET: Duration = Duration::from_secs(2);
 /// How many places a search gives back.
 const PLACES: usize = 8;
 /// Most lines of the overview that `list_files` gives back.
@@ -61,6 +68,31 @@ pub(super) async fn list(voice: &mut Voice, folder: &Folder) -> Result<Listing, 
             Err(Stop::folder(&error))
         }
     }
+}
+
+/// Looks whether what somebody asks to see stands at the very path that they typed, though it is not
+/// among the files that are listed: a link that leads out, or what is ignored.
+pub(super) async fn look_up(
+    voice: &mut Voice,
+    folder: &Folder,
+    question: &mut Question,
+) -> Result<(), Stop> {
+    if question.wish != Wish::Show {
+        return Ok(());
+    }
+    // A plain word among others is one of a sentence, and no name.
+    let alone = question.words.len() == 1;
+    let is_name = move |word: &Word| word.role == Role::Seek && (alone || word.form == Form::Path);
+    let (reader, mut words) = (folder.clone(), std::mem::take(&mut question.words));
+    question.words = voice
+        .work_within(LISTED_FOR, move |_| {
+            for word in words.iter_mut().filter(|word| is_name(word)) {
+                word.stands = reader.has(&word.text);
+            }
+            words
+        })
+        .await?;
+    Ok(())
 }
 
 /// What bounds a tool that goes through many files: between two parts of them commands are heard and
@@ -147,25 +179,52 @@ pub(super) async fn search(
         found.add(more);
         voice.progress(&call, status(&found, files.len())).await?;
     }
-    let (reader, wanted) = (folder.clone(), focus.wanted());
-    let best = voice.work(move |stop| {
-        let places = rank(&found, &wanted, PLACES, stop);
-        let sights = look(&reader, places, stop);
-        (found, sights)
-    });
-    let (found, sights) = best.await?;
+    let found = Arc::new(found);
+    let places = ranked(voice, focus, &call, &found).await?;
+    let reader = folder.clone();
+    let sights = voice.work(move |stop| look(&reader, places, stop)).await?;
+    // No work has it any more, so that this costs nothing.
+    let found = Arc::unwrap_or_clone(found);
     let mut output = status(&found, files.len());
     for sight in &sights {
         let Place { path, line, .. } = &sight.place;
         let _ = writeln!(
             output,
             "{}:{line}: {}",
-            shown(path),
+            shown_path(path),
             sight.line.trim_start()
         );
     }
     voice.give_back(call, output, false).await?;
     Ok((found, sights))
+}
+
+/// Ranks what was found: a common word may stand on as many lines as a folder has.
+async fn ranked(
+    voice: &mut Voice,
+    focus: &Focus,
+    call: &str,
+    found: &Arc<Found>,
+) -> Result<Vec<Place>, Stop> {
+    let mut ranking = Ranking::default();
+    let mut told = voice.link.timer(QUIET).fuse();
+    loop {
+        let (all, wanted) = (found.clone(), focus.wanted());
+        let work = move |stop: &AtomicBool| {
+            let more = ranking.go_on(&all, &wanted, PLACES, RANKED_LINES, stop);
+            (ranking, more)
+        };
+        let more;
+        (ranking, more) = voice.work(work).await?;
+        if !more {
+            return Ok(ranking.places());
+        }
+        if (&mut told).now_or_never().is_some() {
+            let ranked = format!("ranked {} of {} files\n", ranking.files, found.files.len());
+            voice.progress(call, ranked).await?;
+            told = voice.link.timer(QUIET).fuse();
+        }
+    }
 }
 
 /// Reads around a place, for everyone to see.
@@ -203,7 +262,7 @@ fn look(folder: &Folder, places: Vec<Place>, stop: &AtomicBool) -> Vec<Sight> {
         let at = place.line.checked_sub(1)?;
         Some(Sight {
             line: shown(lines.get(at)?),
-            inside: enclosing(&lines, at),
+            inside: enclosing(&place.path, &lines, at),
             excerpt: excerpt(&lines, at),
             place,
         })

@@ -31,6 +31,9 @@ pub(super) fn answer(focus: &Focus, listing: &Listing) -> String {
     };
     let more = if listing.cut { "more than " } else { "" };
     let mut text = format!("{place} holds {more}{}", files_in(files.len()));
+    if !focus.endings.is_empty() {
+        let _ = write!(text, " ending with .{}", shown(&focus.endings.join(", .")));
+    }
     if files.is_empty() {
         return text + ".\n\n" + PLAIN;
     }
@@ -38,6 +41,10 @@ pub(super) fn answer(focus: &Focus, listing: &Listing) -> String {
     let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
     text.push_str(&drawn(&paths, LINES));
     text.push('\n');
+    if listing.unnamed > 0 {
+        let unnamed = files_in(listing.unnamed);
+        let _ = writeln!(text, "I leave out {unnamed} with a name that is no text.\n");
+    }
     text.push_str(PLAIN);
     text
 }
@@ -106,6 +113,24 @@ pub(super) fn files_in(count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_whose_names_are_no_text_are_not_kept_silent() {
+        let mut listing = Listing {
+            files: vec![super::super::files::Listed {
+                path: "a.md".to_owned(),
+                bytes: 1,
+            }],
+            ..Listing::default()
+        };
+        assert!(!answer(&Focus::default(), &listing).contains("leave out"));
+        listing.unnamed = 1;
+        let told = answer(&Focus::default(), &listing);
+        assert!(
+            told.contains("I leave out 1 file with a name that is no text."),
+            "{told}"
+        );
+    }
 
     #[test]
     fn a_tree_is_as_deep_as_it_fits() {

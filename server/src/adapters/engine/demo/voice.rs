@@ -1,5 +1,6 @@
 //! How the agent speaks: messages in small pieces, tool events, and file work off the runtime's
-//! threads. All of it is heard at a pace that a person can watch, and ends at once at an abort.
+//! threads. All of it is heard at a pace that a person can watch, and ends at once at an abort. No
+//! secret of a token leaves by it, whatever it was read from: a file, a name, a commit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,7 @@ use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 use tokio::sync::Semaphore;
 
 use super::engine::Pace;
+use super::withheld::{told, told_of};
 use crate::adapters::engine::link::{Halt, Link};
 
 /// How many words are said in one delta.
@@ -96,6 +98,7 @@ impl Voice {
 
     /// Says a whole message, a few words at a time.
     pub(super) async fn say(&mut self, channel: OutputChannel, text: &str) -> Result<(), Stop> {
+        let text = &*told(text);
         self.messages += 1;
         let message = format!("m{}", self.messages);
         let started = EngineEvent::MessageStarted {
@@ -134,7 +137,7 @@ impl Voice {
         let started = EngineEvent::ToolStarted {
             call: call.clone(),
             name: name.to_owned(),
-            input_json: input.to_string(),
+            input_json: told_of(input.to_string()),
         };
         self.link.emit(started).await?;
         Ok(call)
@@ -143,6 +146,7 @@ impl Voice {
     /// Tells what a tool did so far.
     pub(super) async fn progress(&mut self, call: &str, output: String) -> Result<(), Stop> {
         let call = call.to_owned();
+        let output = told_of(output);
         let progress = EngineEvent::ToolProgress { call, output };
         Ok(self.link.emit(progress).await?)
     }
@@ -157,7 +161,7 @@ impl Voice {
         self.link.pause(self.pace.tool).await?;
         let finished = EngineEvent::ToolFinished {
             call,
-            output,
+            output: told_of(output),
             failed,
         };
         Ok(self.link.emit(finished).await?)
@@ -174,13 +178,13 @@ impl Voice {
         let ask = format!("q{}", self.asks);
         let numbered = choices.iter().enumerate().map(|(at, label)| Choice {
             id: (at + 1).to_string(),
-            label: label.clone(),
+            label: told(label).into_owned(),
         });
         let asked = EngineEvent::Asked {
             ask: ask.clone(),
             question: Question {
-                title,
-                details,
+                title: told_of(title),
+                details: told_of(details),
                 shape: Shape::Select(numbered.collect()),
                 default: None,
             },

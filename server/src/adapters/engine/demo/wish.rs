@@ -4,6 +4,7 @@
 //! asks for the log, "where is the commit written?" for a place.
 
 use super::question::{Form, Question, Role};
+use super::work;
 
 /// How many commits are told unless asked otherwise, and at most.
 const COMMITS: usize = 5;
@@ -31,6 +32,8 @@ pub(super) enum Wish {
     Log(usize),
     /// What this agent is, and what it can be asked.
     About,
+    /// Work, which it cannot do.
+    Work,
 }
 
 impl Wish {
@@ -51,6 +54,7 @@ impl Wish {
             Self::Status => "what is changed",
             Self::Log(_) => "the last commits",
             Self::About => "what I am",
+            Self::Work => "work, which I cannot do",
         }
     }
 }
@@ -96,11 +100,11 @@ pub(super) const COMMANDS: [(&str, Wish, &str); 8] = [
 ];
 
 /// Words that open a file where they stand first.
-const SHOWS: [&str; 9] = [
-    "show", "open", "cat", "head", "print", "display", "view", "read", "type",
-];
+const SHOWS: &str = "show open cat head print display view read type summarize summarise describe";
 /// What may stand before them.
-const BEFORE: [&str; 7] = ["please", "can", "could", "would", "you", "just", "now"];
+const BEFORE: [&str; 8] = [
+    "please", "can", "could", "would", "will", "you", "just", "now",
+];
 
 /// Words that speak of a repository.
 const GIT: [&str; 31] = [
@@ -227,10 +231,13 @@ const WHOLE: [&str; 8] = [
 ];
 
 /// Sayings that speak of this agent.
-const ABOUT: [&str; 14] = [
+const ABOUT: [&str; 17] = [
     "who are you",
     "what are you",
     "what can you do",
+    "what can you help",
+    "what can you answer",
+    "can you help",
     "what can i ask",
     "what do you do",
     "how do you work",
@@ -291,6 +298,13 @@ pub(super) fn commanded(wish: Wish, question: &Question) -> Wish {
 pub(super) fn wish(text: &str, plain: &[String], question: &Question) -> Wish {
     let has = |words: &[&str]| plain.iter().any(|word| words.contains(&word.as_str()));
     let where_is = has(&["where", "how", "why"]) && !has(&["git", "many", "big", "large"]);
+    let polite = plain
+        .iter()
+        .take_while(|word| BEFORE.contains(&word.as_str()));
+    let polite = polite.count();
+    if work::is_asked(&plain[polite..], polite > 0, question) {
+        return Wish::Work;
+    }
     let lower = text.trim().to_ascii_lowercase();
     let about = ABOUT.iter().any(|saying| lower.contains(saying)) || lower == "help";
     if about && only(question, &OF_AGENTS, false) {
@@ -316,20 +330,23 @@ pub(super) fn wish(text: &str, plain: &[String], question: &Question) -> Wish {
     if has(&WHOLE) && only(question, &WHOLE, false) || question.about_all {
         return Wish::Overview;
     }
-    let mut words = plain
-        .iter()
-        .skip_while(|word| BEFORE.contains(&word.as_str()));
-    let first = words.next().map(String::as_str);
-    let shows = first.is_some_and(|word| SHOWS.contains(&word));
+    let first = plain.get(polite).map(String::as_str);
+    let shows = first.is_some_and(opens);
     if !question.words.is_empty() && (shows || question.lines.is_some()) {
         return Wish::Show;
     }
     Wish::Search
 }
 
+/// Whether a text asks which files there are, by its plain words.
+pub(super) fn lists_files(plain: &[String]) -> bool {
+    let has = |words: &[&str]| plain.iter().any(|word| words.contains(&word.as_str()));
+    has(&["files"]) && (has(&LISTS) || has(&["all", "find"])) && !has(&["where", "how", "why"])
+}
+
 /// Whether a word only opens what follows.
 pub(super) fn opens(word: &str) -> bool {
-    SHOWS.contains(&word)
+    SHOWS.split_ascii_whitespace().any(|known| known == word)
 }
 
 /// Whether a text's words are of these, numbers aside; with `places` they may also name places.
@@ -377,6 +394,7 @@ mod tests {
                 "who are you?",
                 "help",
                 "What can you do?",
+                "what can you help me with",
                 "are you a language model?",
                 "how do I plug in a real agent?",
                 "/about",
@@ -426,6 +444,7 @@ mod tests {
             Wish::Show,
             &[
                 "show README",
+                "summarise the README",
                 "open src/main.rs",
                 "please read Cargo.toml",
                 "main.rs:12",

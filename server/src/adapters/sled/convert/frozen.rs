@@ -254,9 +254,15 @@ fn entries(seen: &mut String) {
         *artifact = Some(ArtifactRef {
             id: ArtifactId::from_bytes([6; 16]),
             bytes: 70_000,
+            sha256: None,
         });
     }
-    check("entry-tool-artifact", &entry(whole), seen);
+    check("entry-tool-artifact", &entry(whole.clone()), seen);
+    if let EntryBody::Tool { artifact, .. } = &mut whole {
+        let artifact = artifact.as_mut().unwrap();
+        artifact.sha256 = Some(Digest([8; 32]));
+    }
+    check("entry-tool-artifact-digest", &entry(whole), seen);
     let notice = EntryBody::Notice {
         code: "interrupted".to_owned(),
         text: "cut".to_owned(),

@@ -4,6 +4,7 @@ use sessionplane::store::v1 as form;
 use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::entry::PathMarks;
 use sessionplane_core::domain::ids::ArtifactId;
+use sessionplane_core::domain::provenance::Digest;
 use sessionplane_core::domain::settings::SettingsOverride;
 
 use super::{Stored, Unreadable, bytes};
@@ -48,12 +49,17 @@ impl Stored for ArtifactRef {
         form::ArtifactRef {
             id: self.id.to_bytes().to_vec(),
             bytes: self.bytes,
+            sha256: self.sha256.map(|digest| digest.0.to_vec()),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        let sha256 = form
+            .sha256
+            .map(|digest| bytes(&digest, "artifact's digest"));
         Ok(Self {
             id: ArtifactId::from_bytes(bytes(&form.id, "artifact")?),
             bytes: form.bytes,
+            sha256: sha256.transpose()?.map(Digest),
         })
     }
 }

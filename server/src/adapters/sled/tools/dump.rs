@@ -1,24 +1,24 @@
 //! Everything as lines, in the order of keys: of a store that nobody serves, or of one round of a
 //! store that is served. Two exports of the same records are the same bytes.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::entry::EntryBody;
-use sessionplane_core::domain::ids::{ArtifactId, EntryId, SessionId};
-use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::domain::ids::{ArtifactId, EntryId};
 use sessionplane_core::ports::repository::ReadError;
 use sha2::{Digest as _, Sha256};
 
+use super::chosen::Chosen;
 use super::lines::{CONTENT_PART, Header, Line, NAME, Scope, Trailer, VERSION, hex};
-use super::owner::Owners;
-use super::{Contents, Inspection, Progress};
+use super::verify::verify_ranges;
+use super::{Contents, Fault, Inspection, Progress, misnamed};
 use crate::adapters::sled::Snapshot;
 use crate::adapters::sled::committer::Direct;
 use crate::adapters::sled::convert::{ChainedEntry, Meta};
 use crate::adapters::sled::frame;
 use crate::adapters::sled::keys::{self, Named};
-use crate::adapters::sled::round::{decode, fetch};
+use crate::adapters::sled::round::{decode, failed};
 use crate::adapters::sled::tally::Tally;
 use crate::adapters::sled::walk::{PAGE, Walk};
 
@@ -26,8 +26,18 @@ use crate::adapters::sled::walk::{PAGE, Walk};
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
     /// A record could not be read.
-    #[error("{0}; `sessiond store verify` names all that is damaged")]
+    #[error(
+        "{0}; with the server stopped, `sessiond store verify` names all that is damaged, and \
+         `sessiond store export --whole` takes out all sessions that are whole"
+    )]
     Read(#[from] ReadError),
+    /// A part of the database could not be read at all: nobody knows what lay there.
+    #[error(
+        "a part of the database cannot be read at all, so that nobody knows which sessions are \
+         whole; `sessiond store verify` names it, and `sessiond store export --session ID` takes out \
+         a session of which nothing lies there"
+    )]
+    Unread,
     /// The lines could not be written.
     #[error("cannot write: {0}")]
     Write(#[from] io::Error),
@@ -37,7 +47,8 @@ pub enum DumpError {
     /// What was read is not what the store is to hold.
     #[error(
         "what was read is not what the store's newest round says that it holds: something is lost \
-         or old; `sessiond store verify` tells more"
+         or old; with the server stopped, `sessiond store verify` tells more, and `sessiond store \
+         export --whole` takes out all sessions that look whole"
     )]
     NotWhole,
 }
@@ -53,6 +64,9 @@ pub struct Dumped {
     pub missing: u64,
     /// Bytes, all lines together.
     pub bytes: u64,
+    /// Request bindings that could not be read or lead nowhere, and may have been those of sessions
+    /// that are in it.
+    pub unreadable_bindings: u64,
 }
 
 pub(super) fn dump_inspected(
@@ -63,18 +77,14 @@ pub(super) fn dump_inspected(
     progress: &mut dyn Progress,
 ) -> Result<Dumped, DumpError> {
     let source = Direct(&store.db);
-    let chosen = chosen
-        .map(|chosen| with_ancestors(&source, chosen))
-        .transpose()?;
-    let lines = Lines::new(out);
-    let dump = Dump {
-        source: &source,
-        contents,
-        chosen,
-        lines,
-        tally: Tally::default(),
-    };
-    dump.all(store.meta, store.tally, progress)
+    let dump = Dump::new(&source, contents, out);
+    match chosen {
+        None => dump.all(store.meta, store.tally, progress),
+        Some(sessions) => {
+            let chosen = Chosen::find(&source, sessions)?;
+            dump.chosen(store.meta, &chosen, progress)
+        }
+    }
 }
 
 /// Writes everything that a snapshot holds as lines.
@@ -88,65 +98,35 @@ pub fn dump_snapshot(
     out: &mut dyn Write,
     progress: &mut dyn Progress,
 ) -> Result<Dumped, DumpError> {
-    let dump = Dump {
-        source: snapshot,
-        contents,
-        chosen: None,
-        lines: Lines::new(out),
-        tally: Tally::default(),
-    };
+    let dump = Dump::new(snapshot, contents, out);
     dump.all(snapshot.meta(), Some(snapshot.tally()), progress)
 }
 
-/// The sessions by their ids, and those that they branched off.
-fn with_ancestors(
-    source: &Direct<'_>,
-    chosen: &[String],
-) -> Result<BTreeSet<SessionId>, DumpError> {
-    let mut all = BTreeSet::new();
-    for text in chosen {
-        let unknown = || DumpError::NoSuchSession(text.clone());
-        let mut next: Option<SessionId> = Some(text.parse().map_err(|_| unknown())?);
-        while let Some(id) = next {
-            if !all.insert(id) {
-                break;
-            }
-            let record: Option<SessionRecord> = fetch(source, &keys::session(id))?;
-            let record = record.ok_or_else(unknown)?;
-            next = record.lineage.map(|lineage| lineage.parent);
-        }
-    }
-    Ok(all)
-}
-
-struct Dump<'a, S> {
+/// Lines of what a source has.
+pub(super) struct Dump<'a, S> {
     source: &'a S,
     contents: &'a dyn Contents,
-    chosen: Option<BTreeSet<SessionId>>,
     lines: Lines<'a>,
     tally: Tally,
 }
 
-impl<S: Walk> Dump<'_, S> {
+impl<'a, S: Walk> Dump<'a, S> {
+    pub(super) fn new(source: &'a S, contents: &'a dyn Contents, out: &'a mut dyn Write) -> Self {
+        Self {
+            source,
+            contents,
+            lines: Lines::new(out),
+            tally: Tally::default(),
+        }
+    }
+
     fn all(
         mut self,
         meta: Meta,
         expected: Option<Tally>,
         progress: &mut dyn Progress,
     ) -> Result<Dumped, DumpError> {
-        let scope = match self.chosen {
-            Some(_) => Scope::Chosen,
-            None => Scope::All,
-        };
-        self.lines.header(&Header {
-            export: NAME.to_owned(),
-            version: VERSION,
-            store_format: meta.format_version,
-            store_id: hex(&meta.store_id.to_be_bytes()),
-            boots: meta.boots,
-            scope,
-        })?;
-        let mut owners = Owners::default();
+        self.header(meta, Scope::All)?;
         let (mut from, mut done) = (Some(Vec::new()), 0);
         while let Some(first) = from {
             let page = self.source.page(&first)?;
@@ -154,7 +134,7 @@ impl<S: Walk> Dump<'_, S> {
                 if *key != *keys::round() {
                     self.tally.add(&key, &value);
                 }
-                self.record(&mut owners, &key, value)?;
+                self.record(&key, value)?;
             }
             done += PAGE as u64;
             progress.at(done, expected.map_or(0, |tally| tally.keys));
@@ -166,12 +146,19 @@ impl<S: Walk> Dump<'_, S> {
         Ok(self.lines.trailer()?)
     }
 
-    fn record(
-        &mut self,
-        owners: &mut Owners,
-        key: &[u8],
-        value: ::sled::IVec,
-    ) -> Result<(), DumpError> {
+    /// The first line.
+    pub(super) fn header(&mut self, meta: Meta, scope: Scope) -> io::Result<()> {
+        self.lines.header(&Header {
+            export: NAME.to_owned(),
+            version: VERSION,
+            store_format: meta.format_version,
+            store_id: hex(&meta.store_id.to_be_bytes()),
+            boots: meta.boots,
+            scope,
+        })
+    }
+
+    fn record(&mut self, key: &[u8], value: ::sled::IVec) -> Result<(), DumpError> {
         let named = keys::named(key);
         // The store's own records are in the first line, and pieces in their values.
         if let Some(Named::Meta | Named::Round | Named::Piece(_)) = named {
@@ -179,26 +166,40 @@ impl<S: Walk> Dump<'_, S> {
         }
         let payload = frame::open(self.source, key, value)?;
         let payload = payload.ok_or_else(|| frame::damaged(key, "it vanished"))?;
-        if let Some(chosen) = &self.chosen {
-            let owner = owners.of(self.source, key, &payload)?;
-            if owner.is_none_or(|owner| !chosen.contains(&owner)) {
-                return Ok(());
-            }
-        }
+        self.payload(named, key, payload)
+    }
+
+    /// A record's line, and those of the content that it names.
+    pub(super) fn payload(
+        &mut self,
+        named: Option<Named>,
+        key: &[u8],
+        payload: Vec<u8>,
+    ) -> Result<(), DumpError> {
         let artifact = match named {
             Some(Named::Entry(id)) => artifact(key, id, &payload)?,
             _ => None,
         };
         self.lines.record(key, payload)?;
         match artifact {
-            Some(id) => self.content(id),
+            Some(artifact) => self.content(&artifact),
             None => Ok(()),
         }
     }
 
-    fn content(&mut self, id: ArtifactId) -> Result<(), DumpError> {
+    /// The last line.
+    pub(super) fn trailer(self) -> io::Result<Dumped> {
+        self.lines.trailer()
+    }
+
+    fn content(&mut self, artifact: &ArtifactRef) -> Result<(), DumpError> {
+        let id = artifact.id;
         let found = self.contents.content(id);
         let content = found.and_then(|found| found.ok_or_else(|| "it is missing".to_owned()));
+        let content = content.and_then(|content| match misnamed(artifact, &content) {
+            Some(problem) => Err(problem),
+            None => Ok(content),
+        });
         match content {
             Ok(content) => self.lines.content(id, &content)?,
             Err(missing) => self.lines.missing(id, missing)?,
@@ -207,14 +208,50 @@ impl<S: Walk> Dump<'_, S> {
     }
 }
 
+impl Dump<'_, Direct<'_>> {
+    /// What belongs to chosen sessions, once all of that is found whole: the store's sum says nothing
+    /// of a part.
+    fn chosen(
+        mut self,
+        meta: Meta,
+        chosen: &Chosen,
+        progress: &mut dyn Progress,
+    ) -> Result<Dumped, DumpError> {
+        let mut findings = verify_ranges(self.source, &chosen.ranges)?;
+        if !findings.whole() {
+            let Fault { key, problem, .. } = findings.faults.swap_remove(0);
+            return Err(ReadError::Damaged { key, problem }.into());
+        }
+        self.header(meta, Scope::Chosen)?;
+        let mut done = 0;
+        for range in &chosen.ranges {
+            for record in self.source.0.range(range.clone()) {
+                let (key, value) = record.map_err(|error| failed(&range.start, &error))?;
+                self.record(&key, value)?;
+                done += 1;
+                progress.at(done, findings.keys);
+            }
+        }
+        let dumped = self.lines.trailer()?;
+        Ok(Dumped {
+            unreadable_bindings: chosen.unreadable_bindings,
+            ..dumped
+        })
+    }
+}
+
 /// The content that an entry names.
-fn artifact(key: &[u8], id: EntryId, payload: &[u8]) -> Result<Option<ArtifactId>, ReadError> {
+pub(super) fn artifact(
+    key: &[u8],
+    id: EntryId,
+    payload: &[u8],
+) -> Result<Option<ArtifactRef>, ReadError> {
     let record: ChainedEntry = decode(key, payload)?;
     if record.entry.id != id {
         return Err(frame::damaged(key, "it is another entry"));
     }
     Ok(match record.entry.body {
-        EntryBody::Tool { artifact, .. } => artifact.map(|artifact| artifact.id),
+        EntryBody::Tool { artifact, .. } => artifact,
         _ => None,
     })
 }
@@ -236,6 +273,7 @@ impl<'a> Lines<'a> {
                 artifacts: 0,
                 missing: 0,
                 bytes: 0,
+                unreadable_bindings: 0,
             },
         }
     }

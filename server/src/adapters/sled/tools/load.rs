@@ -6,20 +6,30 @@
 use std::io::{self, BufRead, Read as _};
 use std::path::Path;
 
+use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::ids::ArtifactId;
 use sha2::{Digest as _, Sha256};
 
+use super::dump::artifact;
 use super::lines::{Header, Line, MAX_LINE, NAME, Scope, Trailer, VERSION, hex};
-use super::{Contents, Progress};
-use crate::adapters::sled::boot::{FORMAT_VERSION, count_boot};
+use super::{Contents, GAVE_UP, Progress, misnamed, unless_it_gives_up};
+use crate::adapters::sled::boot::{FORMAT_VERSION, count_boot, next};
 use crate::adapters::sled::convert::Meta;
 use crate::adapters::sled::device::Device;
+use crate::adapters::sled::engine::sync_names;
 use crate::adapters::sled::frame;
+use crate::adapters::sled::importing::{finished, fresh};
 use crate::adapters::sled::keys::{self, Key, Named};
-use crate::adapters::sled::open::{OpenError, fresh, sync_names};
+use crate::adapters::sled::open::OpenError;
 
+/// How many openings a store that was imported is taken to have had beyond those of its export. The
+/// one that is lost may have been opened since, and its clients hold numbers that nothing else tells
+/// from those of another opening.
+const OPENED_SINCE: u32 = 4096;
 /// Bytes of values that one round writes.
 const ROUND_BYTES: usize = 8 * 1024 * 1024;
+/// What is wrong with a content that follows no entry of its own.
+const UNNAMED: &str = "the record before it names no such content";
 
 /// Why there is no store.
 #[derive(Debug, thiserror::Error)]
@@ -96,18 +106,30 @@ pub fn load(
     lines: &mut dyn BufRead,
     progress: &mut dyn Progress,
 ) -> Result<Loaded, LoadError> {
+    unless_it_gives_up(|| load_lines(path, all, contents, lines, progress))
+        .unwrap_or_else(|| Err(LoadError::Write(GAVE_UP.to_owned())))
+}
+
+fn load_lines(
+    path: &Path,
+    all: bool,
+    contents: &dyn Contents,
+    lines: &mut dyn BufRead,
+    progress: &mut dyn Progress,
+) -> Result<Loaded, LoadError> {
     let mut lines = Lines::new(lines);
     let header = lines.header()?;
     if all && header.scope != Scope::All {
         return Err(LoadError::NotAll);
     }
-    let meta = meta(&header).ok_or_else(|| lines.wrong("its store_id is not 32 digits"))?;
+    let meta = meta(&header).map_err(|problem| lines.wrong(problem))?;
     let mut loading = Loading {
         device: fresh(path, meta.store_id)?,
         sets: 0,
         writes: Vec::new(),
         bytes: 0,
         last: Key::new(),
+        named: None,
         content: None,
         contents,
         loaded: Loaded {
@@ -116,6 +138,8 @@ pub fn load(
             missing: 0,
         },
     };
+    // Servers that know no mark of an import take no directory that has records and no store's.
+    loading.write()?;
     loop {
         let before = lines.digest.clone();
         match lines.next()? {
@@ -125,7 +149,8 @@ pub fn load(
                 loading.loaded.fits(&trailer, &hex(&before.finalize()))?;
                 loading.write()?;
                 count_boot(path, &mut loading.device, meta)?;
-                sync_names(path).map_err(|error| LoadError::Write(error.to_string()))?;
+                let done = sync_names(path).and_then(|()| finished(path));
+                done.map_err(|error| LoadError::Write(error.to_string()))?;
                 return Ok(loading.loaded);
             }
             line => loading.take(&lines, line)?,
@@ -182,14 +207,18 @@ impl Loaded {
     }
 }
 
-fn meta(header: &Header) -> Option<Meta> {
+fn meta(header: &Header) -> Result<Meta, &'static str> {
     let whole = header.store_id.len() == 32;
     let store_id = u128::from_str_radix(&header.store_id, 16).ok();
-    Some(Meta {
+    let meta = Meta {
         format_version: header.store_format,
-        store_id: store_id.filter(|_| whole)?,
-        boots: header.boots,
-    })
+        store_id: store_id
+            .filter(|_| whole)
+            .ok_or("its store_id is not 32 digits")?,
+        boots: header.boots.saturating_add(OPENED_SINCE),
+    };
+    // What no start would take is not made.
+    next(meta).map(|_| meta)
 }
 
 /// The lines, one by one.
@@ -286,6 +315,8 @@ struct Loading<'a> {
     writes: Vec<(Key, Option<Vec<u8>>)>,
     bytes: usize,
     last: Key,
+    /// The content that the last record names.
+    named: Option<ArtifactRef>,
     /// The content of which not all parts have come.
     content: Option<(ArtifactId, u64, Vec<u8>)>,
     contents: &'a dyn Contents,
@@ -305,8 +336,12 @@ impl Loading<'_> {
                 offset,
                 data,
             } => self.part(lines, &artifact, bytes, offset, data),
-            Line::Missing { .. } => {
+            Line::Missing { artifact, .. } => {
                 self.close_content(lines)?;
+                let named = self.named.take().map(|named| named.id.to_string());
+                if named.as_ref() != Some(&artifact) {
+                    return Err(lines.wrong(UNNAMED));
+                }
                 self.loaded.missing += 1;
                 Ok(())
             }
@@ -320,7 +355,9 @@ impl Loading<'_> {
             Some(Named::Meta | Named::Round | Named::Piece(_)) => {
                 return Err(lines.wrong("it is not one that an export has"));
             }
-            Some(_) => {}
+            // One that cannot be read names nothing; that it cannot is told when all is verified.
+            Some(Named::Entry(id)) => self.named = artifact(&key, id, payload).ok().flatten(),
+            Some(_) => self.named = None,
         }
         // So none comes twice.
         if key <= self.last {
@@ -361,6 +398,9 @@ impl Loading<'_> {
             .map_err(|_| lines.wrong("its artifact is no id"))?;
         if offset == 0 {
             self.close_content(lines)?;
+            if self.named.as_ref().map(|named| named.id) != Some(id) {
+                return Err(lines.wrong(UNNAMED));
+            }
             self.content = Some((id, bytes, Vec::new()));
         }
         let fits = self.content.as_mut().filter(|(of, whole, so_far)| {
@@ -379,6 +419,10 @@ impl Loading<'_> {
         };
         if content.len() as u64 != bytes {
             return Err(lines.wrong("the content before it lacks a part"));
+        }
+        let named = self.named.take();
+        if let Some(problem) = named.and_then(|named| misnamed(&named, &content)) {
+            return Err(lines.wrong(format!("the content before it: {problem}")));
         }
         self.loaded.artifacts += 1;
         self.contents.keep(id, content).map_err(LoadError::Write)

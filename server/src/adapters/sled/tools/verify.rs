@@ -2,21 +2,28 @@
 //! names is there, that entries and audit records have no gap, that each chain leads to its head, and
 //! that what was read is what the newest round says that the store holds.
 //!
-//! Memory does not grow with the store: records are gone through in the order of keys, and what they
-//! name is looked up. Faults are named up to a number, and counted beyond it.
+//! Memory grows with sessions that are not whole or branched off others, not with records: these are
+//! gone through in the order of keys, and what they name is looked up. Faults are named up to a
+//! number, and counted beyond it.
 
 mod checks;
 mod lookup;
 mod rows;
+mod sessions;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::BTreeSet;
+use std::ops::Range;
 
+use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::ports::repository::ReadError;
 
 use self::checks::Checks;
-use super::{Contents, Inspection, Progress};
+pub(super) use self::checks::of_key;
+pub(super) use self::lookup::Lookup;
+use super::{Contents, GAVE_UP, Inspection, Progress, unless_it_gives_up};
 use crate::adapters::sled::committer::Direct;
-use crate::adapters::sled::keys;
+use crate::adapters::sled::keys::{self, Key};
+use crate::adapters::sled::round::failed;
 use crate::adapters::sled::tally::Tally;
 use crate::adapters::sled::walk::{Page, Walk as _};
 
@@ -55,6 +62,30 @@ pub struct Findings {
     pub unlinked_entries: u64,
     /// Sessions whose chain begins after their first entry, which such a server wrote.
     pub chains_that_begin_late: u64,
+    /// Sessions that `export --whole` leaves out, by id: each with a fault of its own, and all that
+    /// branched off them.
+    #[serde(serialize_with = "as_text")]
+    pub not_whole: BTreeSet<SessionId>,
+}
+
+fn as_text<S: serde::Serializer>(ids: &BTreeSet<SessionId>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(ids.iter().map(SessionId::to_string))
+}
+
+/// What was found, and what an export of the sessions that are whole has to know.
+#[derive(Debug)]
+pub struct Judged {
+    /// What was found.
+    pub findings: Findings,
+    /// Whether the newest round says that the store holds what was read. Where it cannot say so, a
+    /// session may be old that looks whole.
+    pub sum_fits: bool,
+    /// Keys of indexes that do not lead to the session that is called so.
+    pub(super) unled: BTreeSet<(Key, SessionId)>,
+    /// The newest token of any head that can be read; 0 without one.
+    pub(super) newest_token: u64,
+    /// Something could not be read at all, so that a session may lack what nobody missed.
+    pub(super) lost_track: bool,
 }
 
 impl Findings {
@@ -74,17 +105,21 @@ impl Findings {
 
 /// What to do about damage in one session.
 const RESTORE_SESSION: &str = "the server refuses what it cannot read of this session and serves the \
-    others; to have it back, stop the server, restore a backup into a new directory, or import from \
-    an export of it";
+    others; to have it back, stop the server and restore a backup into a new directory; `sessiond \
+    store export --whole` takes out all sessions that are whole";
 /// What to do about damage that concerns the store.
 const RESTORE: &str = "put the directory away as it is and restore a backup into a new one; without \
-    one, `sessiond store export --session` takes out the sessions that are whole";
+    one, `sessiond store export --whole` takes out all sessions that are whole";
 
-pub(super) fn verify(
+/// What to do where nothing says how far the store was acknowledged.
+const UNWITNESSED: &str = "find out what removed or changed it: where the files were copied, copy that \
+    one too; what is read here may be all, and may end too early. The next start writes it anew";
+
+pub(super) fn judge(
     store: &Inspection,
     contents: Option<&dyn Contents>,
     progress: &mut dyn Progress,
-) -> Findings {
+) -> Judged {
     let source = Direct(&store.db);
     let mut checks = Checks::new(&source, contents);
     let mut tally = Tally::default();
@@ -98,7 +133,7 @@ pub(super) fn verify(
                     if *key != *keys::round() {
                         tally.add(&key, &value);
                     }
-                    checks.record(&key, value);
+                    checked(&mut checks, &key, value);
                 }
                 page.next
             }
@@ -110,7 +145,20 @@ pub(super) fn verify(
         };
         progress.at(checks.read(), of);
     }
-    let mut findings = checks.done();
+    for end in [Checks::end_entries, Checks::end_audits] {
+        if unless_it_gives_up(|| end(&mut checks)).is_none() {
+            checks.unreadable(&keys::heads(), GAVE_UP);
+        }
+    }
+    let (mut findings, sessions) = checks.done();
+    if let Some(problem) = store.unwitnessed {
+        findings.fault(Fault {
+            key: "file acknowledged".to_owned(),
+            session: None,
+            problem: format!("it {problem}"),
+            remedy: UNWITNESSED,
+        });
+    }
     match store.tally {
         Some(expected) if expected != tally && !unread => findings.fault(Fault {
             key: keys::describe(&keys::round()),
@@ -130,16 +178,48 @@ pub(super) fn verify(
         }),
         _ => {}
     }
-    findings
+    let known = sessions.known();
+    findings.not_whole = known.not_whole;
+    Judged {
+        findings,
+        // Before format 3 nothing said so.
+        sum_fits: store
+            .tally
+            .map_or(!store.without.round, |expected| expected == tally),
+        unled: known.unled,
+        newest_token: known.newest_token,
+        lost_track: known.lost_track,
+    }
+}
+
+/// Checks what lies in ranges of keys, which are in order. What their records name may lie outside.
+pub(super) fn verify_ranges(
+    source: &Direct<'_>,
+    ranges: &[Range<Key>],
+) -> Result<Findings, ReadError> {
+    let mut checks = Checks::new(source, None);
+    for range in ranges {
+        for record in source.0.range(range.clone()) {
+            let (key, value) = record.map_err(|error| failed(&range.start, &error))?;
+            checked(&mut checks, &key, value);
+        }
+    }
+    Ok(checks.done_with_some())
+}
+
+/// A record; a panic of sled at what it names is a problem of it.
+fn checked(checks: &mut Checks<'_>, key: &[u8], value: ::sled::IVec) {
+    if unless_it_gives_up(|| checks.record(key, value)).is_none() {
+        checks.gave_up(key);
+    }
 }
 
 /// A page; a panic of sled is a problem like another.
 fn page(source: &Direct<'_>, first: &[u8]) -> Result<Page, String> {
-    let read = catch_unwind(AssertUnwindSafe(|| source.page(first)));
-    match read {
-        Ok(page) => page.map_err(|error| match error {
+    match unless_it_gives_up(|| source.page(first)) {
+        Some(page) => page.map_err(|error| match error {
             ReadError::Damaged { problem, .. } | ReadError::Store(problem) => problem,
         }),
-        Err(_) => Err("the storage engine gave up on its files".to_owned()),
+        None => Err(GAVE_UP.to_owned()),
     }
 }

@@ -100,16 +100,19 @@ fn what_is_no_text_or_too_large_is_not_read() {
     let large = usize::try_from(MOST_FILE_BYTES).expect("fits") + 1;
     for (name, bytes) in [
         ("nul", b"a\0b".to_vec()),
+        ("binary", (128..=255).collect()),
         ("latin", b"caf\xe9".to_vec()),
         ("large", vec![b'a'; large]),
     ] {
         fs::write(at.path().join(name), bytes).expect("written");
     }
     let folder = folder_at(at.path());
-    assert_eq!(paths(&folder), ["large", "latin", "nul"]);
-    for name in ["nul", "latin", "large", "missing"] {
+    assert_eq!(paths(&folder), ["binary", "large", "latin", "nul"]);
+    for name in ["nul", "binary", "large", "missing"] {
         assert_eq!(read(&folder, name), None, "{name} was read");
     }
+    // An older encoding is text all the same.
+    assert_eq!(read(&folder, "latin").as_deref(), Some("caf\u{fffd}"));
 }
 
 /// What is cut is told as cut, and a folder that just fits is not.
@@ -143,6 +146,20 @@ fn a_listing_says_when_there_is_more() {
 }
 
 #[test]
+fn what_has_a_name_that_is_no_text_is_counted() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let at = tempfile::tempdir().expect("a folder");
+    for path in [&b"latin-\xe9"[..], b"fol\xe9/a.md", b"a.md"] {
+        let path = at.path().join(OsStr::from_bytes(path));
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, "text").expect("written");
+    }
+    let folder = folder_at(at.path());
+    let listing = folder.list(&AtomicBool::new(false)).expect("a listing");
+    assert_eq!((listing.files.len(), listing.unnamed), (1, 2));
+}
+
+#[test]
 fn what_nobody_waits_for_is_not_read() {
     let at = tempfile::tempdir().expect("a folder");
     fs::write(at.path().join("a.md"), "text").expect("written");
@@ -158,7 +175,22 @@ fn what_nobody_waits_for_is_not_read() {
 fn b48_no_other_name_shows_a_secret() {
     use std::os::unix::fs::symlink;
     let at = tempfile::tempdir().expect("a folder");
-    for path in [".env", "keys/id_ed25519", ".git/config", "Cargo.lock"] {
+    for path in [
+        ".env",
+        "keys/id_ed25519",
+        ".git/config",
+        "Cargo.lock",
+        "home/.ssh/config",
+        "ci.token",
+        "state/Owner.Token",
+        "state/tokens.json",
+        "state/tokens.used.json",
+        "state/digest.key",
+        "home/.Kube/config",
+        "home/.docker/config.json",
+        "home/.docker/Dockerfile",
+        "deploy/prod.env",
+    ] {
         let path = at.path().join(path);
         fs::create_dir_all(path.parent().expect("a parent")).expect("made");
         fs::write(path, "text").expect("written");
@@ -172,6 +204,15 @@ fn b48_no_other_name_shows_a_secret() {
         ("notes.txt", Unread::Secret),
         ("docs/id_ed25519", Unread::Secret),
         ("docs/../docs/id_ed25519", Unread::Secret),
+        ("home/.ssh/config", Unread::Secret),
+        ("ci.token", Unread::Secret),
+        ("state/Owner.Token", Unread::Secret),
+        ("state/tokens.json", Unread::Secret),
+        ("state/tokens.used.json", Unread::Secret),
+        ("state/digest.key", Unread::Secret),
+        ("home/.Kube/config", Unread::Secret),
+        ("home/.docker/config.json", Unread::Secret),
+        ("deploy/prod.env", Unread::Secret),
         (".git/config", Unread::Git),
         ("git/config", Unread::Git),
         ("keys", Unread::Refused(Refusal::NotAFile("a folder"))),
@@ -183,6 +224,8 @@ fn b48_no_other_name_shows_a_secret() {
         assert_eq!(read(&folder, path), None, "{path}");
     }
     // What is not listed may be asked for by name.
+    let made = page(&folder, "home/.docker/Dockerfile");
+    assert_eq!(made, Ok(vec!["text".to_owned()]));
     assert_eq!(page(&folder, "Cargo.lock"), Ok(vec!["text".to_owned()]));
     let root = folder.boundary().path().join("Cargo.lock");
     let root = root.to_str().expect("text");
@@ -199,7 +242,7 @@ fn a_place_is_found_by_the_end_of_its_path() {
         files: ["server/core/src/a.rs", "server/src/a.rs", "x/b.rs"]
             .map(file)
             .to_vec(),
-        cut: false,
+        ..Listing::default()
     };
     assert_eq!(listing.folder("core").as_deref(), Some("server/core"));
     assert_eq!(
@@ -221,13 +264,15 @@ fn a_file_is_called_by_its_name_or_what_is_before_the_dot() {
     let paths = [
         "Makefile",
         "README.md",
+        "a/Cart.jsx",
         "a/README.md",
         "a/mod.rs",
         "b/mod.rs",
+        "tests/cart.test.js",
     ];
     let listing = Listing {
         files: paths.map(file).to_vec(),
-        cut: false,
+        ..Listing::default()
     };
     let called = |word: &str| -> Vec<&str> {
         let files = listing.called(word).into_iter();
@@ -235,6 +280,80 @@ fn a_file_is_called_by_its_name_or_what_is_before_the_dot() {
     };
     assert_eq!(called("readme"), ["README.md"]);
     assert_eq!(called("makefile"), ["Makefile"]);
+    assert_eq!(called("Cart"), ["a/Cart.jsx"]);
+    assert_eq!(called("cart"), ["tests/cart.test.js"]);
+    assert_eq!(called("CART").len(), 2);
     assert_eq!(called("mod"), ["a/mod.rs", "b/mod.rs"]);
     assert_eq!(called("read"), [""; 0]);
+}
+
+/// A token in the form that a server of this kind makes them.
+const TOKEN: &str = "sp_7Kq2ZbX9_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefg";
+const TOLD: &str = "sp_7Kq2ZbX9_[secret withheld]";
+
+#[test]
+fn c57_b48_no_line_shows_the_secret_of_a_token_whatever_file_it_lies_in() {
+    let at = tempfile::tempdir().expect("a folder");
+    fs::write(at.path().join("notes.md"), format!("use {TOKEN}.\n{TOKEN}")).expect("written");
+    let folder = folder_at(at.path());
+    let lines = [format!("use {TOLD}."), TOLD.to_owned()];
+    assert_eq!(page(&folder, "notes.md"), Ok(lines.to_vec()));
+    assert_eq!(read(&folder, "notes.md"), Some(lines.join("\n")));
+    // Nor where the line is cut within it, wherever that is.
+    for before in 500..640 {
+        let line = format!("{} {TOKEN} {TOKEN}", "x".repeat(before));
+        fs::write(at.path().join("long"), line).expect("written");
+        let shown = page(&folder, "long").expect("read").concat();
+        let told = shown.trim_start_matches('x').replace(TOLD, "");
+        assert!(!told.contains("sp_"), "{before}: {shown}");
+    }
+}
+
+#[test]
+fn c57_b48_what_a_store_was_written_out_to_is_not_read() {
+    let at = tempfile::tempdir().expect("a folder");
+    let line = r#"{"export":"sessionplane-store","version":1}"#;
+    for name in ["a.jsonl", "b.partial"] {
+        fs::write(at.path().join(name), line).expect("written");
+    }
+    let folder = folder_at(at.path());
+    for name in ["a.jsonl", "b.partial"] {
+        assert_eq!(page(&folder, name), Err(Unread::Store), "{name}");
+        assert_eq!(read(&folder, name), None, "{name}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_stands_at_a_path_is_told_from_what_does_not() {
+    use std::os::unix::fs::symlink;
+    let at = tempfile::tempdir().expect("a folder");
+    let outside = tempfile::tempdir().expect("a folder");
+    fs::create_dir(at.path().join("build")).expect("made");
+    fs::write(at.path().join("build/made"), "text").expect("written");
+    for (to, name) in [
+        (outside.path(), "out"),
+        (Path::new("nothing"), "dangling"),
+        (Path::new("build/made"), "inner"),
+        (Path::new("build"), "folder"),
+    ] {
+        symlink(to, at.path().join(name)).expect("linked");
+    }
+    let folder = folder_at(at.path());
+    for (name, expected) in [
+        ("out", true),
+        ("dangling", true),
+        ("inner", true),
+        ("build/made", true),
+        ("build", true),
+        ("folder", true),
+        ("nothing", false),
+        ("build/../dangling", false),
+        ("nothing/at/all", false),
+    ] {
+        assert_eq!(folder.has(name), expected, "{name}");
+    }
+    assert_eq!(page(&folder, "dangling"), Err(Unread::Dangling));
+    let leads_out = Unread::Refused(Refusal::Outside);
+    assert_eq!(page(&folder, "out"), Err(leads_out));
 }

@@ -1,19 +1,22 @@
 //! One record after the other, in the order of keys.
 
+use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::entry::EntryBody;
-use sessionplane_core::domain::ids::{ArtifactId, EntryId, SessionId};
+use sessionplane_core::domain::ids::{EntryId, SessionId};
 use sessionplane_core::domain::interaction::Interaction;
+use sessionplane_core::domain::session::SessionRecord;
 
-use super::lookup::{Lookup, Verdict, input, parsed, problem_of};
+use super::lookup::{Lookup, Verdict, empty, input, meta, parsed, problem_of};
 use super::rows::{Rows, Step};
+use super::sessions::Sessions;
 use super::{Fault, Findings, RESTORE, RESTORE_SESSION};
 use crate::adapters::sled::committer::Direct;
-use crate::adapters::sled::convert::{ChainedEntry, HeadRow, Meta, RoundRow};
+use crate::adapters::sled::convert::{ChainedEntry, HeadRow, RoundRow};
 use crate::adapters::sled::frame;
 use crate::adapters::sled::keys::{self, Named};
 use crate::adapters::sled::round::fetch;
-use crate::adapters::sled::tools::Contents;
+use crate::adapters::sled::tools::{Contents, GAVE_UP, misnamed};
 
 /// The state of going through everything.
 pub(super) struct Checks<'a> {
@@ -23,6 +26,7 @@ pub(super) struct Checks<'a> {
     entries: Rows,
     audits: Rows,
     findings: Findings,
+    sessions: Sessions,
     pieces: u64,
     pieces_named: u64,
 }
@@ -31,11 +35,12 @@ impl<'a> Checks<'a> {
     pub(super) fn new(source: &'a Direct<'a>, contents: Option<&'a dyn Contents>) -> Self {
         Self {
             source,
-            lookup: Lookup(source),
+            lookup: Lookup::new(source),
             contents,
             entries: Rows::default(),
             audits: Rows::default(),
             findings: Findings::default(),
+            sessions: Sessions::default(),
             pieces: 0,
             pieces_named: 0,
         }
@@ -47,6 +52,7 @@ impl<'a> Checks<'a> {
 
     /// A part of the store that cannot be read at all.
     pub(super) fn unreadable(&mut self, first: &[u8], problem: &str) {
+        self.sessions.lost_track();
         let kind = keys::kind(first).unwrap_or("audit");
         self.findings.fault(Fault {
             key: format!("{kind} records from {} on", keys::describe(first)),
@@ -56,10 +62,24 @@ impl<'a> Checks<'a> {
         });
     }
 
-    /// Everything was gone through.
-    pub(super) fn done(mut self) -> Findings {
+    /// The storage engine gave up on a record, or on one that it names.
+    pub(super) fn gave_up(&mut self, key: &[u8]) {
+        let session = keys::named(key).and_then(of_key);
+        if session.is_none() {
+            self.sessions.lost_track();
+        }
+        self.fault(keys::describe(key), session, GAVE_UP.to_owned());
+    }
+
+    /// What was to be looked at was gone through, without the pieces of long values.
+    pub(super) fn done_with_some(mut self) -> Findings {
         self.end_entries();
         self.end_audits();
+        self.findings
+    }
+
+    /// Everything was gone through, and all rows were ended: what was found, and which sessions are whole.
+    pub(super) fn done(mut self) -> (Findings, Sessions) {
         if self.pieces != self.pieces_named {
             let problem = format!(
                 "there are {}, and records name {}",
@@ -67,10 +87,18 @@ impl<'a> Checks<'a> {
             );
             self.fault("pieces of long values".to_owned(), None, problem);
         }
-        self.findings
+        (self.findings, self.sessions)
     }
 
     fn fault(&mut self, key: String, session: Option<SessionId>, problem: String) {
+        if let Some(session) = session {
+            self.sessions.not_whole(session);
+        }
+        self.told(key, session, problem);
+    }
+
+    /// A fault that leaves its session whole: it is in what leads to it.
+    fn told(&mut self, key: String, session: Option<SessionId>, problem: String) {
         let remedy = if session.is_some() {
             RESTORE_SESSION
         } else {
@@ -111,12 +139,32 @@ impl<'a> Checks<'a> {
             Ok((_, None)) => return,
             Err(error) => {
                 self.skip(named);
+                let session = session.or_else(|| self.through_run(named));
                 return self.fault(keys::describe(key), session, problem_of(error));
             }
         };
         let (session, verdict) = self.judge(named, key, &payload);
+        let met_damage = self.lookup.met_damage();
+        if leads_to_a_session(named) {
+            if let Err(problem) = verdict {
+                self.told(keys::describe(key), session, problem);
+            }
+            return;
+        }
+        if let Some(session) = session.filter(|_| met_damage) {
+            self.sessions.not_whole(session);
+        }
         if let Err(problem) = verdict {
             self.fault(keys::describe(key), session, problem);
+        }
+    }
+
+    /// Whose a record is that cannot be read, where its key names a run.
+    fn through_run(&self, named: Named) -> Option<SessionId> {
+        match named {
+            Named::Input(id) => self.lookup.session_of_run(id.run),
+            Named::Interaction(id) => self.lookup.session_of_run(id.run),
+            _ => None,
         }
     }
 
@@ -137,15 +185,18 @@ impl<'a> Checks<'a> {
 
     fn judge(&mut self, named: Named, key: &[u8], payload: &[u8]) -> (Option<SessionId>, Verdict) {
         match named {
-            Named::Meta => (None, parsed::<Meta>(key, payload).map(drop)),
+            Named::Meta => (None, meta(key, payload)),
             Named::Round => (None, parsed::<RoundRow>(key, payload).map(drop)),
             // Looked at above.
             Named::Piece(_) => (None, Ok(())),
             Named::Session(id) => {
                 self.findings.sessions += 1;
-                (Some(id), self.lookup.session(id, key, payload))
+                (Some(id), self.session(id, key, payload))
             }
-            Named::Head(id) => (Some(id), self.lookup.head(id, key, payload)),
+            Named::Head(id) => {
+                self.sessions.token_of(key, payload);
+                (Some(id), self.lookup.head(id, key, payload))
+            }
             Named::Name | Named::ExternalKey => self.lookup.address(named, key, payload),
             Named::Entry(id) => (Some(id.session), self.entry(id, key, payload)),
             Named::Audit(session, ordinal) => {
@@ -156,7 +207,10 @@ impl<'a> Checks<'a> {
                 session,
                 first_entry,
                 run,
-            } => (Some(session), self.lookup.mark(session, first_entry, run)),
+            } => {
+                let fits = self.lookup.mark(session, first_entry, run);
+                (Some(session), fits.and_then(|()| empty(payload)))
+            }
             Named::Input(id) => self
                 .lookup
                 .of_run(id.run, |run| input(id, run, key, payload)),
@@ -171,9 +225,29 @@ impl<'a> Checks<'a> {
                 Ok(())
             }),
             Named::Binding => self.lookup.binding(key, payload),
-            Named::BindingByTime(at) => (None, self.lookup.binding_mark(key, at)),
+            Named::BindingByTime(at) => {
+                let fits = self.lookup.binding_mark(key, at);
+                (None, fits.and_then(|()| empty(payload)))
+            }
             Named::Lease(id) => (Some(id), self.lookup.lease(id, key, payload)),
         }
+    }
+
+    fn session(&mut self, id: SessionId, key: &[u8], payload: &[u8]) -> Verdict {
+        let record: SessionRecord = parsed(key, payload)?;
+        if let Some(lineage) = record.lineage {
+            self.sessions.branched(id, lineage.parent);
+        }
+        self.lookup.session(id, &record)?;
+        for (index, verdict) in self.lookup.unled(&record) {
+            self.sessions.unled(index, id);
+            if let Err(problem) = verdict {
+                self.told(keys::describe(key), Some(id), problem);
+            }
+        }
+        // A damaged index is no damage of the session.
+        self.lookup.met_damage();
+        Ok(())
     }
 
     fn entry(&mut self, id: EntryId, key: &[u8], payload: &[u8]) -> Verdict {
@@ -204,34 +278,35 @@ impl<'a> Checks<'a> {
             self.lookup.there(&keys::entry(parent), "its parent")?;
         }
         if let Some(run) = record.entry.run {
-            self.lookup.there(&keys::run(run), "its run")?;
+            self.lookup.run_there(run, "its run")?;
         }
         match record.entry.body {
             EntryBody::Tool {
                 artifact: Some(artifact),
                 ..
-            } => self.content(artifact.id, artifact.bytes),
+            } => self.content(&artifact),
             _ => Ok(()),
         }
     }
 
-    fn content(&mut self, id: ArtifactId, bytes: u64) -> Verdict {
+    fn content(&mut self, artifact: &ArtifactRef) -> Verdict {
+        let id = artifact.id;
         let Some(contents) = self.contents else {
             return Ok(());
         };
         self.findings.artifacts += 1;
         match contents.content(id) {
-            Ok(Some(content)) if content.len() as u64 == bytes => Ok(()),
-            Ok(Some(content)) => Err(format!(
-                "its artifact {id} has {} bytes, not {bytes}",
-                content.len()
-            )),
+            Ok(Some(content)) => match misnamed(artifact, &content) {
+                Some(problem) => Err(format!("its artifact {id}: {problem}")),
+                None => Ok(()),
+            },
             Ok(None) => Err(format!("its artifact {id} is missing")),
             Err(problem) => Err(format!("its artifact {id}: {problem}")),
         }
     }
 
-    fn end_entries(&mut self) {
+    /// No entry comes any more.
+    pub(super) fn end_entries(&mut self) {
         let ended = self.entries.end();
         self.end_of_entries(ended);
     }
@@ -248,8 +323,9 @@ impl<'a> Checks<'a> {
             Ok(Some(row)) if row.head.entries < last => {
                 format!("it is beyond the head, which counts {}", row.head.entries)
             }
-            // That it lacks the last one is told with the head.
-            Ok(Some(row)) if row.head.entries > last => return,
+            // That it lacks the last one is told with the head; unless the engine still finds by its
+            // key what it leaves out in the order of keys, in which an export is written.
+            Ok(Some(row)) if row.head.entries > last => return self.sessions.not_whole(session),
             Ok(Some(row)) => match step {
                 Some(step) if !step.is_named_by(&row) => {
                     "it is not the one that the head names".to_owned()
@@ -272,7 +348,8 @@ impl<'a> Checks<'a> {
         Ok(())
     }
 
-    fn end_audits(&mut self) {
+    /// No audit record comes any more.
+    pub(super) fn end_audits(&mut self) {
         let ended = self.audits.end();
         self.end_of_audits(ended);
     }
@@ -287,6 +364,7 @@ impl<'a> Checks<'a> {
             Ok(Some(row)) if row.head.audits < last => {
                 format!("it is beyond the head, which counts {}", row.head.audits)
             }
+            Ok(Some(row)) if row.head.audits > last => return self.sessions.not_whole(session),
             _ => return,
         };
         let key = keys::describe(&keys::audit(session, last));
@@ -294,7 +372,16 @@ impl<'a> Checks<'a> {
     }
 }
 
-fn of_key(named: Named) -> Option<SessionId> {
+/// Whether a record only leads to a session: without it, that one is whole.
+fn leads_to_a_session(named: Named) -> bool {
+    matches!(
+        named,
+        Named::Name | Named::ExternalKey | Named::Binding | Named::BindingByTime(_)
+    )
+}
+
+/// The session that a key names.
+pub(in crate::adapters::sled::tools) fn of_key(named: Named) -> Option<SessionId> {
     match named {
         Named::Session(id) | Named::Head(id) | Named::Lease(id) | Named::Audit(id, _) => Some(id),
         Named::Entry(id) => Some(id.session),

@@ -1,4 +1,7 @@
-//! What a record names must be there, and fit it. Nothing here remembers what came before.
+//! What a record names must be there, and fit it. Nothing here remembers what came before, but for
+//! the last run that was found whole.
+
+use std::cell::Cell;
 
 use sessionplane_core::domain::binding::Binding;
 use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId};
@@ -8,53 +11,106 @@ use sessionplane_core::domain::session::SessionRecord;
 use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::ReadError;
 
+use crate::adapters::sled::boot::next;
 use crate::adapters::sled::committer::Direct;
-use crate::adapters::sled::convert::{Address, HeadRow, Record};
+use crate::adapters::sled::convert::{Address, HeadRow, Meta, Record};
 use crate::adapters::sled::frame::Source as _;
-use crate::adapters::sled::keys::{self, Named};
+use crate::adapters::sled::keys::{self, Key, Named};
 use crate::adapters::sled::round::{decode, fetch};
 
 /// What is wrong with a record; where a record that it names is damaged, nothing: that is told at
 /// its own place.
-pub(super) type Verdict = Result<(), String>;
+pub(in crate::adapters::sled::tools) type Verdict = Result<(), String>;
 
 /// Looks up what records name.
-pub(super) struct Lookup<'a>(pub(super) &'a Direct<'a>);
+pub(in crate::adapters::sled::tools) struct Lookup<'a> {
+    source: &'a Direct<'a>,
+    /// Whether something that a record names was damaged.
+    met_damage: Cell<bool>,
+    /// The last run that was found whole: entries of one come in a row.
+    whole_run: Cell<Option<RunId>>,
+}
 
-impl Lookup<'_> {
+impl<'a> Lookup<'a> {
+    pub(in crate::adapters::sled::tools) fn new(source: &'a Direct<'a>) -> Self {
+        Self {
+            source,
+            met_damage: Cell::new(false),
+            whole_run: Cell::new(None),
+        }
+    }
+
+    /// Whether something that a record names was damaged, since this was asked last. Its own place
+    /// may not tell whose it is.
+    pub(super) fn met_damage(&self) -> bool {
+        self.met_damage.take()
+    }
+
     /// A record that another one names: `None` where it is damaged, which is told elsewhere.
     fn named<T: Record>(&self, key: &[u8], what: &str) -> Result<Option<T>, String> {
-        match fetch(self.0, key) {
+        match fetch(self.source, key) {
             Ok(Some(found)) => Ok(Some(found)),
             Ok(None) => Err(format!("{what} is missing: {}", keys::describe(key))),
-            Err(_) => Ok(None),
+            Err(_) => {
+                self.met_damage.set(true);
+                Ok(None)
+            }
         }
     }
 
     pub(super) fn there(&self, key: &[u8], what: &str) -> Verdict {
-        match self.0.raw(key) {
+        match self.source.raw(key) {
             Ok(None) => Err(format!("{what} is missing: {}", keys::describe(key))),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn session(&self, id: SessionId, key: &[u8], payload: &[u8]) -> Verdict {
-        let record: SessionRecord = parsed(key, payload)?;
+    /// A run must be there, and is read: a damaged one does not tell whose it is.
+    pub(super) fn run_there(&self, id: RunId, what: &str) -> Verdict {
+        if self.whole_run.get() == Some(id) {
+            return Ok(());
+        }
+        let run: Option<RunRecord> = self.named(&keys::run(id), what)?;
+        if run.is_some() {
+            self.whole_run.set(Some(id));
+        }
+        Ok(())
+    }
+
+    /// The session of a run that can be read.
+    pub(super) fn session_of_run(&self, id: RunId) -> Option<SessionId> {
+        let run: Option<RunRecord> = fetch(self.source, &keys::run(id)).ok().flatten();
+        run.map(|run| run.session)
+    }
+
+    pub(super) fn session(&self, id: SessionId, record: &SessionRecord) -> Verdict {
         if record.id != id {
             return Err("it is another session".to_owned());
         }
         self.there(&keys::head(id), "its head")?;
-        if let Some(name) = &record.name {
-            self.there(&keys::name(&record.tenant, name), "the index of its name")?;
-        }
-        if let Some(external) = &record.external_key {
-            let key = keys::external_key(&record.tenant, external);
-            self.there(&key, "the index of its external key")?;
-        }
         match record.lineage {
             Some(lineage) => self.there(&keys::session(lineage.parent), "its parent session"),
             None => Ok(()),
         }
+    }
+
+    /// The keys of a session's indexes that do not lead to it: what is not there as a verdict, what
+    /// is damaged without one, since that is told at its own place.
+    pub(super) fn unled(&self, record: &SessionRecord) -> Vec<(Key, Verdict)> {
+        let name = record.name.as_ref();
+        let name = name.map(|name| (keys::name(&record.tenant, name), "the index of its name"));
+        let external = record.external_key.as_ref();
+        let external = external.map(|external| {
+            let key = keys::external_key(&record.tenant, external);
+            (key, "the index of its external key")
+        });
+        let indexes = name.into_iter().chain(external);
+        let unled = indexes.filter_map(|(key, what)| match self.named::<Address>(&key, what) {
+            Ok(Some(Address(id))) if id == record.id => None,
+            Ok(_) => Some((key, Ok(()))),
+            Err(problem) => Some((key, Err(problem))),
+        });
+        unled.collect()
     }
 
     pub(super) fn head(&self, id: SessionId, key: &[u8], payload: &[u8]) -> Verdict {
@@ -73,12 +129,12 @@ impl Lookup<'_> {
             return Err("its leaf is beyond its entries".to_owned());
         }
         match &row.head.last_run {
-            Some(last) => self.there(&keys::run(last.run), "its last run"),
+            Some(last) => self.run_there(last.run, "its last run"),
             None => Ok(()),
         }
     }
 
-    pub(super) fn address(
+    pub(in crate::adapters::sled::tools) fn address(
         &self,
         named: Named,
         key: &[u8],
@@ -175,18 +231,27 @@ impl Lookup<'_> {
             Ok(binding) => binding,
             Err(problem) => return (None, Err(problem)),
         };
-        let check = || {
-            if keys::binding(&binding.key) != key {
-                return Err("it is the binding of another request".to_owned());
-            }
-            self.there(&keys::session(binding.session), "its session")?;
-            if let Some(run) = binding.answer.run() {
-                self.there(&keys::run(run), "its run")?;
-            }
-            let mark = keys::binding_by_time(binding.at, key);
-            self.there(&mark, "the mark of its time, by which it is forgotten,")
-        };
-        (Some(binding.session), check())
+        let bound = self.bound(key, &binding);
+        let verdict = bound.and_then(|()| self.marked(key, &binding));
+        (Some(binding.session), verdict)
+    }
+
+    /// What a binding leads to.
+    pub(in crate::adapters::sled::tools) fn bound(&self, key: &[u8], binding: &Binding) -> Verdict {
+        if keys::binding(&binding.key) != key {
+            return Err("it is the binding of another request".to_owned());
+        }
+        self.there(&keys::session(binding.session), "its session")?;
+        match binding.answer.run() {
+            Some(run) => self.there(&keys::run(run), "its run"),
+            None => Ok(()),
+        }
+    }
+
+    /// The mark of a binding's time.
+    pub(super) fn marked(&self, key: &[u8], binding: &Binding) -> Verdict {
+        let mark = keys::binding_by_time(binding.at, key);
+        self.there(&mark, "the mark of its time, by which it is forgotten,")
     }
 
     pub(super) fn binding_mark(&self, key: &[u8], at: u64) -> Verdict {
@@ -233,6 +298,22 @@ pub(super) fn input(id: InputId, run: &RunRecord, key: &[u8], payload: &[u8]) ->
         return Err("it waits although its run has settled".to_owned());
     }
     Ok(())
+}
+
+/// The store's own record must be one that a start goes on from.
+pub(super) fn meta(key: &[u8], payload: &[u8]) -> Verdict {
+    let meta: Meta = parsed(key, payload)?;
+    next(meta).map(drop).map_err(str::to_owned)
+}
+
+/// A record whose key says everything.
+pub(super) fn empty(payload: &[u8]) -> Verdict {
+    match payload.len() {
+        0 => Ok(()),
+        more => Err(format!(
+            "it holds {more} bytes, where only its key says something"
+        )),
+    }
 }
 
 pub(super) fn parsed<T: Record>(key: &[u8], payload: &[u8]) -> Result<T, String> {

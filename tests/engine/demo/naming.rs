@@ -1,0 +1,62 @@
+//! What a name or a word of a question stands for.
+
+use super::*;
+
+/// The answer to a text, in a folder.
+async fn answer_in(folder: TempDir, text: &str) -> String {
+    let bench = Bench::new(on(folder, Pace::NONE));
+    let mut opened = bench.open().await;
+    said(&ask(&mut opened, text).await)
+}
+
+/// Who asks to see a name is told of what stands there, and of nothing else that is called alike.
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn b48_what_stands_at_the_very_path_is_meant_and_told_why_it_is_not_shown() {
+    use std::os::unix::fs::symlink;
+    let folder = folder();
+    for (to, name) in [("/etc/hostname", "host"), ("nothing", "gone")] {
+        symlink(to, folder.path().join(name)).expect("linked");
+    }
+    write(folder.path(), "deep/host", "elsewhere\n");
+    let bench = Bench::new(on(folder, Pace::NONE));
+    let mut opened = bench.open().await;
+    for (question, expected) in [
+        (
+            "/show host",
+            "I cannot show `host`: it leads out of the folder.",
+        ),
+        (
+            "show gone",
+            "`gone`: it is a link to something that is not there.",
+        ),
+        ("/show target", "`target`: it is a folder, not a file."),
+        ("/show deep/host", "`deep/host:1`, line 1 of 1 line:"),
+        // One word of a sentence is no name.
+        ("show the gone boats", "so I searched for it."),
+    ] {
+        let answer = said(&ask(&mut opened, question).await);
+        assert!(answer.contains(expected), "{question}: {answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_something_is_used_asks_for_nothing_but_it() {
+    let answer = answer_in(folder(), "where is Gate used?").await;
+    assert!(
+        answer.starts_with("The best place is `src/gate.rs:"),
+        "{answer}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_to_do_something_is_told_by_notes_before_code() {
+    let folder = folder();
+    write(folder.path(), "docs/start.md", "Run the tests so.\n");
+    write(folder.path(), "src/x.rs", "fn run_tests() {}\n");
+    let answer = answer_in(folder, "how do I run the tests?").await;
+    assert!(
+        answer.starts_with("The best place is `docs/start.md:1`"),
+        "{answer}"
+    );
+}
