@@ -10,6 +10,7 @@ use sessionplane_core::domain::access::{Action, PrincipalKind};
 use sessionplane_core::domain::audit::{AuditAction, AuditActor, AuditRecord};
 use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, Method};
 use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::ids::{
     AgentName, InputId, PrincipalId, RequestId, RunId, SessionId, TenantId,
 };
@@ -116,7 +117,7 @@ impl Commits {
         let record = SessionRecord {
             id: session,
             tenant: self.tenant.clone(),
-            name: None,
+            metadata: Metadata::first(None, AT),
             external_key: None,
             agent: AgentName::parse("scripted")?,
             created_at: AT,

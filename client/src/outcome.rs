@@ -96,6 +96,10 @@ pub(crate) fn may_resume(error: &CallError) -> bool {
         Reason::NoSuchSession
         | Reason::NoSuchRun
         | Reason::NoSuchAgent
+        | Reason::NameTaken
+        | Reason::UseCommand
+        | Reason::EtagMismatch
+        | Reason::HasChildren
         | Reason::InvalidArgument
         | Reason::TooLarge
         | Reason::Unauthenticated

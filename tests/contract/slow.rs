@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
-use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::commit::{Commit, DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::input::InputRecord;
@@ -15,7 +15,9 @@ use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::domain::time::Timestamp;
-use sessionplane_core::ports::repository::{CommitError, EntryRange, ReadError, Repository};
+use sessionplane_core::ports::repository::{
+    CommitError, DeletedSession, EntryRange, ReadError, Repository, SessionQuery,
+};
 use sessionplane_server::adapters::memory::MemoryStore;
 use tokio::sync::watch;
 
@@ -113,6 +115,29 @@ impl Repository for Slow {
             return Err(CommitError::Store("no space left".to_owned()));
         }
         slowly(self.0.commit(commit)).await
+    }
+
+    async fn commit_metadata(&self, commit: MetadataCommit) -> Result<(), CommitError> {
+        if self.1.full.load(Ordering::SeqCst) {
+            return Err(CommitError::Store("no space left".to_owned()));
+        }
+        slowly(self.0.commit_metadata(commit)).await
+    }
+
+    async fn delete(&self, commit: DeletionCommit) -> Result<(), CommitError> {
+        slowly(self.0.delete(commit)).await
+    }
+
+    async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {
+        slowly(self.0.deleted()).await
+    }
+
+    async fn erase(&self, session: SessionId, keep: u64, max: usize) -> Result<bool, ReadError> {
+        slowly(self.0.erase(session, keep, max)).await
+    }
+
+    async fn find(&self, query: SessionQuery) -> Result<Vec<StoredSession>, ReadError> {
+        slowly(self.0.find(query)).await
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {

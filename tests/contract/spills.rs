@@ -172,6 +172,10 @@ impl ArtifactStore for Gated {
         put
     }
 
+    async fn remove(&self, id: ArtifactId) -> Result<(), ArtifactError> {
+        self.inner.remove(id).await
+    }
+
     async fn read(
         &self,
         id: ArtifactId,

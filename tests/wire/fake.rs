@@ -18,6 +18,7 @@ use sessionplane_core::domain::command::{Acceptance, CommandKind, DispatchAnswer
 use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope, OutputChannel};
+use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::ids::{AgentName, EntryId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::run::RunRecord;
@@ -350,7 +351,7 @@ fn state() -> SessionState {
     let record = SessionRecord {
         id: session(),
         tenant: TenantId::parse("default").unwrap(),
-        name: None,
+        metadata: Metadata::first(None, AT),
         external_key: None,
         agent: AgentName::parse("scripted").unwrap(),
         created_at: AT,

@@ -1,8 +1,10 @@
-//! The contract as two traits in domain types. The server's app layer and the Rust client both
+//! The contract as three traits in domain types, one for each plane. The server's app layer and the Rust client both
 //! implement them, and one conformance suite takes either: local and remote are isomorphic.
 //!
 //! Methods carry meaning only. A handle is obtained per caller; request id and deadline ride in
 //! [`CallOptions`]; a place in the stream is an opaque [`Position`].
+
+pub mod fleet;
 
 use std::collections::BTreeSet;
 use std::pin::Pin;

@@ -7,5 +7,7 @@ pub mod authorizer;
 pub mod clock;
 pub mod commit_rules;
 pub mod engine;
+pub mod fleet_rules;
 pub mod lease_store;
 pub mod repository;
+pub mod workspaces;

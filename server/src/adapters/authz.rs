@@ -61,7 +61,11 @@ impl Role {
             | Action::SetModel
             | Action::SetThinking
             | Action::Navigate
-            | Action::Respond => self != Self::Observer,
+            | Action::Respond
+            | Action::Update
+            | Action::Delete
+            | Action::ChangeDirectory
+            | Action::Pause => self != Self::Observer,
         }
     }
 }

@@ -176,6 +176,7 @@ impl Channels {
 mod tests {
     use futures_util::StreamExt as _;
     use sessionplane_core::domain::compaction::CompactionOutcome;
+    use sessionplane_core::domain::fleet::metadata::Metadata;
     use sessionplane_core::domain::ids::{AgentName, InteractionId, RunId, TenantId};
     use sessionplane_core::domain::interaction::{
         Interaction, InteractionAnswer, Question, Resolution, ResolutionCause, Shape,
@@ -190,7 +191,7 @@ mod tests {
         SessionRecord {
             id: SessionId::mint(Timestamp::from_millis(1), number),
             tenant: TenantId::parse("t").unwrap(),
-            name: None,
+            metadata: Metadata::first(None, Timestamp::from_millis(1)),
             external_key: None,
             agent: AgentName::parse("a").unwrap(),
             created_at: Timestamp::from_millis(1),

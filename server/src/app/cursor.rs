@@ -114,6 +114,7 @@ impl Stream for Cursor {
 mod tests {
     use futures_util::{StreamExt as _, poll};
     use sessionplane_core::domain::event::{Event, EventBody};
+    use sessionplane_core::domain::fleet::metadata::Metadata;
     use sessionplane_core::domain::ids::{AgentName, SessionId, TenantId};
     use sessionplane_core::domain::session::SessionRecord;
     use sessionplane_core::domain::settings::ModelPolicy;
@@ -127,7 +128,7 @@ mod tests {
         let record = SessionRecord {
             id: SessionId::mint(Timestamp::from_millis(1), 1),
             tenant: TenantId::parse("t").unwrap(),
-            name: None,
+            metadata: Metadata::first(None, Timestamp::from_millis(1)),
             external_key: None,
             agent: AgentName::parse("a").unwrap(),
             created_at: Timestamp::from_millis(1),

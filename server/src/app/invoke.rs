@@ -7,6 +7,7 @@ use sessionplane_core::contract::{CallOptions, InvokeEvent, InvokeRequest, Paren
 use sessionplane_core::domain::access::{Action, Decision};
 use sessionplane_core::domain::binding::{Binding, BoundAnswer, Method};
 use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::ids::{AgentName, RunId, SessionId, SessionRef};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{Answer, InvokeFacts, StreamId};
@@ -148,7 +149,7 @@ impl AppCaller {
         let record = SessionRecord {
             id,
             tenant,
-            name,
+            metadata: Metadata::first(name, now),
             external_key,
             agent: agent.clone(),
             created_at: now,

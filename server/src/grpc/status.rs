@@ -62,10 +62,12 @@ pub(crate) fn status(error: CallError) -> Status {
 fn code(reason: Reason) -> Code {
     match reason {
         Reason::NoSuchSession | Reason::NoSuchRun | Reason::NoSuchAgent => Code::NotFound,
-        Reason::InvalidArgument | Reason::TooLarge => Code::InvalidArgument,
+        Reason::InvalidArgument | Reason::TooLarge | Reason::UseCommand => Code::InvalidArgument,
         Reason::Unauthenticated => Code::Unauthenticated,
         Reason::PermissionDenied => Code::PermissionDenied,
-        Reason::RequestIdReused => Code::AlreadyExists,
+        Reason::RequestIdReused | Reason::NameTaken => Code::AlreadyExists,
+        Reason::EtagMismatch => Code::Aborted,
+        Reason::HasChildren => Code::FailedPrecondition,
         Reason::ObserverTooSlow => Code::Aborted,
         Reason::LimitReached => Code::ResourceExhausted,
         Reason::Overloaded
@@ -188,10 +190,12 @@ mod tests {
         match reason {
             R::Unspecified => Code::Ok,
             R::NoSuchSession | R::NoSuchRun | R::NoSuchAgent => Code::NotFound,
-            R::InvalidArgument | R::TooLarge => Code::InvalidArgument,
+            R::InvalidArgument | R::TooLarge | R::UseCommand => Code::InvalidArgument,
             R::Unauthenticated => Code::Unauthenticated,
             R::PermissionDenied => Code::PermissionDenied,
-            R::RequestIdReused => Code::AlreadyExists,
+            R::RequestIdReused | R::NameTaken => Code::AlreadyExists,
+            R::EtagMismatch => Code::Aborted,
+            R::HasChildren => Code::FailedPrecondition,
             R::ObserverTooSlow => Code::Aborted,
             R::LimitReached => Code::ResourceExhausted,
             R::ServerDraining
@@ -214,6 +218,10 @@ mod tests {
             R::NoSuchSession
             | R::NoSuchRun
             | R::NoSuchAgent
+            | R::NameTaken
+            | R::UseCommand
+            | R::EtagMismatch
+            | R::HasChildren
             | R::InvalidArgument
             | R::TooLarge
             | R::PermissionDenied

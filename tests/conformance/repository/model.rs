@@ -298,7 +298,7 @@ impl Model {
             assert_eq!(read_all(store, script, 5, 30_000).await, entries);
             let audits: Vec<_> = commits.iter().flat_map(|c| c.audits.clone()).collect();
             assert_eq!(store.audits(script.id()).await.unwrap(), audits);
-            let name = SessionRef::Name(script.record.name.clone().unwrap());
+            let name = SessionRef::Name(script.record.metadata.name.clone().unwrap());
             let found = store.resolve(&script.record.tenant, &name).await;
             assert_eq!(found, Ok(script.created.then(|| script.id())));
             let holder = self.live[n].then_some(script.token);

@@ -9,6 +9,7 @@ use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, Metho
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::compaction::CompactionTrigger;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::ids::{
     EntryId, ExternalKey, InputId, InteractionId, RunId, SessionId, SessionName, TenantId,
 };
@@ -97,7 +98,7 @@ impl Script {
         let record = SessionRecord {
             id: session_id(n),
             tenant: "acme".parse().unwrap(),
-            name: None,
+            metadata: Metadata::first(None, Timestamp::from_millis(n)),
             external_key: None,
             agent: "coder".parse().unwrap(),
             created_at: Timestamp::from_millis(n),
@@ -123,7 +124,7 @@ impl Script {
     }
 
     pub(crate) fn named(mut self, name: &str) -> Self {
-        self.record.name = Some(SessionName::parse(name).unwrap());
+        self.record.metadata.name = Some(SessionName::parse(name).unwrap());
         self
     }
 

@@ -38,7 +38,7 @@ pub struct Principal {
 pub enum Action {
     /// Read state, entries, events and runs.
     Observe,
-    /// Read what an agent or a session can do.
+    /// Read what an agent or a session can do, and what the fleet shows of a session.
     ReadMetadata,
     /// Create a session.
     Create,
@@ -60,11 +60,19 @@ pub enum Action {
     Navigate,
     /// Answer a run's question.
     Respond,
+    /// Change a session's name, labels or priority.
+    Update,
+    /// Delete a session.
+    Delete,
+    /// Move a session to another directory.
+    ChangeDirectory,
+    /// Pause a session, or let it go on.
+    Pause,
 }
 
 impl Action {
     /// Every action there is.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::Observe,
         Self::ReadMetadata,
         Self::Create,
@@ -77,6 +85,10 @@ impl Action {
         Self::SetThinking,
         Self::Navigate,
         Self::Respond,
+        Self::Update,
+        Self::Delete,
+        Self::ChangeDirectory,
+        Self::Pause,
     ];
 
     /// The stable name of the action in policies and audit records.
@@ -95,6 +107,10 @@ impl Action {
             Self::SetThinking => "SetThinking",
             Self::Navigate => "Navigate",
             Self::Respond => "Respond",
+            Self::Update => "Update",
+            Self::Delete => "Delete",
+            Self::ChangeDirectory => "ChangeDirectory",
+            Self::Pause => "Pause",
         }
     }
 }

@@ -33,6 +33,8 @@ pub enum AuditAction {
     Expire,
     /// A compaction ended.
     Compacted,
+    /// What version control says of the session's place was noted after a run.
+    Checkout,
     /// The run settled.
     Settle,
     /// A run or a compaction that a crash cut was ended at the next start.
@@ -49,6 +51,7 @@ impl AuditAction {
             Self::Disconnect => "Disconnect",
             Self::Expire => "Expire",
             Self::Compacted => "Compacted",
+            Self::Checkout => "Checkout",
             Self::Settle => "Settle",
             Self::Recover => "Recover",
         }

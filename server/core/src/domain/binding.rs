@@ -11,6 +11,18 @@ pub enum Method {
     Invoke,
     /// `SessionControl.Dispatch`.
     Dispatch,
+    /// `Fleet.CreateSession`.
+    CreateSession,
+    /// `Fleet.UpdateSession`.
+    UpdateSession,
+    /// `Fleet.DeleteSession`.
+    DeleteSession,
+    /// `Fleet.ChangeDirectory`.
+    ChangeDirectory,
+    /// `Fleet.PauseSession`.
+    PauseSession,
+    /// `Fleet.ResumeSession`.
+    ResumeSession,
 }
 
 impl Method {
@@ -20,6 +32,12 @@ impl Method {
         match self {
             Self::Invoke => "Invoke",
             Self::Dispatch => "Dispatch",
+            Self::CreateSession => "CreateSession",
+            Self::UpdateSession => "UpdateSession",
+            Self::DeleteSession => "DeleteSession",
+            Self::ChangeDirectory => "ChangeDirectory",
+            Self::PauseSession => "PauseSession",
+            Self::ResumeSession => "ResumeSession",
         }
     }
 }
@@ -49,6 +67,8 @@ pub enum BoundAnswer {
         /// The input that was queued.
         input: Option<InputId>,
     },
+    /// A change of the session itself: its answer is the session, as it is when it is asked.
+    Session,
 }
 
 impl BoundAnswer {
@@ -58,6 +78,7 @@ impl BoundAnswer {
         match self {
             Self::Run(run) => Some(*run),
             Self::Dispatched { run, .. } => *run,
+            Self::Session => None,
         }
     }
 }

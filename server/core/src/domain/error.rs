@@ -34,6 +34,14 @@ pub enum Reason {
     NoSuchRun,
     /// No agent of that name is configured.
     NoSuchAgent,
+    /// Another session of the tenant has that name or external key.
+    NameTaken,
+    /// The field is changed by a command or a run, not by an update.
+    UseCommand,
+    /// The metadata changed since the caller read them.
+    EtagMismatch,
+    /// Other sessions branch off this one.
+    HasChildren,
     /// A field is malformed.
     InvalidArgument,
     /// A field or message is too large.
@@ -76,6 +84,10 @@ impl Reason {
             Self::NoSuchSession => "NO_SUCH_SESSION",
             Self::NoSuchRun => "NO_SUCH_RUN",
             Self::NoSuchAgent => "NO_SUCH_AGENT",
+            Self::NameTaken => "NAME_TAKEN",
+            Self::UseCommand => "USE_COMMAND",
+            Self::EtagMismatch => "ETAG_MISMATCH",
+            Self::HasChildren => "HAS_CHILDREN",
             Self::InvalidArgument => "INVALID_ARGUMENT",
             Self::TooLarge => "TOO_LARGE",
             Self::Unauthenticated => "UNAUTHENTICATED",
@@ -95,10 +107,14 @@ impl Reason {
         }
     }
     /// Every reason: those that this server can send, and [`Self::Transport`], which a client gives.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 23] = [
         Self::NoSuchSession,
         Self::NoSuchRun,
         Self::NoSuchAgent,
+        Self::NameTaken,
+        Self::UseCommand,
+        Self::EtagMismatch,
+        Self::HasChildren,
         Self::InvalidArgument,
         Self::TooLarge,
         Self::Unauthenticated,

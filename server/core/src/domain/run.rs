@@ -20,15 +20,20 @@ pub mod code {
     pub const ENGINE_GONE: &str = "engine_gone";
     /// The engine could not be started.
     pub const ENGINE_UNAVAILABLE: &str = "engine_unavailable";
+    /// The session is paused: nothing begins until it is resumed.
+    pub const SESSION_PAUSED: &str = "session_paused";
+    /// The session's directory is gone, or is no directory any more.
+    pub const DIRECTORY_UNAVAILABLE: &str = "directory_unavailable";
     /// Codes that only the control plane gives; an engine that claims one gets `engine_failed`.
-    pub const RESERVED: [&str; 7] = [
+    pub const RESERVED: [&str; 8] = [
         SESSION_BUSY,
         ABORTED,
         INTERRUPTED,
         ENGINE_GONE,
         ENGINE_UNAVAILABLE,
+        SESSION_PAUSED,
+        DIRECTORY_UNAVAILABLE,
         "capacity_exhausted",
-        "session_paused",
     ];
 }
 

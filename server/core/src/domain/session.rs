@@ -1,8 +1,11 @@
-//! A session's durable rows: who it is (written once) and where it stands (written each commit).
+//! A session's durable rows: who it is (its metadata change by compare-and-set) and where it stands
+//! (written by each commit under the lease). Neither kind of write touches the other's row (C40).
 
 use super::entry::PathMarks;
+use super::fleet::metadata::Metadata;
 use super::ids::{AgentName, EntryId, ExternalKey, RunId, SessionId, SessionName, TenantId};
 use super::lease::LeaseToken;
+use super::place::{Checkout, Place};
 use super::run::{RunOutcome, RunRecord, Settlement};
 use super::settings::SettingsOverride;
 use super::time::Timestamp;
@@ -15,8 +18,6 @@ pub struct SessionRecord {
     pub id: SessionId,
     /// The tenant it belongs to.
     pub tenant: TenantId,
-    /// Its name, unique in the tenant.
-    pub name: Option<SessionName>,
     /// The host's own key, unique in the tenant, immutable.
     pub external_key: Option<ExternalKey>,
     /// The agent definition that it runs.
@@ -25,6 +26,9 @@ pub struct SessionRecord {
     pub created_at: Timestamp,
     /// Where its conversation branched off another session's, if it did.
     pub lineage: Option<Lineage>,
+    /// What may be changed of it outside of any run: name, labels, priority, pause. Everything else
+    /// here is written once.
+    pub metadata: Metadata,
 }
 
 /// The place in another session's conversation that a session goes on from.
@@ -42,7 +46,7 @@ impl SessionRecord {
     pub fn identity(&self) -> SessionIdentity {
         SessionIdentity {
             id: self.id,
-            name: self.name.clone(),
+            name: self.metadata.name.clone(),
             external_key: self.external_key.clone(),
             agent: self.agent.clone(),
         }
@@ -105,6 +109,10 @@ pub struct SessionHead {
     pub path: PathMarks,
     /// What is chosen at the leaf: what the entry that `path.settings` names says.
     pub chosen: SettingsOverride,
+    /// Where it works; none where its agent sees no workspace.
+    pub place: Option<Place>,
+    /// What version control said of the place at the last boundary of a run.
+    pub checkout: Option<Checkout>,
 }
 
 impl SessionHead {
@@ -120,6 +128,8 @@ impl SessionHead {
             usage: Usage::default(),
             path: PathMarks::default(),
             chosen: SettingsOverride::default(),
+            place: None,
+            checkout: None,
         }
     }
 }

@@ -32,6 +32,9 @@ pub trait ArtifactStore: Send + Sync {
     /// beside its id.
     async fn put(&self, id: ArtifactId, content: Arc<[u8]>) -> Result<Digest, ArtifactError>;
 
+    /// Removes a content, syncs, then returns. Where there is none, nothing happens.
+    async fn remove(&self, id: ArtifactId) -> Result<(), ArtifactError>;
+
     /// At most `max` bytes of a content from `offset`; empty at its end, nothing if there is no
     /// such artifact.
     async fn read(

@@ -6,7 +6,7 @@
 use super::lease_store::HeldLease;
 use super::repository::{CommitError, ReadError};
 use crate::domain::audit::AuditRecord;
-use crate::domain::binding::BindingKey;
+use crate::domain::binding::{Binding, BindingKey};
 use crate::domain::commit::Commit;
 use crate::domain::entry::{Entry, PathMarks};
 use crate::domain::ids::{EntryId, EntrySeq, ExternalKey, SessionId, SessionName, TenantId};
@@ -21,6 +21,10 @@ pub const MAX_ENTRY_WEIGHT: usize = 8 * MAX_ENTRY_TEXT_BYTES;
 /// What a store has to know to judge a commit. Answers include what earlier commits of the same
 /// round have written, synced or not.
 pub trait CommitFacts {
+    /// Who the session is; `None` if there is no such session.
+    fn record(&self, session: SessionId) -> Result<Option<SessionRecord>, ReadError>;
+    /// A session that branches off this one.
+    fn child(&self, session: SessionId) -> Result<Option<SessionId>, ReadError>;
     /// The session's stored head; `None` if there is no such session.
     fn head(&self, session: SessionId) -> Result<Option<SessionHead>, ReadError>;
     /// The token of the session's live writer.
@@ -69,11 +73,7 @@ impl LeaseEffect {
 /// The refusal; [`CommitError::Store`] when a fact could not be read.
 pub fn judge(commit: &Commit, facts: &impl CommitFacts) -> Result<(), CommitError> {
     well_formed(commit)?;
-    for binding in &commit.bindings {
-        if read(facts.bound(&binding.key))? {
-            return Err(CommitError::AlreadyBound);
-        }
-    }
+    unbound(&commit.bindings, facts)?;
     let head = read(facts.head(commit.session))?;
     match (&head, &commit.create) {
         (Some(_), Some(_)) => return Err(CommitError::AlreadyExists),
@@ -93,7 +93,17 @@ pub fn judge(commit: &Commit, facts: &impl CommitFacts) -> Result<(), CommitErro
     }
 }
 
-fn read<T>(fact: Result<T, ReadError>) -> Result<T, CommitError> {
+/// That none of the request ids is bound.
+pub(super) fn unbound(bindings: &[Binding], facts: &impl CommitFacts) -> Result<(), CommitError> {
+    for binding in bindings {
+        if read(facts.bound(&binding.key))? {
+            return Err(CommitError::AlreadyBound);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn read<T>(fact: Result<T, ReadError>) -> Result<T, CommitError> {
     fact.map_err(|error| CommitError::Store(error.to_string()))
 }
 
@@ -129,7 +139,7 @@ fn fence(
 }
 
 fn addresses_free(record: &SessionRecord, facts: &impl CommitFacts) -> Result<(), CommitError> {
-    let named = match &record.name {
+    let named = match &record.metadata.name {
         Some(name) => read(facts.named(&record.tenant, name))?,
         None => false,
     };
@@ -161,7 +171,7 @@ fn well_formed(commit: &Commit) -> Result<(), CommitError> {
         audit_fits(commit.session, audit, ordinal)?;
     }
     records_fit(commit)?;
-    bindings_fit(commit)
+    bindings_fit(commit.session, &commit.bindings)
 }
 
 fn head_follows(commit: &Commit) -> Result<(), CommitError> {
@@ -222,7 +232,11 @@ fn marks_fit(marks: PathMarks, seq: EntrySeq) -> Result<(), CommitError> {
     })
 }
 
-fn audit_fits(session: SessionId, audit: &AuditRecord, ordinal: u64) -> Result<(), CommitError> {
+pub(super) fn audit_fits(
+    session: SessionId,
+    audit: &AuditRecord,
+    ordinal: u64,
+) -> Result<(), CommitError> {
     must(audit.session == session && audit.ordinal == ordinal, || {
         format!("audit record {} is not number {ordinal}", audit.ordinal)
     })?;
@@ -258,12 +272,12 @@ fn records_fit(commit: &Commit) -> Result<(), CommitError> {
     Ok(())
 }
 
-fn bindings_fit(commit: &Commit) -> Result<(), CommitError> {
-    for (place, binding) in commit.bindings.iter().enumerate() {
-        must(binding.session == commit.session, || {
+pub(super) fn bindings_fit(session: SessionId, bindings: &[Binding]) -> Result<(), CommitError> {
+    for (place, binding) in bindings.iter().enumerate() {
+        must(binding.session == session, || {
             "a binding is of another session".into()
         })?;
-        let twice = commit.bindings[..place]
+        let twice = bindings[..place]
             .iter()
             .any(|earlier| earlier.key == binding.key);
         if twice {
@@ -278,7 +292,7 @@ fn within(session: SessionId, id: EntryId, last: u64) -> bool {
     id.session == session && (1..=last).contains(&id.seq)
 }
 
-fn must(holds: bool, problem: impl FnOnce() -> String) -> Result<(), CommitError> {
+pub(super) fn must(holds: bool, problem: impl FnOnce() -> String) -> Result<(), CommitError> {
     if holds {
         Ok(())
     } else {

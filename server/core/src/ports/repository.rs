@@ -8,9 +8,12 @@
 use async_trait::async_trait;
 
 use crate::domain::binding::{Binding, BindingKey};
-use crate::domain::commit::Commit;
+use crate::domain::commit::{Commit, DeletionCommit, MetadataCommit};
 use crate::domain::entry::Entry;
-use crate::domain::ids::{EntryId, EntrySeq, InputId, RunId, SessionId, SessionRef, TenantId};
+use crate::domain::fleet::filter::StoredTerm;
+use crate::domain::ids::{
+    EntryId, EntrySeq, InputId, RunId, SessionId, SessionName, SessionRef, TenantId,
+};
 use crate::domain::input::InputRecord;
 use crate::domain::interaction::Interaction;
 use crate::domain::lease::LeaseToken;
@@ -33,6 +36,18 @@ pub enum CommitError {
         entries: u64,
         /// Audit records that the stored head has.
         audits: u64,
+    },
+    /// The stored metadata are not those that the change was decided on.
+    #[error("the session's metadata changed: they are of revision {revision}")]
+    MetadataConflict {
+        /// The revision that they have.
+        revision: u64,
+    },
+    /// Other sessions branch off the one to be deleted.
+    #[error("other sessions branch off it, such as {child}")]
+    HasChildren {
+        /// One of them.
+        child: SessionId,
     },
     /// A session with that id, name or external key exists.
     #[error("a session of that name or key exists")]
@@ -67,6 +82,15 @@ pub enum ReadError {
     Store(String),
 }
 
+/// A session that was deleted and is not erased yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeletedSession {
+    /// The session.
+    pub session: SessionId,
+    /// Entries that are left, from the first on.
+    pub entries: u64,
+}
+
 /// Which entries to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryRange {
@@ -89,6 +113,31 @@ impl EntryRange {
     }
 }
 
+/// Which sessions to look for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionQuery {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// What the index is asked.
+    pub term: StoredTerm,
+    /// The last session that the reader has; none at the beginning. Its row may be gone by now.
+    pub after: Option<SessionPlace>,
+    /// From the newest to the oldest, or from the last name to the first.
+    pub descending: bool,
+    /// Most sessions to return, at least 1.
+    pub max: usize,
+}
+
+/// A place in the order of an index: of ids (which is that of creation), or of names where the term is
+/// [`StoredTerm::NamePrefix`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum SessionPlace {
+    /// After that id.
+    Id(SessionId),
+    /// After that name.
+    Name(SessionName),
+}
+
 /// The durable store.
 #[async_trait]
 pub trait Repository: Send + Sync {
@@ -97,6 +146,21 @@ pub trait Repository: Send + Sync {
     fn make_way(&self) {}
     /// Applies a commit, syncs, then returns.
     async fn commit(&self, commit: Commit) -> Result<(), CommitError>;
+    /// Applies a change of metadata, syncs, then returns.
+    async fn commit_metadata(&self, commit: MetadataCommit) -> Result<(), CommitError>;
+    /// Ends a session, syncs, then returns.
+    async fn delete(&self, commit: DeletionCommit) -> Result<(), CommitError>;
+    /// A deleted session that still has records; none when all is erased. It survives a crash.
+    async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError>;
+    /// Erases a deleted session's entries with a greater number than `keep`, and, once `keep` is 0 and
+    /// no entry is left, its other records, at most about `max` in all. Syncs, then returns whether
+    /// nothing is left. The audit trail and the bindings stay.
+    ///
+    /// Entries go from the newest to the oldest, so that what is left can be read like any session's:
+    /// who removes what an entry names does that first, and erases the entry then.
+    async fn erase(&self, session: SessionId, keep: u64, max: usize) -> Result<bool, ReadError>;
+    /// Sessions of an index term, in its order. At most `max`; fewer only at the end.
+    async fn find(&self, query: SessionQuery) -> Result<Vec<StoredSession>, ReadError>;
     /// A session's rows.
     async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError>;
     /// The id behind a reference in a tenant. An id of another tenant resolves to nothing.

@@ -110,6 +110,10 @@ impl ArtifactStore for FolderArtifacts {
         self.blocking(move |root| put(root, id, &content)).await
     }
 
+    async fn remove(&self, id: ArtifactId) -> Result<(), ArtifactError> {
+        self.blocking(move |root| remove(root, id)).await
+    }
+
     async fn read(
         &self,
         id: ArtifactId,
@@ -173,6 +177,15 @@ fn fill(aside: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
 fn name(root: &Path, folder: &Path) -> io::Result<()> {
     sync_dir(folder)?;
     sync_dir(root)
+}
+
+fn remove(root: &Path, id: ArtifactId) -> Result<(), ArtifactError> {
+    let (folder, file) = place(root, id);
+    match std::fs::remove_file(file) {
+        Ok(()) => sync_dir(&folder).map_err(|error| failed(&error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(&error)),
+    }
 }
 
 fn header(length: usize, digest: [u8; 32]) -> [u8; HEADER] {

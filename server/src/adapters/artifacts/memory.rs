@@ -30,6 +30,12 @@ impl ArtifactStore for MemoryArtifacts {
         }
     }
 
+    async fn remove(&self, id: ArtifactId) -> Result<(), ArtifactError> {
+        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        contents.remove(&id);
+        Ok(())
+    }
+
     async fn read(
         &self,
         id: ArtifactId,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
-use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::commit::{Commit, DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::input::{InputFate, InputRecord};
@@ -15,8 +15,11 @@ use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::commit_rules::judge;
+use sessionplane_core::ports::fleet_rules::{judge_deletion, judge_metadata};
 use sessionplane_core::ports::lease_store::{HeldLease, LeaseStore};
-use sessionplane_core::ports::repository::{CommitError, EntryRange, ReadError, Repository};
+use sessionplane_core::ports::repository::{
+    CommitError, DeletedSession, EntryRange, ReadError, Repository, SessionQuery,
+};
 use tokio::sync::watch;
 
 use super::gate::{CommitGate, CommitStep, Open};
@@ -165,6 +168,34 @@ impl Repository for MemoryStore {
         self.pass(CommitStep::BeforeSync, &commit).await?;
         self.keep(commit.clone())?;
         self.pass(CommitStep::AfterSync, &commit).await
+    }
+
+    async fn commit_metadata(&self, commit: MetadataCommit) -> Result<(), CommitError> {
+        let mut disk = self.open().map_err(CommitError::Store)?;
+        self.whole().map_err(CommitError::Store)?;
+        judge_metadata(&commit, &disk.tables)?;
+        disk.tables.apply_metadata(commit);
+        Ok(())
+    }
+
+    async fn delete(&self, commit: DeletionCommit) -> Result<(), CommitError> {
+        let mut disk = self.open().map_err(CommitError::Store)?;
+        self.whole().map_err(CommitError::Store)?;
+        judge_deletion(&commit, &disk.tables)?;
+        disk.tables.apply_deletion(commit);
+        Ok(())
+    }
+
+    async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {
+        self.read(|tables| tables.deleted())
+    }
+
+    async fn erase(&self, session: SessionId, keep: u64, max: usize) -> Result<bool, ReadError> {
+        self.changeable(|tables| tables.erase(session, keep, max))
+    }
+
+    async fn find(&self, query: SessionQuery) -> Result<Vec<StoredSession>, ReadError> {
+        self.read(|tables| tables.find(&query))
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {

@@ -2,7 +2,7 @@
 //!
 //! The caller holds the lock around judging and applying, which makes the two one step.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
@@ -16,7 +16,7 @@ use sessionplane_core::domain::input::InputRecord;
 use sessionplane_core::domain::interaction::{Interaction, surplus};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::run::RunRecord;
-use sessionplane_core::domain::session::{SessionHead, StoredSession};
+use sessionplane_core::domain::session::{SessionHead, SessionRecord, StoredSession};
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::commit_rules::{CommitFacts, LeaseEffect};
 use sessionplane_core::ports::lease_store::HeldLease;
@@ -25,18 +25,22 @@ use sessionplane_core::ports::repository::{EntryRange, ReadError};
 /// Everything that survives a reopening, and the live leases, which do not.
 #[derive(Default)]
 pub(super) struct Tables {
-    sessions: HashMap<SessionId, StoredSession>,
-    names: HashMap<(TenantId, SessionName), SessionId>,
-    external_keys: HashMap<(TenantId, ExternalKey), SessionId>,
-    entries: HashMap<SessionId, Vec<Entry>>,
-    runs: HashMap<RunId, RunRecord>,
-    runs_of: HashMap<SessionId, Vec<RunId>>,
-    inputs: BTreeMap<InputId, InputRecord>,
-    interactions: BTreeMap<InteractionId, Interaction>,
-    bindings: HashMap<BindingKey, Binding>,
-    audits: HashMap<SessionId, Vec<AuditRecord>>,
+    pub(super) sessions: HashMap<SessionId, StoredSession>,
+    pub(super) names: HashMap<(TenantId, SessionName), SessionId>,
+    pub(super) external_keys: HashMap<(TenantId, ExternalKey), SessionId>,
+    pub(super) entries: HashMap<SessionId, Vec<Entry>>,
+    pub(super) runs: HashMap<RunId, RunRecord>,
+    pub(super) runs_of: HashMap<SessionId, Vec<RunId>>,
+    pub(super) inputs: BTreeMap<InputId, InputRecord>,
+    pub(super) interactions: BTreeMap<InteractionId, Interaction>,
+    pub(super) bindings: HashMap<BindingKey, Binding>,
+    pub(super) audits: HashMap<SessionId, Vec<AuditRecord>>,
     leases: BTreeMap<SessionId, HeldLease>,
     live: HashMap<SessionId, LeaseToken>,
+    /// What the audit trail says of metadata; its series is their revision.
+    pub(super) metadata_audits: HashMap<SessionId, Vec<AuditRecord>>,
+    /// Sessions that were deleted and are not erased yet.
+    pub(super) deleted: BTreeSet<SessionId>,
 }
 
 impl Tables {
@@ -55,7 +59,7 @@ impl Tables {
         }
         let session = commit.session;
         if let Some(record) = commit.create {
-            if let Some(name) = &record.name {
+            if let Some(name) = &record.metadata.name {
                 self.names
                     .insert((record.tenant.clone(), name.clone()), session);
             }
@@ -252,6 +256,19 @@ impl Tables {
 }
 
 impl CommitFacts for Tables {
+    fn record(&self, session: SessionId) -> Result<Option<SessionRecord>, ReadError> {
+        Ok(self.session(session).map(|stored| stored.record))
+    }
+
+    fn child(&self, session: SessionId) -> Result<Option<SessionId>, ReadError> {
+        let of = |stored: &&StoredSession| {
+            let lineage = stored.record.lineage;
+            lineage.is_some_and(|lineage| lineage.parent == session)
+        };
+        let child = self.sessions.values().find(of);
+        Ok(child.map(|stored| stored.record.id))
+    }
+
     fn head(&self, session: SessionId) -> Result<Option<SessionHead>, ReadError> {
         Ok(self
             .sessions

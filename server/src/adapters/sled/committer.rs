@@ -13,7 +13,7 @@ use sessionplane_core::domain::binding::BindingKey;
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::ids::{ExternalKey, SessionId, SessionName, TenantId};
 use sessionplane_core::domain::lease::LeaseToken;
-use sessionplane_core::domain::session::SessionHead;
+use sessionplane_core::domain::session::{SessionHead, SessionRecord};
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::commit_rules::{CommitFacts, LeaseEffect, judge};
 use sessionplane_core::ports::lease_store::HeldLease;
@@ -384,6 +384,14 @@ impl CommitFacts for Facts<'_, '_> {
     fn head(&self, session: SessionId) -> Result<Option<SessionHead>, ReadError> {
         let row: Option<HeadRow> = fetch(self.round, &keys::head(session))?;
         Ok(row.map(|row| row.head))
+    }
+
+    fn record(&self, session: SessionId) -> Result<Option<SessionRecord>, ReadError> {
+        fetch(self.round, &keys::session(session))
+    }
+
+    fn child(&self, _session: SessionId) -> Result<Option<SessionId>, ReadError> {
+        Ok(None)
     }
 
     fn live(&self, session: SessionId) -> Option<LeaseToken> {

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
-use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::commit::{Commit, DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::input::{InputFate, InputRecord};
@@ -19,7 +19,9 @@ use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::lease_store::{HeldLease, LeaseStore};
-use sessionplane_core::ports::repository::{CommitError, EntryRange, ReadError, Repository};
+use sessionplane_core::ports::repository::{
+    CommitError, DeletedSession, EntryRange, ReadError, Repository, SessionQuery,
+};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::spawn_blocking;
 
@@ -263,6 +265,26 @@ impl Repository for SledStore {
         self.ask(|done| Request::Commit(commit, done))
             .await
             .unwrap_or_else(|reason| Err(CommitError::Store(reason)))
+    }
+
+    async fn commit_metadata(&self, _: MetadataCommit) -> Result<(), CommitError> {
+        Err(CommitError::Store("not built yet".to_owned()))
+    }
+
+    async fn delete(&self, _: DeletionCommit) -> Result<(), CommitError> {
+        Err(CommitError::Store("not built yet".to_owned()))
+    }
+
+    async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {
+        Ok(None)
+    }
+
+    async fn erase(&self, _: SessionId, _: u64, _: usize) -> Result<bool, ReadError> {
+        Ok(true)
+    }
+
+    async fn find(&self, _: SessionQuery) -> Result<Vec<StoredSession>, ReadError> {
+        Err(ReadError::Store("not built yet".to_owned()))
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {

@@ -134,6 +134,7 @@ mod tests {
     use sessionplane_core::domain::access::PrincipalKind;
     use sessionplane_core::domain::commit::Commit;
     use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
+    use sessionplane_core::domain::fleet::metadata::Metadata;
     use sessionplane_core::domain::ids::{EntryId, RunId, SessionId};
     use sessionplane_core::domain::lease::{Holder, LeaseClause, LeaseToken};
     use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
@@ -318,7 +319,7 @@ mod tests {
         let record = SessionRecord {
             id: session(1),
             tenant: "acme".parse().unwrap(),
-            name: None,
+            metadata: Metadata::first(None, Timestamp::from_millis(1)),
             external_key: None,
             agent: "coder".parse().unwrap(),
             created_at: Timestamp::from_millis(1),

@@ -40,7 +40,7 @@ fn addresses(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {
     };
     round.put(keys::session(record.id), record, Before::Absent)?;
     let address = Address(record.id);
-    if let Some(name) = &record.name {
+    if let Some(name) = &record.metadata.name {
         round.put(keys::name(&record.tenant, name), &address, Before::Absent)?;
     }
     if let Some(key) = &record.external_key {

@@ -1,11 +1,11 @@
 //! What a caller looks for among the sessions: conditions, and which of them an index can answer.
 //!
-//! How a filter is spelled is the face's affair; here it is typed already.
+//! How callers spell a filter is in `parse`.
 
 use super::labels::{LabelKey, LabelValue, Priority};
 use super::phase::Phase;
 use super::summary::SessionSummary;
-use crate::domain::ids::{AgentName, WorkspaceName};
+use crate::domain::ids::{AgentName, SessionId, WorkspaceName};
 use crate::domain::time::Timestamp;
 
 /// Which sessions are wanted.
@@ -107,6 +107,8 @@ pub enum Condition {
     Name(Pattern),
     /// Its external key.
     ExternalKey(Pattern),
+    /// It branches off that session.
+    Parent(SessionId),
     /// Its workspace.
     Workspace(WorkspaceName),
     /// Its directory.
@@ -133,6 +135,7 @@ impl Condition {
             Self::ExternalKey(pattern) => {
                 pattern.matches(session.external_key.as_ref().map(|it| it.as_str()))
             }
+            Self::Parent(id) => session.lineage.is_some_and(|it| it.parent == *id),
             Self::Workspace(name) => place.is_some_and(|place| place.workspace == *name),
             Self::Directory(pattern) => pattern.matches(place.map(|it| it.directory.as_str())),
             Self::Branch(pattern) => {
@@ -152,22 +155,31 @@ impl Condition {
     }
 }
 
-/// What an index can answer: every session that a filter wants is among those of its term.
+/// Where to look: every session that a filter wants is among those of its term.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum IndexTerm {
-    /// Sessions that something holds, or that are in memory: a table in memory has them.
+    /// Sessions that have a task: a table in memory has them.
     Live,
+    /// Sessions that an index of the store has.
+    Stored(StoredTerm),
+}
+
+/// What an index of the store can answer, the one with probably the fewest sessions first.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum StoredTerm {
     /// Sessions whose name begins so, in the order of names.
     NamePrefix(String),
     /// Sessions with that label.
     Label(LabelKey, LabelValue),
+    /// Sessions that branch off that one.
+    Parent(SessionId),
+    /// Sessions that are paused.
+    Paused,
     /// Sessions of that workspace.
     Workspace(WorkspaceName),
     /// Sessions of that agent.
     Agent(AgentName),
-    /// Sessions that are paused.
-    Paused,
-    /// All sessions of the tenant, in the order of their creation.
+    /// All sessions of the tenant.
     Every,
 }
 
@@ -187,7 +199,8 @@ impl Filter {
     /// counting, the fewest others.
     #[must_use]
     pub fn index_term(&self) -> IndexTerm {
-        self.terms().into_iter().min().unwrap_or(IndexTerm::Every)
+        let every = IndexTerm::Stored(StoredTerm::Every);
+        self.terms().into_iter().min().unwrap_or(every)
     }
 
     /// Terms of which each has all the wanted sessions.
@@ -211,16 +224,17 @@ impl Filter {
 
 impl Condition {
     fn term(&self) -> Option<IndexTerm> {
-        match self {
-            Self::Phase(Phase::Dormant | Phase::Queued) => None,
-            Self::Phase(Phase::Paused) | Self::Paused(true) => Some(IndexTerm::Paused),
-            Self::Phase(_) | Self::Stalled(true) => Some(IndexTerm::Live),
+        let stored = match self {
+            Self::Phase(Phase::Dormant | Phase::Queued) => return None,
+            Self::Phase(Phase::Paused) | Self::Paused(true) => StoredTerm::Paused,
+            Self::Phase(_) | Self::Stalled(true) => return Some(IndexTerm::Live),
             Self::Name(Pattern::Whole(text) | Pattern::Prefix(text)) => {
-                Some(IndexTerm::NamePrefix(text.clone()))
+                StoredTerm::NamePrefix(text.clone())
             }
-            Self::Label(key, value) => Some(IndexTerm::Label(key.clone(), value.clone())),
-            Self::Workspace(name) => Some(IndexTerm::Workspace(name.clone())),
-            Self::Agent(name) => Some(IndexTerm::Agent(name.clone())),
+            Self::Label(key, value) => StoredTerm::Label(key.clone(), value.clone()),
+            Self::Parent(id) => StoredTerm::Parent(*id),
+            Self::Workspace(name) => StoredTerm::Workspace(name.clone()),
+            Self::Agent(name) => StoredTerm::Agent(name.clone()),
             Self::Stalled(false)
             | Self::Paused(false)
             | Self::HasLabel(_)
@@ -228,10 +242,14 @@ impl Condition {
             | Self::Directory(_)
             | Self::Branch(_)
             | Self::Priority(..)
-            | Self::Time(..) => None,
-        }
+            | Self::Time(..) => return None,
+        };
+        Some(IndexTerm::Stored(stored))
     }
 }
+
+mod parse;
+pub use parse::{FilterError, MAX_CONDITIONS, MAX_FILTER_BYTES};
 
 #[cfg(test)]
 mod tests;

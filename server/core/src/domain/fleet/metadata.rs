@@ -77,16 +77,12 @@ impl Metadata {
         }
     }
 
-    /// With a change, or nothing if the change leaves all as it is: then nothing is written and no
-    /// revision grows.
+    /// With a change. It counts also where all stays as it was: each accepted change is bound to its
+    /// request and told in the audit trail.
     ///
     /// # Errors
     /// When it would have too many labels.
-    pub fn changed(
-        &self,
-        change: &MetadataChange,
-        now: Timestamp,
-    ) -> Result<Option<Self>, TooManyLabels> {
+    pub fn changed(&self, change: &MetadataChange, now: Timestamp) -> Result<Self, TooManyLabels> {
         let mut next = self.clone();
         if let Some(name) = &change.name {
             next.name.clone_from(name);
@@ -100,13 +96,10 @@ impl Metadata {
         if let Some(paused) = change.paused {
             next.paused = paused;
         }
-        if next == *self {
-            return Ok(None);
-        }
         // A clock that was set back does not make a change older than the one before.
         next.updated_at = now.max(self.updated_at);
         next.revision = self.revision.saturating_add(1);
-        Ok(Some(next))
+        Ok(next)
     }
 }
 
@@ -127,22 +120,22 @@ mod tests {
     }
 
     #[test]
-    fn c40_each_change_counts_and_what_changes_nothing_does_not() {
+    fn c40_each_change_counts_and_no_clock_takes_it_back() {
         let first = Metadata::first(None, at(5));
         let name = Some(SessionName::parse("docs").unwrap());
         let change = MetadataChange {
             name: Some(name.clone()),
             ..MetadataChange::default()
         };
-        let second = first.changed(&change, at(9)).unwrap().unwrap();
+        let second = first.changed(&change, at(9)).unwrap();
         assert_eq!((second.name.clone(), second.revision), (name, 2));
         assert_eq!(second.updated_at, at(9));
-        assert_eq!(second.changed(&change, at(20)), Ok(None));
+        assert_eq!(second.changed(&change, at(20)).unwrap().revision, 3);
         let paused = MetadataChange {
             paused: Some(true),
             ..MetadataChange::default()
         };
-        let third = second.changed(&paused, at(3)).unwrap().unwrap();
+        let third = second.changed(&paused, at(3)).unwrap();
         assert_eq!((third.revision, third.updated_at), (3, at(9)));
         assert_eq!(third.name, second.name);
     }
@@ -155,9 +148,7 @@ mod tests {
                 labels: Some(labels),
                 ..MetadataChange::default()
             };
-            if let Some(next) = metadata.changed(&change, at(2)).unwrap() {
-                metadata = next;
-            }
+            metadata = metadata.changed(&change, at(2)).unwrap();
             let labels = metadata.labels.iter();
             labels
                 .map(|(key, value)| format!("{}={}", key.as_str(), value.as_str()))
@@ -181,7 +172,7 @@ mod tests {
             }
         };
         let first = Metadata::first(None, at(1));
-        let full = first.changed(&many(0, 32), at(2)).unwrap().unwrap();
+        let full = first.changed(&many(0, 32), at(2)).unwrap();
         assert_eq!(
             full.changed(&many(32, 33), at(3)),
             Err(TooManyLabels { given: 33 })

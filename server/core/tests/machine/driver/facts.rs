@@ -10,6 +10,7 @@ use sessionplane_core::domain::audit::AuditActor;
 use sessionplane_core::domain::binding::{BindingKey, Method};
 use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
 use sessionplane_core::domain::command::{Command, CommandKind};
+use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::ids::{
     AgentName, EntryId, InteractionId, PrincipalId, RequestId, RunId, SessionId, SessionName,
     TenantId,
@@ -42,7 +43,7 @@ pub(crate) fn record() -> SessionRecord {
     SessionRecord {
         id: SessionId::mint(START, 1),
         tenant: TenantId::parse("acme").unwrap(),
-        name: Some(SessionName::parse("fix-flaky-tests").unwrap()),
+        metadata: Metadata::first(Some(SessionName::parse("fix-flaky-tests").unwrap()), START),
         external_key: None,
         agent: AgentName::parse("coder").unwrap(),
         created_at: START,

@@ -14,7 +14,7 @@ use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::lease::{Holder, LeaseToken};
 use sessionplane_core::domain::lifecycle::{CutRun, NavigationTarget};
 use sessionplane_core::domain::run::RunRecord;
-use sessionplane_core::domain::session::{SessionHead, StoredSession};
+use sessionplane_core::domain::session::{SessionHead, SessionRecord, StoredSession};
 use sessionplane_core::domain::settings::SettingsOverride;
 use sessionplane_core::ports::commit_rules::{self, CommitFacts, LeaseEffect};
 use sessionplane_core::ports::lease_store::HeldLease;
@@ -50,6 +50,16 @@ impl CommitFacts for Store {
         Ok(ours.map(|stored| stored.head.clone()))
     }
 
+    fn record(&self, session: SessionId) -> Result<Option<SessionRecord>, ReadError> {
+        let ours = self.session.as_ref();
+        let ours = ours.filter(|stored| stored.record.id == session);
+        Ok(ours.map(|stored| stored.record.clone()))
+    }
+
+    fn child(&self, _: SessionId) -> Result<Option<SessionId>, ReadError> {
+        Ok(None)
+    }
+
     fn live(&self, _: SessionId) -> Option<LeaseToken> {
         self.live
     }
@@ -60,7 +70,7 @@ impl CommitFacts for Store {
 
     fn named(&self, tenant: &TenantId, name: &SessionName) -> Result<bool, ReadError> {
         let is = |it: &StoredSession| {
-            it.record.tenant == *tenant && it.record.name.as_ref() == Some(name)
+            it.record.tenant == *tenant && it.record.metadata.name.as_ref() == Some(name)
         };
         Ok(self.session.as_ref().is_some_and(is))
     }

@@ -8,25 +8,47 @@ use sessionplane_core::domain::time::Timestamp;
 use super::provenance::digest;
 use super::{Stored, Unreadable, maybe, maybe_run, run_form, run_id, session_id, unknown};
 
+const METHODS: [Method; 8] = [
+    Method::Invoke,
+    Method::Dispatch,
+    Method::CreateSession,
+    Method::UpdateSession,
+    Method::DeleteSession,
+    Method::ChangeDirectory,
+    Method::PauseSession,
+    Method::ResumeSession,
+];
+
+fn method(method: Method) -> form::Method {
+    match method {
+        Method::Invoke => form::Method::Invoke,
+        Method::Dispatch => form::Method::Dispatch,
+        Method::CreateSession => form::Method::CreateSession,
+        Method::UpdateSession => form::Method::UpdateSession,
+        Method::DeleteSession => form::Method::DeleteSession,
+        Method::ChangeDirectory => form::Method::ChangeDirectory,
+        Method::PauseSession => form::Method::PauseSession,
+        Method::ResumeSession => form::Method::ResumeSession,
+    }
+}
+
 impl Stored for Binding {
     type Form = form::BindingRecord;
     fn form(&self) -> Self::Form {
-        let method = match self.key.method {
-            Method::Invoke => form::Method::Invoke,
-            Method::Dispatch => form::Method::Dispatch,
-        };
         let input = match self.answer {
-            BoundAnswer::Run(_) => None,
+            BoundAnswer::Run(_) | BoundAnswer::Session => None,
             BoundAnswer::Dispatched { input, .. } => input,
         };
         let answer = match self.answer {
             BoundAnswer::Run(_) => form::Method::Invoke,
             BoundAnswer::Dispatched { .. } => form::Method::Dispatch,
+            // Which of them does not matter: the answer is the session.
+            BoundAnswer::Session => form::Method::UpdateSession,
         };
         form::BindingRecord {
             tenant: self.key.tenant.to_string(),
             principal: self.key.principal.to_string(),
-            method: method.into(),
+            method: method(self.key.method).into(),
             request_id: self.key.request_id.to_string(),
             session: self.session.to_bytes().to_vec(),
             digest: self.digest.0.to_vec(),
@@ -43,13 +65,12 @@ impl Stored for Binding {
                 run: maybe_run(&form.run)?,
                 input: maybe(form.input.clone())?,
             },
-            form::Method::Unspecified => return Err(unknown("answer")),
+            form::Method::UpdateSession => BoundAnswer::Session,
+            _ => return Err(unknown("answer")),
         };
-        let method = match form.method() {
-            form::Method::Invoke => Method::Invoke,
-            form::Method::Dispatch => Method::Dispatch,
-            form::Method::Unspecified => return Err(unknown("method")),
-        };
+        let of_form = |it: &Method| method(*it) == form.method();
+        let method = METHODS.into_iter().find(of_form);
+        let method = method.ok_or_else(|| unknown("method"))?;
         Ok(Self {
             key: BindingKey {
                 tenant: TenantId::parse(&form.tenant)?,

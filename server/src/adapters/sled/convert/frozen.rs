@@ -13,6 +13,7 @@ use sessionplane_core::domain::audit::{AuditAction, AuditActor, AuditRecord};
 use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, Method};
 use sessionplane_core::domain::compaction::CompactionTrigger;
 use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
+use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::ids::{ArtifactId, EntryId, InputId, RunId, SessionId};
 use sessionplane_core::domain::input::{
     DiscardCause, InputFate, InputKind, InputRecord, UndeliveredInput,
@@ -159,7 +160,7 @@ fn sessions(seen: &mut String) {
     let record = SessionRecord {
         id: session(),
         tenant: "acme".parse().unwrap(),
-        name: Some("fix".parse().unwrap()),
+        metadata: Metadata::first(Some("fix".parse().unwrap()), at(7)),
         external_key: Some("K\u{0}1".parse().unwrap()),
         agent: "coder".parse().unwrap(),
         created_at: at(7),
@@ -207,6 +208,8 @@ fn heads(seen: &mut String) {
             usage: usage(),
             path: PathMarks::default(),
             chosen: SettingsOverride::default(),
+            place: None,
+            checkout: None,
         },
         entries_checksum: 0x0102_0304,
         entries_digest: None,

@@ -1,8 +1,16 @@
 //! The store's own record, a session's rows, its addresses and its lease.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use sessionplane::store::v1 as form;
-use sessionplane_core::domain::ids::{AgentName, ExternalKey, SessionId, SessionName, TenantId};
+use sessionplane_core::domain::fleet::labels::{LabelKey, LabelValue, Labels, Priority};
+use sessionplane_core::domain::fleet::metadata::Metadata;
+use sessionplane_core::domain::ids::{
+    AgentName, ExternalKey, SessionId, SessionName, TenantId, WorkspaceName,
+};
 use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::place::{Checkout, Directory, Place};
 use sessionplane_core::domain::run::{Failure, RunOutcome, Settlement};
 use sessionplane_core::domain::session::{LastRun, Lineage, SessionHead, SessionRecord};
 use sessionplane_core::domain::time::Timestamp;
@@ -13,7 +21,7 @@ use crate::adapters::sled::tally::Tally;
 
 use super::{
     Link, Stored, Unreadable, bytes, link, maybe, maybe_run, optional, part, required, run_form,
-    run_id, session_id,
+    run_id, session_id, unknown,
 };
 
 /// The store's own record.
@@ -87,22 +95,83 @@ impl Stored for SessionRecord {
         form::SessionRecord {
             id: self.id.to_bytes().to_vec(),
             tenant: self.tenant.to_string(),
-            name: self.name.as_ref().map(ToString::to_string),
+            name: self.metadata.name.as_ref().map(ToString::to_string),
             external_key: self.external_key.as_ref().map(ToString::to_string),
             agent: self.agent.to_string(),
             created_at_ms: self.created_at.as_millis(),
             lineage: self.lineage.as_ref().map(Stored::form),
+            labels: label_forms(&self.metadata.labels),
+            priority: i32::from(self.metadata.priority.get()),
+            paused: self.metadata.paused,
+            updated_at_ms: self.metadata.updated_at.as_millis(),
+            metadata_revision: self.metadata.revision,
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        let metadata = Metadata {
+            name: optional(form.name.as_ref(), SessionName::parse)?,
+            labels: labels(&form.labels)?,
+            priority: Priority::parse(form.priority.into())?,
+            paused: form.paused,
+            updated_at: Timestamp::from_millis(form.updated_at_ms.max(form.created_at_ms)),
+            revision: form.metadata_revision.max(1),
+        };
         Ok(Self {
+            metadata,
             id: session_id(&form.id)?,
             tenant: TenantId::parse(&form.tenant)?,
-            name: optional(form.name.as_ref(), SessionName::parse)?,
             external_key: optional(form.external_key.as_ref(), ExternalKey::parse)?,
             agent: AgentName::parse(&form.agent)?,
             created_at: Timestamp::from_millis(form.created_at_ms),
             lineage: maybe(form.lineage)?,
+        })
+    }
+}
+
+fn label_forms(labels: &Labels) -> HashMap<String, String> {
+    let text = |(key, value): (&LabelKey, &LabelValue)| {
+        (key.as_str().to_owned(), value.as_str().to_owned())
+    };
+    labels.iter().map(text).collect()
+}
+
+fn labels(forms: &HashMap<String, String>) -> Result<Labels, Unreadable> {
+    let parsed = forms.iter().map(|(key, value)| {
+        Ok::<_, Unreadable>((LabelKey::parse(key)?, LabelValue::parse(value)?))
+    });
+    let parsed = parsed.collect::<Result<Vec<_>, _>>()?;
+    Labels::of(parsed).map_err(|_| unknown("labels"))
+}
+
+impl Stored for Place {
+    type Form = form::Place;
+    fn form(&self) -> Self::Form {
+        form::Place {
+            workspace: self.workspace.to_string(),
+            directory: self.directory.to_string(),
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self {
+            workspace: WorkspaceName::parse(&form.workspace)?,
+            directory: Directory::parse(&form.directory)?,
+        })
+    }
+}
+
+impl Stored for Checkout {
+    type Form = form::Checkout;
+    fn form(&self) -> Self::Form {
+        let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+        form::Checkout {
+            branch: text(&self.branch),
+            commit: text(&self.commit),
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self {
+            branch: form.branch.map(Into::into),
+            commit: form.commit.map(Into::into),
         })
     }
 }
@@ -149,6 +218,8 @@ impl Stored for HeadRow {
             path: Some(head.path.form()),
             chosen: Some(head.chosen.form()),
             entries_digest: self.entries_digest.map(|link| link.to_vec()),
+            place: head.place.as_ref().map(Stored::form),
+            checkout: head.checkout.as_ref().map(Stored::form),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
@@ -161,6 +232,8 @@ impl Stored for HeadRow {
             usage: part(form.usage, "usage")?,
             path: maybe(form.path)?.unwrap_or_default(),
             chosen: maybe(form.chosen)?.unwrap_or_default(),
+            place: maybe(form.place)?,
+            checkout: maybe(form.checkout)?,
         };
         Ok(Self {
             head,

@@ -53,7 +53,10 @@ impl Chosen {
         let place = keys::session(id);
         let record: Option<SessionRecord> = fetch(source, &place)?;
         let record = record.ok_or_else(|| damaged(&place, "it is missing"))?;
-        let name = record.name.map(|name| keys::name(&record.tenant, &name));
+        let name = record
+            .metadata
+            .name
+            .map(|name| keys::name(&record.tenant, &name));
         let external = record.external_key;
         let external = external.map(|key| keys::external_key(&record.tenant, &key));
         self.ranges

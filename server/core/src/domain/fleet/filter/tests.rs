@@ -102,35 +102,42 @@ fn the_term_with_the_fewest_sessions_leads() {
     let both = Filter::All(vec![agent.clone(), working.clone()]);
     assert_eq!(both.index_term(), IndexTerm::Live);
     let either = Filter::Any(vec![agent.clone(), working.clone()]);
-    assert_eq!(either.index_term(), IndexTerm::Every);
+    assert_eq!(either.index_term(), IndexTerm::Stored(StoredTerm::Every));
     let agreed = Filter::Any(vec![
         both,
         Filter::All(vec![agent.clone(), dormant.clone()]),
     ]);
-    assert!(matches!(agreed.index_term(), IndexTerm::Agent(_)));
-    assert_eq!(dormant.index_term(), IndexTerm::Every);
+    assert!(matches!(
+        agreed.index_term(),
+        IndexTerm::Stored(StoredTerm::Agent(_))
+    ));
+    assert_eq!(dormant.index_term(), IndexTerm::Stored(StoredTerm::Every));
     let not = Filter::Not(Box::new(working));
-    assert_eq!(not.index_term(), IndexTerm::Every);
+    assert_eq!(not.index_term(), IndexTerm::Stored(StoredTerm::Every));
 }
 
 /// The sessions that an index has under a term, judged without any index.
 fn has(term: &IndexTerm, session: &SessionSummary) -> bool {
+    let term = match term {
+        IndexTerm::Live => {
+            let elsewhere = [Phase::Dormant, Phase::Paused, Phase::Queued];
+            return !elsewhere.contains(&session.phase);
+        }
+        IndexTerm::Stored(term) => term,
+    };
     match term {
-        IndexTerm::Live => !matches!(
-            session.phase,
-            Phase::Dormant | Phase::Paused | Phase::Queued
-        ),
-        IndexTerm::NamePrefix(text) => {
+        StoredTerm::NamePrefix(text) => {
             prefix(text).matches(session.name.as_ref().map(|it| it.as_str()))
         }
-        IndexTerm::Label(key, value) => session.labels.get(key) == Some(value),
-        IndexTerm::Workspace(name) => session
+        StoredTerm::Label(key, value) => session.labels.get(key) == Some(value),
+        StoredTerm::Parent(id) => session.lineage.is_some_and(|it| it.parent == *id),
+        StoredTerm::Workspace(name) => session
             .place
             .as_ref()
             .is_some_and(|it| it.workspace == *name),
-        IndexTerm::Agent(name) => session.agent == *name,
-        IndexTerm::Paused => session.paused,
-        IndexTerm::Every => true,
+        StoredTerm::Agent(name) => session.agent == *name,
+        StoredTerm::Paused => session.paused,
+        StoredTerm::Every => true,
     }
 }
 
@@ -192,5 +199,127 @@ proptest! {
             let term = filter.index_term();
             prop_assert!(has(&term, &session), "{:?} of {:?}", term, filter);
         }
+    }
+}
+
+fn key(text: &str) -> LabelKey {
+    LabelKey::parse(text).unwrap()
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn parsed(text: &str) -> Filter {
+    Filter::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn what_callers_spell_is_what_is_asked() {
+    let is = Filter::Is;
+    let named = |text: &str| Condition::Name(Pattern::Whole(text.to_owned()));
+    for (text, expected) in [
+        ("", Filter::default()),
+        (
+            "phase = NEEDS_INPUT",
+            is(Condition::Phase(Phase::NeedsInput)),
+        ),
+        ("phase=working", is(Condition::Phase(Phase::Working))),
+        ("name = \"fix-*\"", is(Condition::Name(prefix("fix-")))),
+        ("name = fix-flaky-tests", is(named("fix-flaky-tests"))),
+        ("stalled = true", is(Condition::Stalled(true))),
+        ("labels.team:*", is(Condition::HasLabel(key("team")))),
+        (
+            "branch = \"release/1.2\"",
+            is(Condition::Branch(Pattern::Whole("release/1.2".into()))),
+        ),
+        (
+            "created_at > \"2026-11-30T00:00:00Z\"",
+            is(Condition::Time(
+                Time::Created,
+                Comparison::Greater,
+                at(1_795_996_800_000),
+            )),
+        ),
+        (
+            "priority >= -5",
+            is(Condition::Priority(
+                Comparison::AtLeast,
+                Priority::parse(-5).unwrap(),
+            )),
+        ),
+        (
+            "NOT phase = DORMANT",
+            Filter::Not(Box::new(is(Condition::Phase(Phase::Dormant)))),
+        ),
+        (
+            "paused != true",
+            Filter::Not(Box::new(is(Condition::Paused(true)))),
+        ),
+        (
+            "phase = WORKING OR phase = READY",
+            Filter::Any(vec![
+                is(Condition::Phase(Phase::Working)),
+                is(Condition::Phase(Phase::Ready)),
+            ]),
+        ),
+        (
+            "name = a AND NOT (stalled = true OR paused = true)",
+            Filter::All(vec![
+                is(named("a")),
+                Filter::Not(Box::new(Filter::Any(vec![
+                    is(Condition::Stalled(true)),
+                    is(Condition::Paused(true)),
+                ]))),
+            ]),
+        ),
+    ] {
+        assert_eq!(parsed(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn c60_a_filter_that_is_wrong_is_told_what_would_be_right() {
+    for (text, told) in [
+        ("phase = BUSY", "NEEDS_INPUT"),
+        ("colour = red", "no field `colour`; fields are phase"),
+        ("labels.Team = x", "a-z"),
+        ("priority = high", "whole number"),
+        ("priority = 1000", "-100 to 100"),
+        ("name > a", "use = or !="),
+        ("name = \"*x\"", "elsewhere than at its end"),
+        ("created_at > yesterday", "2026-11-30T12:00:00Z"),
+        ("stalled = maybe", "true or false"),
+        ("flaky", "compared with nothing"),
+        ("phase = ", "no filter"),
+        ("parent = me", "ULID"),
+        ("labels.a.b.c() = 1", ""),
+        ("phase = WORKING AND", "no filter"),
+    ] {
+        let error = Filter::parse(text).expect_err(text).to_string();
+        assert!(error.contains(told), "{text}: {error}");
+    }
+    let long = format!("name = \"{}\"", "a".repeat(MAX_FILTER_BYTES));
+    assert!(
+        Filter::parse(&long)
+            .unwrap_err()
+            .to_string()
+            .contains("2048")
+    );
+    let many = vec!["stalled = true"; MAX_CONDITIONS + 1].join(" AND ");
+    assert!(
+        Filter::parse(&many)
+            .unwrap_err()
+            .to_string()
+            .contains("more than 64")
+    );
+    let deep = format!("{}stalled = true{}", "(".repeat(200), ")".repeat(200));
+    assert!(Filter::parse(&deep).is_err());
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_parser_panic(text in "\\PC{0,80}") {
+        let _ = Filter::parse(&text);
     }
 }

@@ -97,7 +97,7 @@ impl<'a> Lookup<'a> {
     /// The keys of a session's indexes that do not lead to it: what is not there as a verdict, what
     /// is damaged without one, since that is told at its own place.
     pub(super) fn unled(&self, record: &SessionRecord) -> Vec<(Key, Verdict)> {
-        let name = record.name.as_ref();
+        let name = record.metadata.name.as_ref();
         let name = name.map(|name| (keys::name(&record.tenant, name), "the index of its name"));
         let external = record.external_key.as_ref();
         let external = external.map(|external| {
@@ -149,7 +149,10 @@ impl<'a> Lookup<'a> {
                 self.named(&keys::session(id), "the session that it leads to")?;
             let Some(record) = record else { return Ok(()) };
             let back = match named {
-                Named::Name => record.name.map(|name| keys::name(&record.tenant, &name)),
+                Named::Name => record
+                    .metadata
+                    .name
+                    .map(|name| keys::name(&record.tenant, &name)),
                 _ => record
                     .external_key
                     .map(|external| keys::external_key(&record.tenant, &external)),

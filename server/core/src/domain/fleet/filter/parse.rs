@@ -1,26 +1,28 @@
-//! A filter of sessions as callers spell it (AIP-160), into the domain's conditions.
+//! A filter as callers spell it: an expression after [AIP-160](https://google.aip.dev/160).
 //!
 //! The grammar is a library's; what is ours is the fields, what they may be compared with, and the
-//! bounds.
+//! bounds. Text in, conditions out: the face hands it on as it came, so that an older client can use
+//! fields that it does not know.
 
 use aip_160::{Arg, Comparable, Comparator, Expression, Restriction, StringMatch, Value};
-use sessionplane_core::domain::fleet::filter::{Comparison, Condition, Filter, Pattern, Time};
-use sessionplane_core::domain::fleet::labels::{LabelKey, LabelValue, Priority};
-use sessionplane_core::domain::fleet::phase::Phase;
-use sessionplane_core::domain::ids::IdError;
-use sessionplane_core::domain::time::Timestamp;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
-use super::time::from_rfc3339;
+use super::{Comparison, Condition, Filter, Pattern, Time};
+use crate::domain::fleet::labels::{LabelKey, LabelValue, Priority};
+use crate::domain::fleet::phase::Phase;
+use crate::domain::ids::IdError;
+use crate::domain::time::Timestamp;
 
 /// Longest filter, in bytes.
-pub(crate) const MAX_FILTER_BYTES: usize = 2048;
+pub const MAX_FILTER_BYTES: usize = 2048;
 /// Most conditions of a filter.
-pub(crate) const MAX_CONDITIONS: usize = 64;
+pub const MAX_CONDITIONS: usize = 64;
 /// Deepest nesting of a filter.
 const MAX_DEPTH: usize = 16;
 
 /// The fields, for who misspells one.
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "phase",
     "stalled",
     "paused",
@@ -28,6 +30,7 @@ const FIELDS: [&str; 14] = [
     "labels.KEY",
     "name",
     "external_key",
+    "parent",
     "workspace",
     "directory",
     "branch",
@@ -37,22 +40,32 @@ const FIELDS: [&str; 14] = [
     "last_run_at",
 ];
 
-/// Parses a filter; an empty one wants all sessions.
-///
-/// # Errors
-/// In words for the caller: what is wrong, with which part, and what would be right.
-pub(crate) fn filter(text: &str) -> Result<Filter, String> {
-    if text.len() > MAX_FILTER_BYTES {
-        let size = text.len();
-        return Err(format!("is {size} bytes long; at most {MAX_FILTER_BYTES}"));
+/// What is wrong with a filter, in words for the caller: which part, and what would be right.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct FilterError(pub String);
+
+impl Filter {
+    /// Parses an expression of at most [`MAX_FILTER_BYTES`] with at most [`MAX_CONDITIONS`]; an empty
+    /// one wants all sessions.
+    ///
+    /// # Errors
+    /// When it is too long, is none, names a field that there is not, or compares one with what it
+    /// cannot be.
+    pub fn parse(text: &str) -> Result<Self, FilterError> {
+        if text.len() > MAX_FILTER_BYTES {
+            let size = text.len();
+            let told = format!("is {size} bytes long; at most {MAX_FILTER_BYTES}");
+            return Err(FilterError(told));
+        }
+        let parsed = aip_160::parse_filter_with_max_depth(text, MAX_DEPTH);
+        let parsed = parsed.map_err(|error| FilterError(format!("is no filter: {error}")))?;
+        let Some(expression) = parsed.expression else {
+            return Ok(Self::default());
+        };
+        let mut conditions = 0;
+        convert(&expression, &mut conditions).map_err(FilterError)
     }
-    let parsed = aip_160::parse_filter_with_max_depth(text, MAX_DEPTH);
-    let parsed = parsed.map_err(|error| error.to_string())?;
-    let Some(expression) = parsed.expression else {
-        return Ok(Filter::default());
-    };
-    let mut conditions = 0;
-    convert(&expression, &mut conditions)
 }
 
 fn convert(expression: &Expression, conditions: &mut usize) -> Result<Filter, String> {
@@ -79,7 +92,10 @@ fn convert(expression: &Expression, conditions: &mut usize) -> Result<Filter, St
 }
 
 fn condition(restriction: &Restriction) -> Result<Filter, String> {
-    let path = restriction.comparable.field_path().ok_or("has a function; there are none")?;
+    let path = restriction
+        .comparable
+        .field_path()
+        .ok_or("has a function; there are none")?;
     let Arg::Comparable(Comparable::Member(right)) = &restriction.arg else {
         return Err(format!("compares `{path}` with something that is no value"));
     };
@@ -131,6 +147,7 @@ impl Asked<'_> {
             "paused" => self.equality(Condition::Paused(self.boolean()?)),
             "agent" => self.equality(Condition::Agent(self.parsed(text.parse())?)),
             "workspace" => self.equality(Condition::Workspace(self.parsed(text.parse())?)),
+            "parent" => self.equality(Condition::Parent(self.parsed(text.parse())?)),
             "name" => self.equality(Condition::Name(self.pattern()?)),
             "external_key" => self.equality(Condition::ExternalKey(self.pattern()?)),
             "directory" => self.equality(Condition::Directory(self.pattern()?)),
@@ -140,7 +157,10 @@ impl Asked<'_> {
                     format!("compares `priority` with {text:?}, which is no whole number")
                 })?;
                 let priority = self.parsed(Priority::parse(number))?;
-                Ok(Filter::Is(Condition::Priority(self.comparison()?, priority)))
+                Ok(Filter::Is(Condition::Priority(
+                    self.comparison()?,
+                    priority,
+                )))
             }
             "created_at" => self.time(Time::Created),
             "updated_at" => self.time(Time::Updated),
@@ -184,7 +204,7 @@ impl Asked<'_> {
 
     fn time(&self, time: Time) -> Result<Filter, String> {
         let text = self.value.as_str();
-        let at: Timestamp = from_rfc3339(text).ok_or_else(|| {
+        let at: Timestamp = rfc3339(text).ok_or_else(|| {
             format!(
                 "compares `{}` with {text:?}, which is no time like \"2026-11-30T12:00:00Z\"",
                 self.path
@@ -230,4 +250,11 @@ impl Asked<'_> {
         let fields = FIELDS.join(", ");
         format!("has no field `{}`; fields are {fields}", self.path)
     }
+}
+
+/// A time that is not before 1970, in milliseconds.
+fn rfc3339(text: &str) -> Option<Timestamp> {
+    let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    let millis = at.unix_timestamp_nanos().div_euclid(1_000_000);
+    u64::try_from(millis).ok().map(Timestamp::from_millis)
 }

@@ -1,0 +1,134 @@
+//! What the memory store keeps of the fleet: changes of metadata, deletions, and finding sessions.
+
+use sessionplane_core::domain::binding::Binding;
+use sessionplane_core::domain::commit::{DeletionCommit, MetadataCommit};
+use sessionplane_core::domain::fleet::filter::StoredTerm;
+use sessionplane_core::domain::ids::{SessionId, SessionName};
+use sessionplane_core::domain::session::{SessionRecord, StoredSession};
+use sessionplane_core::ports::repository::{DeletedSession, SessionPlace, SessionQuery};
+
+use super::tables::Tables;
+
+impl Tables {
+    /// Keeps an accepted change of metadata.
+    pub(super) fn apply_metadata(&mut self, commit: MetadataCommit) {
+        let Some(stored) = self.sessions.get_mut(&commit.session) else {
+            return;
+        };
+        let tenant = stored.record.tenant.clone();
+        let before = std::mem::replace(&mut stored.record.metadata, commit.metadata.clone());
+        if let Some(name) = before.name {
+            self.names.remove(&(tenant.clone(), name));
+        }
+        if let Some(name) = commit.metadata.name {
+            self.names.insert((tenant, name), commit.session);
+        }
+        let audits = self.metadata_audits.entry(commit.session).or_default();
+        audits.push(commit.audit);
+        self.bind(commit.bindings);
+    }
+
+    /// Keeps an accepted deletion: what the session held is erased later.
+    pub(super) fn apply_deletion(&mut self, commit: DeletionCommit) {
+        let Some(StoredSession { record, .. }) = self.sessions.remove(&commit.session) else {
+            return;
+        };
+        let SessionRecord {
+            tenant,
+            external_key,
+            metadata,
+            ..
+        } = record;
+        if let Some(name) = metadata.name {
+            self.names.remove(&(tenant.clone(), name));
+        }
+        if let Some(key) = external_key {
+            self.external_keys.remove(&(tenant, key));
+        }
+        self.deleted.insert(commit.session);
+        let audits = self.audits.entry(commit.session).or_default();
+        audits.push(commit.audit);
+        self.bind(commit.bindings);
+    }
+
+    fn bind(&mut self, bindings: Vec<Binding>) {
+        let bindings = bindings.into_iter();
+        self.bindings
+            .extend(bindings.map(|binding| (binding.key.clone(), binding)));
+    }
+
+    pub(super) fn deleted(&self) -> Option<DeletedSession> {
+        let session = *self.deleted.first()?;
+        let entries = self.entries.get(&session).map_or(0, Vec::len) as u64;
+        Some(DeletedSession { session, entries })
+    }
+
+    pub(super) fn erase(&mut self, session: SessionId, keep: u64, max: usize) -> bool {
+        if !self.deleted.contains(&session) {
+            return true;
+        }
+        let entries = self.entries.entry(session).or_default();
+        let wanted = usize::try_from(keep).unwrap_or(usize::MAX);
+        let least = entries.len().saturating_sub(max.max(1));
+        entries.truncate(wanted.max(least));
+        if !entries.is_empty() || keep > 0 {
+            return false;
+        }
+        let runs = self.runs_of.remove(&session).unwrap_or_default();
+        for run in &runs {
+            self.runs.remove(run);
+        }
+        self.inputs.retain(|id, _| !runs.contains(&id.run));
+        self.interactions.retain(|id, _| !runs.contains(&id.run));
+        self.entries.remove(&session);
+        self.deleted.remove(&session);
+        true
+    }
+
+    pub(super) fn find(&self, query: &SessionQuery) -> Vec<StoredSession> {
+        let by_name = matches!(query.term, StoredTerm::NamePrefix(_));
+        let place = |stored: &StoredSession| {
+            if by_name {
+                stored.record.metadata.name.clone().map(SessionPlace::Name)
+            } else {
+                Some(SessionPlace::Id(stored.record.id))
+            }
+        };
+        let of_tenant = |stored: &&StoredSession| stored.record.tenant == query.tenant;
+        let of_term = |stored: &&StoredSession| has(&query.term, stored);
+        let found = self.sessions.values().filter(of_tenant).filter(of_term);
+        let mut found: Vec<_> = found
+            .filter_map(|stored| Some((place(stored)?, stored)))
+            .filter(|(place, _)| match &query.after {
+                None => true,
+                Some(after) if query.descending => place < after,
+                Some(after) => place > after,
+            })
+            .collect();
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        if query.descending {
+            found.reverse();
+        }
+        let found = found.into_iter().take(query.max.max(1));
+        found.map(|(_, stored)| stored.clone()).collect()
+    }
+}
+
+fn has(term: &StoredTerm, stored: &StoredSession) -> bool {
+    let record = &stored.record;
+    match term {
+        StoredTerm::NamePrefix(prefix) => {
+            let name = record.metadata.name.as_ref().map(SessionName::as_str);
+            name.is_some_and(|name| name.starts_with(prefix.as_str()))
+        }
+        StoredTerm::Label(key, value) => record.metadata.labels.get(key) == Some(value),
+        StoredTerm::Parent(id) => record.lineage.is_some_and(|it| it.parent == *id),
+        StoredTerm::Paused => record.metadata.paused,
+        StoredTerm::Workspace(name) => {
+            let place = stored.head.place.as_ref();
+            place.is_some_and(|place| place.workspace == *name)
+        }
+        StoredTerm::Agent(name) => record.agent == *name,
+        StoredTerm::Every => true,
+    }
+}
