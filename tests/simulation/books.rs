@@ -296,7 +296,7 @@ impl Inner {
             if self.sessions.insert(record.id, stored).is_some() {
                 return Err("C44: a session was created twice".to_owned());
             }
-            if let Some(name) = &record.name
+            if let Some(name) = &record.metadata.name
                 && self.names.insert(name.clone(), record.id).is_some()
             {
                 return Err(format!("C14: {name} was created twice"));

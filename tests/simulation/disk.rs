@@ -136,6 +136,11 @@ impl ArtifactStore for SlowArtifacts {
         self.inner.put(id, content).await
     }
 
+    async fn remove(&self, id: ArtifactId) -> Result<(), ArtifactError> {
+        self.disk.take().await.map_err(ArtifactError::Store)?;
+        self.inner.remove(id).await
+    }
+
     async fn read(
         &self,
         id: ArtifactId,

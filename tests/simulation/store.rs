@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sessionplane_core::domain::binding::{Binding, BindingKey};
-use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::commit::{Commit, DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::input::InputRecord;
@@ -16,7 +16,9 @@ use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::lease_store::{HeldLease, LeaseStore};
-use sessionplane_core::ports::repository::{CommitError, EntryRange, ReadError, Repository};
+use sessionplane_core::ports::repository::{
+    CommitError, DeletedSession, EntryRange, ReadError, Repository, SessionQuery,
+};
 use sessionplane_server::adapters::memory::MemoryStore;
 
 use crate::disk::Disk;
@@ -44,6 +46,28 @@ impl SlowStore {
 impl Repository for SlowStore {
     async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
         self.inner.commit(commit).await
+    }
+
+    async fn commit_metadata(&self, commit: MetadataCommit) -> Result<(), CommitError> {
+        self.disk.wait().await;
+        self.inner.commit_metadata(commit).await
+    }
+
+    async fn delete(&self, commit: DeletionCommit) -> Result<(), CommitError> {
+        self.disk.wait().await;
+        self.inner.delete(commit).await
+    }
+
+    async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {
+        self.slowly(self.inner.deleted()).await
+    }
+
+    async fn erase(&self, session: SessionId, keep: u64, max: usize) -> Result<bool, ReadError> {
+        self.slowly(self.inner.erase(session, keep, max)).await
+    }
+
+    async fn find(&self, query: SessionQuery) -> Result<Vec<StoredSession>, ReadError> {
+        self.slowly(self.inner.find(query)).await
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {
