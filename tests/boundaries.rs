@@ -55,7 +55,13 @@ const SHARED: &[(&str, &str, &str)] = &[
         "boundary",
         "all reading of a workspace goes through it",
     ),
+    (
+        "workspaces",
+        "boundary",
+        "all reading of a workspace goes through it",
+    ),
     ("engine", "git", "a repository is read in one way only"),
+    ("workspaces", "git", "a repository is read in one way only"),
     (
         "engine",
         "authn",

@@ -1,7 +1,7 @@
 //! Implementations of the core's ports: stores, engines, clocks, authorizers.
 //!
 //! An adapter knows the core and its own outside world. It never names the application layer, a
-//! face, or another adapter; but for the boundary, through which a workspace is read, and what
+//! face, or another adapter; but for the boundary, through which a workspace is reached, and what
 //! reads git through it (`tests/boundaries.rs` lists who names them).
 
 pub mod artifacts;
@@ -18,3 +18,4 @@ mod private_file;
 pub mod secret;
 pub mod sled;
 pub mod tls_files;
+pub mod workspaces;

@@ -1,9 +1,10 @@
 //! A workspace folder as one value: what may be read of the outside world goes through it.
 //!
 //! What is inside: the folder's descriptor, opened once, and the few ways to look beneath it: open
-//! a file, list a folder, walk the whole, resolve a path that a person typed. What must never enter:
-//! a path that is looked up from anywhere but that descriptor, a write, an opinion about which files
-//! are worth reading.
+//! a file, list a folder, walk the whole, resolve a path that a person typed, a boundary around a
+//! folder beneath, and, where the folder was given to work in, making and removing things in it. What
+//! must never enter: a path that is looked up from anywhere but that descriptor, a write into what is
+//! there already, an opinion about which files are worth reading.
 //!
 //! # What is promised
 //! - **Nothing leads out.** Every step of a path is one plain name beneath a descriptor that is
@@ -23,8 +24,10 @@
 //! But for the files of a hidden folder, which are few: what has several names is compared with
 //! them. See decision 0032.
 
+mod beneath;
 mod exactly;
 mod file;
+mod grounds;
 mod hidden;
 mod ignored;
 mod list;
@@ -35,10 +38,13 @@ mod step;
 #[cfg(target_os = "linux")]
 mod tests;
 mod walk;
+mod workplace;
 
 pub use exactly::{About, Folder};
 pub use file::OpenFile;
+pub use grounds::{Grounds, Spot};
 pub use list::{Entry, Kind, Listed};
 pub use refusal::Refusal;
 pub use root::{Access, Boundary, Found, Identity};
 pub use walk::{Limits, Taste, Walked, WalkedFile};
+pub use workplace::{Held, Made, Workplace};

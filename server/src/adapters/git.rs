@@ -1,15 +1,18 @@
-//! Reads a git repository inside a boundary: head, log and status, by its files alone.
+//! Reads a git repository inside a boundary: head, log and status, by its files alone; and makes
+//! worktrees of it.
 //!
-//! What is inside: the formats of refs, loose objects, packs and the index, as far as these three
-//! need them. What must never enter: the `git` program, whose answers depend on configuration,
+//! What is inside: the formats of refs, loose objects, packs and the index, as far as these need
+//! them. What must never enter: the `git` program, whose answers depend on configuration,
 //! filters and hooks that a repository or its user brings along; any file outside of the boundary,
-//! such as a user's own configuration; a write, such as the refreshed index that `git status` leaves.
+//! such as a user's own configuration; a write into what is there, such as the refreshed index that
+//! `git status` leaves.
 //!
 //! A repository is whoever made it: every number in it is bounded before it is believed, and what
 //! does not fit is [`GitError::Damaged`], never a panic. See decision 0033.
 
 mod delta;
 mod index;
+mod layout;
 mod log;
 mod objects;
 mod oid;
@@ -21,11 +24,14 @@ mod status;
 #[cfg(unix)]
 mod tests;
 mod trees;
+mod worktree;
 
+pub use layout::{Head, Layout};
 pub use log::{Commit, Log};
 pub use oid::Oid;
-pub use repository::{Git, Head};
+pub use repository::Git;
 pub use status::{Change, Changes, Status};
+pub use worktree::{WorktreeError, add_worktree, is_branch};
 
 use super::boundary::Refusal;
 

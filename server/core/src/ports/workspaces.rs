@@ -14,7 +14,7 @@ use crate::domain::place::{Checkout, Place};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlaceError {
     /// No workspace of that name is configured.
-    #[error("no workspace {workspace:?} is configured; configured are: {known}")]
+    #[error("no workspace {workspace} is configured; configured are: {known}")]
     NoSuchWorkspace {
         /// The name that was asked for.
         workspace: WorkspaceName,

@@ -49,6 +49,11 @@ impl Boundary {
 }
 
 impl Folder<'_> {
+    /// The folder itself, for who works in it.
+    pub(super) fn into_opened(self) -> OwnedFd {
+        self.opened
+    }
+
     /// What has a name in it.
     ///
     /// # Errors

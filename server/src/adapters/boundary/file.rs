@@ -1,6 +1,6 @@
 //! A regular file that was opened, and reading it within bounds.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::Read as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,21 @@ impl OpenFile {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether somebody is at work who said so by this file ([`super::Workplace::hold`]).
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    pub fn is_held(&self) -> Result<bool, Refusal> {
+        match self.file.try_lock_shared() {
+            Ok(()) => {
+                self.file.unlock()?;
+                Ok(false)
+            }
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error.into()),
+        }
     }
 
     /// The whole of it.

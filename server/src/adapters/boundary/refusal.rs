@@ -1,4 +1,4 @@
-//! Why something is not read.
+//! Why something is not read, or not made.
 
 use std::io;
 
@@ -34,6 +34,12 @@ pub enum Refusal {
     /// No file can be called so: it is too long, too deep, or holds a NUL.
     #[error("no file can be called so")]
     NoName,
+    /// The folder is given for reading only.
+    #[error("the workspace is given for reading only")]
+    ReadOnly,
+    /// Something has that name already.
+    #[error("something is there already")]
+    Exists,
     /// The folder itself was removed.
     #[error("the folder was removed")]
     Gone,
@@ -51,6 +57,7 @@ impl From<Errno> for Refusal {
             Errno::NOENT => Self::Missing,
             Errno::NOTDIR => Self::NotAFolder,
             Errno::XDEV => Self::Mounted,
+            Errno::EXIST => Self::Exists,
             Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => Self::NoName,
             // A socket, and a device that is not there.
             Errno::NXIO | Errno::NODEV => Self::NotAFile("a socket or a device"),

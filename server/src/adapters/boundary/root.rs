@@ -52,7 +52,7 @@ impl Identity {
 pub enum Access {
     /// To look at.
     ReadOnly,
-    /// To work in. Nothing here writes; it is for what is started under this boundary.
+    /// To work in.
     Writable,
 }
 
@@ -62,8 +62,8 @@ pub enum Access {
 /// speak of the same folder whatever became of its path.
 #[derive(Clone, Debug)]
 pub struct Boundary {
-    root: Arc<Dir>,
-    path: Arc<Path>,
+    pub(super) root: Arc<Dir>,
+    pub(super) path: Arc<Path>,
     access: Access,
     mount: Mount,
     hidden: Arc<Hidden>,
@@ -169,9 +169,18 @@ impl Boundary {
         &self.hidden
     }
 
+    /// The same boundary around another folder, which was opened beneath this one's.
+    pub(super) fn around(&self, folder: OwnedFd, real: &Path) -> Self {
+        Self {
+            root: Arc::new(Dir::from_std_file(File::from(folder))),
+            path: self.path.join(real).into(),
+            ..self.clone()
+        }
+    }
+
     /// Takes a path that is free of links. Where one is met, the path is resolved within the
     /// folder and taken again: what it leads to must then be free of them.
-    fn real<T>(&self, path: &Path, take: impl Fn(&Path) -> Result<T, Miss>) -> Result<T, Refusal> {
+    pub(super) fn real<T>(&self, path: &Path, take: impl Fn(&Path) -> Result<T, Miss>) -> Result<T, Refusal> {
         self.identity()?;
         let mut real = match plain(path)? {
             Some(plain) => plain,
@@ -205,18 +214,24 @@ impl Boundary {
         // Also the folder itself is opened anew: a descriptor has one place in its listing.
         let mut at = step::folder(self, ".".as_ref())?;
         for name in path {
-            at = match step::folder(&at, name) {
-                Ok(folder) => folder,
-                Err(Errno::NOTDIR | Errno::LOOP) => return Err(no_folder(&at, name)),
-                Err(error) => return Err(error.into()),
-            };
-            self.judge(&at)?;
+            at = self.enter(&at, name)?;
         }
         Ok(at)
     }
 
+    /// Opens a folder in another, and judges it.
+    pub(super) fn enter(&self, parent: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Miss> {
+        let folder = match step::folder(parent, name) {
+            Ok(folder) => folder,
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(no_folder(parent, name)),
+            Err(error) => return Err(error.into()),
+        };
+        self.judge(&folder)?;
+        Ok(folder)
+    }
+
     /// Whether what was opened may be read.
-    fn judge(&self, opened: impl AsFd) -> Result<Stat, Refusal> {
+    pub(super) fn judge(&self, opened: impl AsFd) -> Result<Stat, Refusal> {
         let (about, _) = step::about(&opened)?;
         if self.hidden.hides(&about) {
             return Err(Refusal::Hidden);

@@ -59,7 +59,7 @@ pub(super) struct Index {
 impl Git {
     /// Reads the index; an empty one where there is none.
     pub(super) fn index(&self, stop: &AtomicBool) -> Result<Index, GitError> {
-        let about = match self.boundary.exactly(&self.own) {
+        let about = match self.layout.boundary.exactly(&self.layout.own) {
             Ok(folder) => folder.about("index".as_ref()),
             Err(refusal) => Err(refusal),
         };
@@ -68,7 +68,7 @@ impl Git {
             Err(Refusal::Missing) => return Ok(Index::default()),
             Err(refusal) => return Err(refusal.into()),
         };
-        let file = self.boundary.file(&self.own.join("index"))?;
+        let file = self.layout.boundary.file(&self.layout.own.join("index"))?;
         let bytes = match file.whole(INDEX_BYTES, stop) {
             Err(Refusal::TooLarge { .. }) => return Err(GitError::TooLarge("index")),
             bytes => bytes?,

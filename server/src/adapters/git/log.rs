@@ -4,7 +4,7 @@ use std::collections::{BinaryHeap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 use super::GitError;
-use super::objects::Sort;
+use super::objects::{OBJECT_BYTES, Sort};
 use super::oid::Oid;
 use super::repository::Git;
 
@@ -88,7 +88,7 @@ impl Git {
 
     /// A commit, if it is there.
     pub(super) fn commit(&self, oid: Oid, stop: &AtomicBool) -> Result<Option<Commit>, GitError> {
-        let content = self.objects.content(oid, Sort::Commit, stop)?;
+        let content = self.objects.content(oid, Sort::Commit, OBJECT_BYTES, stop)?;
         let commit = content.map(|content| parse(oid, &content));
         commit
             .map(|commit| commit.ok_or(GitError::Damaged("commit")))

@@ -13,6 +13,10 @@ use crate::adapters::boundary::{Boundary, Entry, Listed, Refusal};
 
 /// The largest object that is read, in bytes: a commit or a tree.
 pub(super) const OBJECT_BYTES: usize = 8 * 1024 * 1024;
+/// The largest file that is read, in bytes.
+pub(super) const BLOB_BYTES: usize = 64 * 1024 * 1024;
+/// The most bytes of the line before a loose object: what it is, and its length.
+const HEADER_BYTES: usize = 64;
 /// The most packs that are opened, by all readers of the process together; each costs two
 /// descriptors. Who reads a repository with few of them waits for nobody.
 const PACKS: usize = 64;
@@ -80,14 +84,15 @@ impl Objects {
         })
     }
 
-    /// An object; nothing where it is not there, as in a shallow clone or with objects elsewhere.
-    pub(super) fn read(&self, oid: Oid, stop: &AtomicBool) -> Result<Option<Object>, GitError> {
-        if let Some(object) = self.loose(oid, stop)? {
+    /// An object of at most so many bytes; nothing where it is not there, as in a shallow clone or
+    /// with objects elsewhere.
+    fn read(&self, oid: Oid, most: usize, stop: &AtomicBool) -> Result<Option<Object>, GitError> {
+        if let Some(object) = self.loose(oid, most, stop)? {
             return Ok(Some(object));
         }
         for pack in &self.packs {
             if let Some(at) = pack.find(oid)? {
-                return pack.object(at, stop).map(Some);
+                return pack.object(at, most, stop).map(Some);
             }
         }
         if self.more {
@@ -96,17 +101,20 @@ impl Objects {
         Ok(None)
     }
 
-    fn loose(&self, oid: Oid, stop: &AtomicBool) -> Result<Option<Object>, GitError> {
+    fn loose(&self, oid: Oid, most: usize, stop: &AtomicBool) -> Result<Option<Object>, GitError> {
         let name = oid.to_string();
         let path = self.folder.join(&name[..2]).join(&name[2..]);
         let packed = match self.boundary.file(&path) {
-            Ok(file) => file.whole(OBJECT_BYTES as u64, stop)?,
+            Ok(file) => match file.whole(packed_at_most(most), stop) {
+                Err(Refusal::TooLarge { .. }) => return Err(GitError::TooLarge("object")),
+                bytes => bytes?,
+            },
             Err(Refusal::Missing | Refusal::NotAFolder) => return Ok(None),
             Err(refusal) => return Err(refusal.into()),
         };
-        let bytes = inflate_all(&packed, OBJECT_BYTES)?;
+        let bytes = inflate_all(&packed, most + HEADER_BYTES)?;
         let damaged = || GitError::Damaged("loose object");
-        let end = bytes.iter().take(64).position(|byte| *byte == 0);
+        let end = bytes.iter().take(HEADER_BYTES).position(|byte| *byte == 0);
         let end = end.ok_or_else(damaged)?;
         let header = std::str::from_utf8(&bytes[..end]).map_err(|_| damaged())?;
         let (sort, length) = header.split_once(' ').ok_or_else(damaged)?;
@@ -122,19 +130,26 @@ impl Objects {
         Ok(Some(Object { sort, bytes }))
     }
 
-    /// The content of an object that must be of a sort.
+    /// The content of an object that must be of a sort, and have at most so many bytes.
     pub(super) fn content(
         &self,
         oid: Oid,
         sort: Sort,
+        most: usize,
         stop: &AtomicBool,
     ) -> Result<Option<Vec<u8>>, GitError> {
-        match self.read(oid, stop)? {
+        match self.read(oid, most, stop)? {
             Some(object) if object.sort == sort => Ok(Some(object.bytes)),
             Some(_) => Err(GitError::Damaged("object")),
             None => Ok(None),
         }
     }
+}
+
+/// How large a loose object can be when it is packed: a little larger than it is, where it cannot
+/// be made smaller.
+fn packed_at_most(most: usize) -> u64 {
+    (most + most / 1000 + 4096) as u64
 }
 
 /// Inflates what is whole in memory, to at most so many bytes.

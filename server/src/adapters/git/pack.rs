@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::GitError;
 use super::delta;
-use super::objects::{OBJECT_BYTES, Object, Sort, inflate};
+use super::objects::{Object, Sort, inflate};
 use super::oid::{OID_BYTES, Oid};
 use crate::adapters::boundary::{Boundary, OpenFile, Refusal};
 
@@ -14,8 +14,8 @@ const MAGIC: &[u8] = b"\xfftOc\x00\x00\x00\x02";
 const NAMES: u64 = 8 + 256 * 4;
 /// The longest chain of deltas. Git makes them 50 long, at most 4095.
 const CHAIN: usize = 4095;
-/// The most bytes of all deltas of one chain.
-const CHAIN_BYTES: usize = 4 * OBJECT_BYTES;
+/// How many times larger than the object all deltas of one chain may be together.
+const CHAIN_TIMES: usize = 4;
 
 const DAMAGED_INDEX: GitError = GitError::Damaged("pack index");
 const DAMAGED: GitError = GitError::Damaged("pack");
@@ -84,25 +84,30 @@ impl Pack {
         Ok(u64::from_be_bytes(self.bytes(large)?))
     }
 
-    /// The object at a place: its deltas, and what they are against.
-    pub(super) fn object(&self, at: u64, stop: &AtomicBool) -> Result<Object, GitError> {
+    /// The object at a place, of at most so many bytes: its deltas, and what they are against.
+    pub(super) fn object(
+        &self,
+        at: u64,
+        most: usize,
+        stop: &AtomicBool,
+    ) -> Result<Object, GitError> {
         let mut deltas: Vec<Vec<u8>> = Vec::new();
         let (mut at, mut weight) = (at, 0);
         loop {
             heeded(stop)?;
-            let (stands, bytes) = self.stands(at)?;
+            let (stands, bytes) = self.stands(at, most)?;
             match stands {
                 Stands::Whole(sort) => {
                     let mut bytes = bytes;
                     while let Some(delta) = deltas.pop() {
                         heeded(stop)?;
-                        bytes = delta::apply(&bytes, &delta, OBJECT_BYTES)?;
+                        bytes = delta::apply(&bytes, &delta, most)?;
                     }
                     return Ok(Object { sort, bytes });
                 }
                 Stands::On(base) => {
                     weight += bytes.len();
-                    if deltas.len() == CHAIN || weight > CHAIN_BYTES || base == at {
+                    if deltas.len() == CHAIN || weight > CHAIN_TIMES * most || base == at {
                         return Err(GitError::TooLarge("chain of deltas"));
                     }
                     deltas.push(bytes);
@@ -112,7 +117,7 @@ impl Pack {
         }
     }
 
-    fn stands(&self, at: u64) -> Result<(Stands, Vec<u8>), GitError> {
+    fn stands(&self, at: u64, most: usize) -> Result<(Stands, Vec<u8>), GitError> {
         let mut reader = Reader { pack: self, at };
         let mut byte = reader.byte()?;
         let kind = (byte >> 4) & 7;
@@ -139,7 +144,7 @@ impl Pack {
             }
             _ => return Err(DAMAGED),
         };
-        let bytes = inflate(OBJECT_BYTES, &mut |buffer| reader.fill(buffer))?;
+        let bytes = inflate(most, &mut |buffer| reader.fill(buffer))?;
         Ok((stands, bytes))
     }
 

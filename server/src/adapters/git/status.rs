@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::GitError;
 use super::index::{Index, Known, LINK, SUBMODULE};
 use super::oid::Oid;
-use super::repository::{Git, Head};
+use super::layout::Head;
+use super::repository::Git;
 use crate::adapters::boundary::{About, Boundary, Folder, Kind, Limits, Refusal, Taste};
 
 /// How many paths of a sort are told; the rest is counted.
@@ -83,7 +84,7 @@ impl Git {
     /// # Errors
     /// When one of them cannot be read, or there is no worktree.
     pub fn status(&self, stop: &AtomicBool) -> Result<Status, GitError> {
-        if self.is_bare {
+        if self.layout.is_bare {
             return Err(GitError::Bare);
         }
         let head = self.head(stop)?;
@@ -97,7 +98,7 @@ impl Git {
         };
         let staged = self.staged(tree, &index, stop)?;
         let mut compare = Compare {
-            boundary: &self.boundary,
+            boundary: &self.layout.boundary,
             stop,
             at: None,
             written: index.written,
@@ -136,7 +137,7 @@ impl Git {
         let known: Vec<&[u8]> = files.iter().map(|known| &*known.path).collect();
         let submodules = files.iter().filter(|known| known.kind() == SUBMODULE);
         let submodules: Vec<&[u8]> = submodules.map(|known| &*known.path).collect();
-        let walked = self.boundary.walk(UNKNOWN, &Everything, stop)?;
+        let walked = self.layout.boundary.walk(UNKNOWN, &Everything, stop)?;
         status.cut = walked.cut;
         let mut unknown = BTreeSet::new();
         for file in walked.files {

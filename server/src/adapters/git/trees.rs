@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::GitError;
 use super::index::Index;
-use super::objects::Sort;
+use super::objects::{OBJECT_BYTES, Sort};
 use super::oid::{OID_BYTES, Oid};
 use super::repository::Git;
 use super::status::{Change, Changes, folders};
@@ -16,7 +16,7 @@ const TREES: usize = 20_000;
 /// The most files in them.
 const FILES: usize = 500_000;
 
-const FOLDER: u32 = 0o40_000;
+pub(super) const FOLDER: u32 = 0o40_000;
 const DAMAGED: GitError = GitError::Damaged("tree");
 
 /// What a tree holds, where it is not the same as in the index.
@@ -85,7 +85,7 @@ impl Git {
             if read > TREES || held.files.len() > FILES || waiting.len() > FILES {
                 return Err(GitError::TooLarge("tree"));
             }
-            let content = self.objects.content(tree, Sort::Tree, stop)?;
+            let content = self.objects.content(tree, Sort::Tree, OBJECT_BYTES, stop)?;
             let mut content = content.as_deref().ok_or(GitError::Absent("tree"))?;
             while !content.is_empty() {
                 let (mode, name, oid) = item(&mut content).ok_or(DAMAGED)?;
@@ -105,7 +105,7 @@ impl Git {
 }
 
 /// An item of a tree: `mode name\0` and 20 bytes.
-fn item<'a>(content: &mut &'a [u8]) -> Option<(u32, &'a [u8], Oid)> {
+pub(super) fn item<'a>(content: &mut &'a [u8]) -> Option<(u32, &'a [u8], Oid)> {
     let space = content.iter().position(|byte| *byte == b' ')?;
     let mode = std::str::from_utf8(&content[..space]).ok()?;
     let mode = u32::from_str_radix(mode, 8).ok()?;

@@ -203,3 +203,22 @@ fn c57_b48_a_hard_link_to_what_is_hidden_is_hidden_and_any_other_is_a_file() {
     // Where nothing is hidden, a hard link is the file.
     assert_eq!(read(&scene.boundary(), "notes").as_deref(), Ok(SECRET));
 }
+
+/// Where case means nothing, `FOLDER` opens what is listed as `folder`: that is its one name.
+#[test]
+fn c53_b48_a_folder_is_called_as_it_is_listed() {
+    use crate::adapters::boundary::beneath::spelling;
+    use std::os::fd::AsFd as _;
+    let scene = Scene::new();
+    scene.write("b\u{fc}cher/x", "");
+    let parent = scene.boundary().as_fd().try_clone_to_owned().expect("open");
+    for (asked, listed) in [
+        ("FOLDER", "folder"),
+        ("folder", "folder"),
+        ("bu\u{308}cher", "b\u{fc}cher"),
+    ] {
+        let about = step::look(&parent, listed.as_ref()).expect("there");
+        let told = spelling(&parent, asked.as_ref(), Identity::of(&about)).expect("told");
+        assert_eq!(told, listed, "{asked}");
+    }
+}

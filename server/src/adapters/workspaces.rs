@@ -1,0 +1,177 @@
+//! The workspaces of this host, as the port has them: places are looked up beneath their boundaries,
+//! and version control is read, and worktrees made, through these.
+//!
+//! What is inside: threads where looking may block, a bounded number of them, and the words for what
+//! went wrong. What must never enter: a lookup by path, the `git` program.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use sessionplane_core::domain::capabilities::SandboxLevel;
+use sessionplane_core::domain::place::{Checkout, MAX_BRANCH_BYTES, Place};
+use sessionplane_core::ports::workspaces::{Ground, PlaceError, Workspaces};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use crate::adapters::boundary::Grounds;
+use crate::adapters::git::{self, Layout};
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;
+
+/// What ends the name of a branch that is longer than what is kept of it.
+const CUT: &str = "\u{2026}";
+
+/// The workspaces of this host.
+pub struct HostWorkspaces {
+    grounds: Grounds,
+    sandbox: SandboxLevel,
+    permits: Arc<Semaphore>,
+    /// Worktrees are made one after another.
+    making: Arc<Semaphore>,
+}
+
+impl HostWorkspaces {
+    /// Threads that look or make something at the same time at most, each of which may block. One
+    /// that stalls, on a mount that does not answer, keeps its place until it comes back.
+    pub const AT_ONCE: usize = 4;
+
+    /// These workspaces; what is started in them is held in as far as this.
+    #[must_use]
+    pub fn new(grounds: Grounds, sandbox: SandboxLevel) -> Self {
+        Self {
+            grounds,
+            sandbox,
+            permits: Arc::new(Semaphore::new(Self::AT_ONCE)),
+            making: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// Runs blocking work on a thread where blocking is allowed. It is told to stop once nobody waits
+    /// for it.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Grounds, &AtomicBool) -> T + Send + 'static,
+    ) -> Result<T, Ended> {
+        let permit = self.permits.clone().acquire_owned().await;
+        let permit = permit.map_err(|_| Ended)?;
+        let grounds = self.grounds.clone();
+        let stop = Stop::default();
+        let heard = stop.0.clone();
+        let done = spawn_blocking(move || {
+            let _permit = permit;
+            work(&grounds, &heard)
+        });
+        done.await.map_err(|_| Ended)
+    }
+}
+
+/// The work was given up: the process ends.
+struct Ended;
+
+/// Says that nobody waits any more, once it is dropped.
+#[derive(Default)]
+struct Stop(Arc<AtomicBool>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn ended(place: &Place) -> PlaceError {
+    PlaceError::Unavailable {
+        workspace: place.workspace.clone(),
+        directory: place.directory.to_string(),
+        problem: "was not looked up: the server is ending".to_owned(),
+    }
+}
+
+#[async_trait]
+impl Workspaces for HostWorkspaces {
+    async fn ground(&self, place: &Place) -> Result<Ground, PlaceError> {
+        let (asked, sandbox) = (place.clone(), self.sandbox);
+        let found = self
+            .blocking(move |grounds, _| grounds.beneath(&asked))
+            .await;
+        let spot = found.unwrap_or_else(|Ended| Err(ended(place)))?;
+        let place = spot.place;
+        Ok(Ground { place, sandbox })
+    }
+
+    async fn checkout(&self, place: &Place) -> Option<Checkout> {
+        let place = place.clone();
+        let read = self.blocking(move |grounds, stop| checkout(grounds, &place, stop));
+        read.await.ok().flatten()
+    }
+
+    async fn add_worktree(&self, place: &Place, branch: &str) -> Result<Place, PlaceError> {
+        let made = {
+            let making = self.making.clone().acquire_owned().await;
+            let making = making.map_err(|_| ended(place))?;
+            let (asked, branch) = (place.clone(), branch.to_owned());
+            self.blocking(move |grounds, stop| {
+                let _making = making;
+                add_worktree(grounds, &asked, &branch, stop)
+            })
+            .await
+        };
+        made.unwrap_or_else(|Ended| Err(ended(place)))
+    }
+}
+
+/// What version control says of a place.
+fn checkout(grounds: &Grounds, place: &Place, stop: &AtomicBool) -> Option<Checkout> {
+    let spot = grounds.beneath(place).ok()?;
+    let at = Path::new(spot.place.directory.as_str());
+    let head = Layout::around(&spot.workspace, at, stop).and_then(|layout| layout.head(stop));
+    let head = match head {
+        Ok(head) => head,
+        Err(git::GitError::NoRepository) => return None,
+        Err(error) => {
+            let (workspace, directory) = (&place.workspace, &place.directory);
+            tracing::debug!(%workspace, %directory, %error, "no branch can be told");
+            return None;
+        }
+    };
+    let branch = match head.branch {
+        // Whoever made the repository may have written anything there.
+        Some(branch) if git::is_branch(&branch) => Some(kept(branch).into()),
+        Some(_) => return None,
+        None => None,
+    };
+    Some(Checkout {
+        branch,
+        commit: head.commit.map(|commit| commit.to_string().into()),
+    })
+}
+
+/// The name of a branch, or the beginning of a long one.
+fn kept(mut name: String) -> String {
+    if name.len() > MAX_BRANCH_BYTES {
+        let room = MAX_BRANCH_BYTES - CUT.len();
+        let end = (0..=room).rev().find(|at| name.is_char_boundary(*at));
+        name.truncate(end.unwrap_or(0));
+        name.push_str(CUT);
+    }
+    name
+}
+
+fn add_worktree(
+    grounds: &Grounds,
+    place: &Place,
+    branch: &str,
+    stop: &AtomicBool,
+) -> Result<Place, PlaceError> {
+    let spot = grounds.beneath(place)?;
+    let from = Path::new(spot.place.directory.as_str());
+    let failed = |error: git::WorktreeError| PlaceError::Worktree(error.to_string());
+    let at = git::add_worktree(&spot.workspace, from, branch, stop).map_err(failed)?;
+    Ok(Place {
+        workspace: spot.place.workspace,
+        directory: at,
+    })
+}
