@@ -2,6 +2,8 @@
 
 #[path = "demo/naming.rs"]
 mod naming;
+#[path = "demo/places.rs"]
+mod places;
 #[path = "demo/questions.rs"]
 mod questions;
 

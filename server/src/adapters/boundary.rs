@@ -42,7 +42,7 @@ mod workplace;
 
 pub use exactly::{About, Folder};
 pub use file::OpenFile;
-pub use grounds::{Grounds, Spot};
+pub use grounds::{Grounds, Spot, directory};
 pub use list::{Entry, Kind, Listed};
 pub use refusal::Refusal;
 pub use root::{Access, Boundary, Found, Identity};

@@ -49,6 +49,9 @@ pub enum GitError {
     /// It uses something that is not read here: what.
     #[error("it uses {0}, which I cannot read")]
     Unsupported(&'static str),
+    /// The folder is a part of its worktree, and only wholes are compared.
+    #[error("this folder is a part of its worktree, and I compare only whole ones")]
+    Above,
     /// It has no worktree.
     #[error("it is a bare repository, without files that could differ")]
     Bare,

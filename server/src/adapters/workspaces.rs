@@ -4,7 +4,6 @@
 //! What is inside: threads where looking may block, a bounded number of them, and the words for what
 //! went wrong. What must never enter: a lookup by path, the `git` program.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -126,8 +125,8 @@ impl Workspaces for HostWorkspaces {
 /// What version control says of a place.
 fn checkout(grounds: &Grounds, place: &Place, stop: &AtomicBool) -> Option<Checkout> {
     let spot = grounds.beneath(place).ok()?;
-    let at = Path::new(spot.place.directory.as_str());
-    let head = Layout::around(&spot.workspace, at, stop).and_then(|layout| layout.head(stop));
+    let layout = Layout::around(&spot.workspace, &spot.path, stop);
+    let head = layout.and_then(|layout| layout.head(stop));
     let head = match head {
         Ok(head) => head,
         Err(git::GitError::NoRepository) => return None,
@@ -167,11 +166,10 @@ fn add_worktree(
     stop: &AtomicBool,
 ) -> Result<Place, PlaceError> {
     let spot = grounds.beneath(place)?;
-    let from = Path::new(spot.place.directory.as_str());
-    let failed = |error: git::WorktreeError| PlaceError::Worktree(error.to_string());
-    let at = git::add_worktree(&spot.workspace, from, branch, stop).map_err(failed)?;
+    let made = git::add_worktree(&spot.workspace, &spot.path, branch, stop);
+    let directory = made.map_err(|error| PlaceError::Worktree(error.to_string()))?;
     Ok(Place {
         workspace: spot.place.workspace,
-        directory: at,
+        directory,
     })
 }

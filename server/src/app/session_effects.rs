@@ -78,6 +78,7 @@ impl SessionTask {
                 session: self.session.id(),
                 leaf,
                 settings,
+                place: None,
                 transcript: transcript.clone(),
             },
             transcript,

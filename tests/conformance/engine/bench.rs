@@ -10,6 +10,7 @@ use sessionplane_core::domain::compaction::Compacted;
 use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
 use sessionplane_core::domain::ids::{EntryId, InputId, PrincipalId, RunId, SessionId};
 use sessionplane_core::domain::interaction::{InteractionAnswer, Question, Shape};
+use sessionplane_core::domain::place::Place;
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
 use sessionplane_core::domain::run::{Failure, RunSettings};
 use sessionplane_core::domain::time::Timestamp;
@@ -40,6 +41,8 @@ pub(crate) struct Bench {
     pub(crate) subject: Subject,
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) clock: TokioClock,
+    /// Where sessions are told to work.
+    pub(crate) place: Option<Place>,
     tasks: Arc<AtomicUsize>,
 }
 
@@ -56,6 +59,7 @@ impl Bench {
             subject,
             engine,
             clock,
+            place: None,
             tasks,
         }
     }
@@ -82,6 +86,7 @@ impl Bench {
             session,
             leaf: entries.last().map(|entry| entry.id),
             settings,
+            place: self.place.clone(),
             transcript: Arc::new(Pages(entries)),
         };
         let opened = within(DEADLINE, "open", self.engine.open(open)).await;
@@ -348,7 +353,7 @@ pub(crate) fn conversation_of(
 }
 
 /// A transcript in memory, three entries a page.
-struct Pages(Vec<Entry>);
+pub(crate) struct Pages(pub(crate) Vec<Entry>);
 
 #[async_trait]
 impl Transcript for Pages {

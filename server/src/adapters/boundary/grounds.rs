@@ -2,7 +2,7 @@
 //! was opened once, and the places beneath them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sessionplane_core::domain::ids::WorkspaceName;
@@ -26,6 +26,8 @@ pub struct Spot {
     pub boundary: Boundary,
     /// The workspace that it lies beneath.
     pub workspace: Boundary,
+    /// Its real path from there; empty for the workspace itself.
+    pub path: PathBuf,
     /// The real place: links resolved, within the same workspace.
     pub place: Place,
 }
@@ -82,6 +84,7 @@ impl Grounds {
         Ok(Spot {
             boundary,
             workspace: workspace.clone(),
+            path: real,
             place: Place {
                 workspace: place.workspace.clone(),
                 directory,
@@ -90,8 +93,9 @@ impl Grounds {
     }
 }
 
-/// A real path as a directory of a place; nothing where it cannot be one.
-pub(super) fn directory(real: &Path) -> Option<Directory> {
+/// A real path from a workspace as a directory of a place; nothing where it cannot be one.
+#[must_use]
+pub fn directory(real: &Path) -> Option<Directory> {
     let text = match real.to_str()? {
         "" => ".",
         text => text,

@@ -180,7 +180,11 @@ impl Boundary {
 
     /// Takes a path that is free of links. Where one is met, the path is resolved within the
     /// folder and taken again: what it leads to must then be free of them.
-    pub(super) fn real<T>(&self, path: &Path, take: impl Fn(&Path) -> Result<T, Miss>) -> Result<T, Refusal> {
+    pub(super) fn real<T>(
+        &self,
+        path: &Path,
+        take: impl Fn(&Path) -> Result<T, Miss>,
+    ) -> Result<T, Refusal> {
         self.identity()?;
         let mut real = match plain(path)? {
             Some(plain) => plain,

@@ -10,7 +10,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use cap_std::fs::Dir;
-use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, mkdirat, openat, renameat, symlinkat, unlinkat};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, Stat, fstat, mkdirat, openat, renameat, symlinkat, unlinkat,
+};
 
 use super::refusal::Refusal;
 use super::root::{Access, Boundary, Miss};

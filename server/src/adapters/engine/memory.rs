@@ -191,6 +191,7 @@ mod tests {
             session: entry(1).id.session,
             leaf: Some(entry(10_000).id),
             settings: RunSettings::default(),
+            place: None,
             transcript: transcript.clone(),
         };
         let (memory, revalidation) = Memory::read(&open).await.expect("it reads");

@@ -201,7 +201,11 @@ pub(super) fn typed(boundary: &Boundary, path: &Path) -> Result<Found, Refusal> 
 }
 
 /// A small text file, if it is there.
-pub(super) fn small(boundary: &Boundary, path: &Path, stop: &AtomicBool) -> Result<Option<String>, GitError> {
+pub(super) fn small(
+    boundary: &Boundary,
+    path: &Path,
+    stop: &AtomicBool,
+) -> Result<Option<String>, GitError> {
     match boundary.file(path) {
         Ok(file) => {
             let bytes = file.whole(SMALL_BYTES, stop)?;

@@ -88,7 +88,9 @@ impl Git {
 
     /// A commit, if it is there.
     pub(super) fn commit(&self, oid: Oid, stop: &AtomicBool) -> Result<Option<Commit>, GitError> {
-        let content = self.objects.content(oid, Sort::Commit, OBJECT_BYTES, stop)?;
+        let content = self
+            .objects
+            .content(oid, Sort::Commit, OBJECT_BYTES, stop)?;
         let commit = content.map(|content| parse(oid, &content));
         commit
             .map(|commit| commit.ok_or(GitError::Damaged("commit")))

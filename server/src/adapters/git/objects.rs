@@ -173,8 +173,10 @@ pub(super) fn inflate(
     let mut out = Vec::new();
     let mut buffer = [0; 4096];
     let (mut from, mut to) = (0, 0);
+    // What fills its room may have more to give without another byte.
+    let mut is_full = false;
     loop {
-        if from == to {
+        if from == to && !is_full {
             (from, to) = (0, more(&mut buffer)?);
             if to == 0 {
                 return Err(damaged);
@@ -191,6 +193,7 @@ pub(super) fn inflate(
             .decompress_vec(&buffer[from..to], &mut out, FlushDecompress::None)
             .map_err(|_| damaged.clone())?;
         from += usize::try_from(decompress.total_in() - before).unwrap_or(to);
+        is_full = out.len() == out.capacity();
         match status {
             Status::StreamEnd if out.len() <= most => return Ok(out),
             Status::StreamEnd => return Err(GitError::TooLarge("object")),

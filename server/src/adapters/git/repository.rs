@@ -13,6 +13,8 @@ use crate::adapters::boundary::Boundary;
 pub struct Git {
     pub(super) layout: Layout,
     pub(super) objects: Objects,
+    /// The worktree's files, where they were asked for.
+    pub(super) files: Option<Boundary>,
 }
 
 impl Git {
@@ -21,16 +23,42 @@ impl Git {
     /// # Errors
     /// When there is none, it lies elsewhere, or uses what is not read here.
     pub fn open(boundary: &Boundary, stop: &AtomicBool) -> Result<Self, GitError> {
-        Self::of(Layout::at(boundary, Path::new(""), stop)?, stop)
+        let layout = Layout::at(boundary, Path::new(""), stop)?;
+        Ok(Self {
+            files: Some(boundary.clone()),
+            ..Self::of(layout, stop)?
+        })
+    }
+
+    /// Finds the repository that a folder of a workspace lies in: its data may be anywhere in that.
+    /// Where the folder is no worktree's top, there is no status: that would tell of what lies beside
+    /// it.
+    ///
+    /// # Errors
+    /// As of [`Self::open`].
+    pub fn beneath(workspace: &Boundary, at: &Path, stop: &AtomicBool) -> Result<Self, GitError> {
+        let layout = Layout::around(workspace, at, stop)?;
+        let files = match layout.top == at {
+            true => Some(workspace.beneath(at)?.0),
+            false => None,
+        };
+        Ok(Self {
+            files,
+            ..Self::of(layout, stop)?
+        })
     }
 
     /// Opens the objects of a repository that was found.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn of(layout: Layout, stop: &AtomicBool) -> Result<Self, GitError> {
+    pub(super) fn of(layout: Layout, stop: &AtomicBool) -> Result<Self, GitError> {
         let objects = Objects::open(&layout.boundary, &layout.common.join("objects"), stop)?;
-        Ok(Self { layout, objects })
+        Ok(Self {
+            layout,
+            objects,
+            files: None,
+        })
     }
 
     /// What is checked out.

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::GitError;
 use super::index::{Index, Known, LINK, SUBMODULE};
-use super::oid::Oid;
 use super::layout::Head;
+use super::oid::Oid;
 use super::repository::Git;
 use crate::adapters::boundary::{About, Boundary, Folder, Kind, Limits, Refusal, Taste};
 
@@ -87,6 +87,7 @@ impl Git {
         if self.layout.is_bare {
             return Err(GitError::Bare);
         }
+        let files = self.files.as_ref().ok_or(GitError::Above)?;
         let head = self.head(stop)?;
         let index = self.index(stop)?;
         let tree = match head.commit {
@@ -98,7 +99,7 @@ impl Git {
         };
         let staged = self.staged(tree, &index, stop)?;
         let mut compare = Compare {
-            boundary: &self.layout.boundary,
+            boundary: files,
             stop,
             at: None,
             written: index.written,
@@ -123,22 +124,24 @@ impl Git {
             unsure,
             cut: false,
         };
-        self.unknown(&index, &mut status, stop)?;
+        status.add_unknown(files, &index, stop)?;
         Ok(status)
     }
+}
 
-    fn unknown(
-        &self,
+impl Status {
+    fn add_unknown(
+        &mut self,
+        files: &Boundary,
         index: &Index,
-        status: &mut Status,
         stop: &AtomicBool,
     ) -> Result<(), GitError> {
-        let files = &index.files;
-        let known: Vec<&[u8]> = files.iter().map(|known| &*known.path).collect();
-        let submodules = files.iter().filter(|known| known.kind() == SUBMODULE);
+        let all = &index.files;
+        let known: Vec<&[u8]> = all.iter().map(|known| &*known.path).collect();
+        let submodules = all.iter().filter(|known| known.kind() == SUBMODULE);
         let submodules: Vec<&[u8]> = submodules.map(|known| &*known.path).collect();
-        let walked = self.layout.boundary.walk(UNKNOWN, &Everything, stop)?;
-        status.cut = walked.cut;
+        let walked = files.walk(UNKNOWN, &Everything, stop)?;
+        self.cut = walked.cut;
         let mut unknown = BTreeSet::new();
         for file in walked.files {
             let path = file.path.as_os_str().as_bytes();
@@ -149,8 +152,8 @@ impl Git {
             let whole = folders(path).find(|folder| !holds_known(&known, folder));
             unknown.insert(whole.map_or_else(|| told(path), |folder| told(folder) + "/"));
         }
-        status.unknown_count = unknown.len();
-        status.unknown = unknown.into_iter().take(TOLD).collect();
+        self.unknown_count = unknown.len();
+        self.unknown = unknown.into_iter().take(TOLD).collect();
         Ok(())
     }
 }

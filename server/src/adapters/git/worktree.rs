@@ -19,7 +19,7 @@ use super::GitError;
 use super::layout::Layout;
 use super::oid::Oid;
 use super::repository::Git;
-use crate::adapters::boundary::{Boundary, Refusal, Workplace};
+use crate::adapters::boundary::{Boundary, Refusal, Workplace, directory};
 
 pub use names::is_branch;
 
@@ -43,7 +43,9 @@ pub enum WorktreeError {
     #[error("the repository cannot be read: {0}")]
     Git(#[from] GitError),
     /// There is no commit yet that a branch could begin at.
-    #[error("the repository has no commit yet that the branch {0:?} could begin at; make one first")]
+    #[error(
+        "the repository has no commit yet that the branch {0:?} could begin at; make one first"
+    )]
     NoCommit(String),
     /// The branch has a worktree that cannot be worked in: why.
     #[error("the branch {branch:?} is checked out already, in a worktree that {problem}")]
@@ -141,7 +143,7 @@ impl Making<'_> {
     fn run(&self, home: &Path) -> Result<Directory, WorktreeError> {
         let boundary = &self.git.layout.boundary;
         let longest = names::directory(self.branch) + "-99";
-        names::place(&home.join(&longest)).ok_or(WorktreeError::TooLong)?;
+        directory(&home.join(&longest)).ok_or(WorktreeError::TooLong)?;
         let around = home.parent().unwrap_or(Path::new(""));
         let around = boundary.work_in(around).map_err(failed("its folder"))?;
         let homes = around.enter_or_make(HOME.as_ref());
@@ -160,7 +162,7 @@ impl Making<'_> {
             .map_err(failed("its record"))
             .and_then(|_held| self.fill(&pair, home));
         match made {
-            Ok(()) => names::place(&home.join(&pair.name)).ok_or(WorktreeError::TooLong),
+            Ok(()) => directory(&home.join(&pair.name)).ok_or(WorktreeError::TooLong),
             Err(error) => {
                 pair.take_back();
                 Err(error)
@@ -214,7 +216,10 @@ impl Making<'_> {
         let at = home.join(&pair.name);
         // Git before 2.48 wants whole paths in both; they are for git and for people.
         let whole = layout.boundary.path();
-        let admin = whole.join(&layout.common).join("worktrees").join(&pair.name);
+        let admin = whole
+            .join(&layout.common)
+            .join("worktrees")
+            .join(&pair.name);
         write("gitdir", line("", &whole.join(&at).join(".git"))?)?;
         write("commondir", "../..\n".to_owned())?;
         write("HEAD", format!("ref: {}\n", names::full(self.branch)))?;
@@ -225,13 +230,24 @@ impl Making<'_> {
         let failed = failed("its index");
         let aside = OsStr::new("index.lock");
         pair.admin.write(aside, &index, false).map_err(&failed)?;
-        pair.admin.rename(aside, "index".as_ref()).map_err(&failed)?;
+        pair.admin
+            .rename(aside, "index".as_ref())
+            .map_err(&failed)?;
         // Only now is there anything that others see.
         let made = match self.is_new {
-            true => known::make_branch(&self.git.layout, self.common, self.branch, self.commit, self.stop)?,
+            true => known::make_branch(
+                &self.git.layout,
+                self.common,
+                self.branch,
+                self.commit,
+                self.stop,
+            )?,
             false => false,
         };
-        let done = pair.admin.sync().and_then(|()| pair.admin.remove(LOCK.as_ref()));
+        let done = pair
+            .admin
+            .sync()
+            .and_then(|()| pair.admin.remove(LOCK.as_ref()));
         if done.is_err() && made {
             known::remove_branch(self.common, self.branch);
         }

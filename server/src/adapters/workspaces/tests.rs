@@ -110,7 +110,12 @@ async fn within<T>(work: impl Future<Output = T>) -> T {
 /// Runs git with nothing of this machine's configuration.
 fn git(at: &Path, arguments: &[&str]) -> String {
     let done = Command::new("git")
-        .args(["-c", "user.name=Ada Love", "-c", "user.email=ada@example.org"])
+        .args([
+            "-c",
+            "user.name=Ada Love",
+            "-c",
+            "user.email=ada@example.org",
+        ])
         .args(["-c", "protocol.file.allow=always"])
         .args(arguments)
         .current_dir(at)

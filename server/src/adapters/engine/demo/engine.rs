@@ -8,18 +8,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
 use sessionplane_core::domain::interaction::InteractionKind;
+use sessionplane_core::domain::place::Place;
 use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::clock::{Clock, Spawner};
 use sessionplane_core::ports::engine::{
     Engine, EngineConnection, EngineDescription, EngineError, EngineSlashCommand, OpenSession,
 };
 use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
 use super::files::Folder;
 use super::run::Agent;
 use super::voice::Voice;
 use super::wish::COMMANDS;
-use crate::adapters::boundary::{Access, Boundary};
+use crate::adapters::boundary::{Access, Boundary, Grounds};
 use crate::adapters::engine::link::connect;
 use crate::adapters::engine::memory::Memory;
 
@@ -50,10 +52,12 @@ impl Default for Pace {
     }
 }
 
-/// The agent of a fresh server. It answers questions about one folder by searching and reading it.
+/// The agent of a fresh server. It answers questions about a folder by searching and reading it: that
+/// of the session, or its own.
 pub struct DemoEngine {
     description: EngineDescription,
     boundary: Boundary,
+    grounds: Grounds,
     pace: Pace,
     jobs: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
@@ -90,6 +94,7 @@ impl DemoEngine {
         Self {
             description,
             boundary,
+            grounds: Grounds::default(),
             pace: Pace::default(),
             jobs: Arc::new(Semaphore::new(Self::JOBS)),
             clock,
@@ -120,6 +125,32 @@ impl DemoEngine {
         Ok(self)
     }
 
+    /// Works where a session is told to, beneath these workspaces, and in its own folder where it is
+    /// not told.
+    #[must_use]
+    pub fn on(mut self, grounds: Grounds) -> Self {
+        self.grounds = grounds;
+        self
+    }
+
+    /// The folder that a session is about.
+    async fn folder(&self, place: Option<Place>) -> Result<Folder, EngineError> {
+        let Some(place) = place else {
+            return Ok(Folder::new(self.boundary.clone()));
+        };
+        let job = self.jobs.clone().acquire_owned().await;
+        let grounds = self.grounds.clone();
+        let found = spawn_blocking(move || {
+            // The thread gives its place back, not who waits for it.
+            let _job = job;
+            grounds.beneath(&place)
+        });
+        let ended = |_| EngineError("the server is ending".to_owned());
+        let spot = found.await.map_err(ended)?;
+        spot.map(Folder::beneath)
+            .map_err(|error| EngineError(error.to_string()))
+    }
+
     /// Goes at this pace.
     #[must_use]
     pub fn at_pace(mut self, pace: Pace) -> Self {
@@ -145,7 +176,7 @@ impl Engine for DemoEngine {
 
     async fn open(&self, open: OpenSession) -> Result<EngineConnection, EngineError> {
         let (memory, revalidation) = Memory::read(&open).await?;
-        let folder = Folder::new(self.boundary.clone());
+        let folder = self.folder(open.place.clone()).await?;
         let (pace, jobs) = (self.pace, self.jobs.clone());
         let engine = move |link| Agent::new(Voice::new(link, pace, jobs), folder, memory).run();
         Ok(connect(

@@ -2,14 +2,15 @@
 //! goes through one boundary.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::lines::Lines;
 use super::reader;
 use super::taste::{People, is_secret_path};
 use super::withheld::told_of;
-use crate::adapters::boundary::{self, Boundary, Kind, Limits, OpenFile, Refusal};
+use crate::adapters::boundary::{self, Boundary, Kind, Limits, OpenFile, Refusal, Spot};
+use crate::adapters::git::{Git, GitError};
 
 /// The largest file that is searched, in bytes.
 pub(super) const MOST_FILE_BYTES: u64 = 512 * 1024;
@@ -84,11 +85,34 @@ pub(super) struct Page {
 #[derive(Clone)]
 pub(super) struct Folder {
     boundary: Boundary,
+    /// The workspace around it, and its path from there.
+    around: Option<(Boundary, PathBuf)>,
 }
 
 impl Folder {
     pub(super) fn new(boundary: Boundary) -> Self {
-        Self { boundary }
+        Self {
+            boundary,
+            around: None,
+        }
+    }
+
+    /// A folder beneath a workspace.
+    pub(super) fn beneath(spot: Spot) -> Self {
+        Self {
+            boundary: spot.boundary,
+            around: Some((spot.workspace, spot.path)),
+        }
+    }
+
+    /// Its repository: its own, or one around it within the workspace. Blocks.
+    pub(super) fn git(&self, stop: &AtomicBool) -> Result<Git, GitError> {
+        match (Git::open(&self.boundary, stop), &self.around) {
+            (Err(GitError::NoRepository | GitError::Elsewhere), Some((workspace, at))) => {
+                Git::beneath(workspace, at, stop)
+            }
+            (opened, _) => opened,
+        }
     }
 
     pub(super) fn boundary(&self) -> &Boundary {

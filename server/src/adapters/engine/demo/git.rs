@@ -90,8 +90,8 @@ async fn tool<T: Send + 'static>(
 ) -> Result<Result<T, GitError>, Stop> {
     let call = voice.call(name, &input).await?;
     voice.progress(&call, "reading .git\n".to_owned()).await?;
-    let boundary = folder.boundary().clone();
-    let work = move |stop: &AtomicBool| read(&Git::open(&boundary, stop)?, stop);
+    let folder = folder.clone();
+    let work = move |stop: &AtomicBool| read(&folder.git(stop)?, stop);
     let result = voice.work_within(LONGEST, work).await?;
     let output = match &result {
         Ok(read) => told(read),

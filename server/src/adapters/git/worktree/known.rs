@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use sessionplane_core::domain::place::Directory;
 
 use super::{HOME, LOCK, REASON, WorktreeError, names};
-use crate::adapters::boundary::{Kind, Refusal, Workplace};
+use crate::adapters::boundary::{Kind, Refusal, Workplace, directory};
 use crate::adapters::git::GitError;
 use crate::adapters::git::layout::{Layout, small, typed};
 use crate::adapters::git::oid::Oid;
@@ -38,12 +38,16 @@ impl<'a> Known<'a> {
             .boundary
             .list(&common.join("worktrees"), WORKTREES, stop);
         let entries = match listed {
-            Ok(listed) if listed.cut => return Err(GitError::TooLarge("number of worktrees").into()),
+            Ok(listed) if listed.cut => {
+                return Err(GitError::TooLarge("number of worktrees").into());
+            }
             Ok(listed) => listed.entries,
             Err(Refusal::Missing) => Vec::new(),
             Err(refusal) => return Err(GitError::Refused(refusal).into()),
         };
-        let folders = entries.into_iter().filter(|entry| entry.kind == Kind::Folder);
+        let folders = entries
+            .into_iter()
+            .filter(|entry| entry.kind == Kind::Folder);
         // What cannot be named in a text was not made here, nor by git for a branch that can.
         let names = folders.filter_map(|entry| entry.name.into_string().ok());
         Ok(Self {
@@ -81,7 +85,7 @@ impl<'a> Known<'a> {
         if !self.layout.is_bare && self.has_out(common, branch, stop)? {
             let main = self.main.as_deref();
             let main = main.ok_or_else(|| taken("cannot be told from its data"))?;
-            return names::place(main)
+            return directory(main)
                 .map(Some)
                 .ok_or_else(|| taken("has a path that a session cannot keep"));
         }
@@ -92,7 +96,7 @@ impl<'a> Known<'a> {
             }
             let top = self.top(&admin, stop)?;
             let top = top.map_err(taken)?;
-            return names::place(&top)
+            return directory(&top)
                 .map(Some)
                 .ok_or_else(|| taken("has a path that a session cannot keep"));
         }
@@ -101,7 +105,9 @@ impl<'a> Known<'a> {
 
     fn has_out(&self, own: &Path, branch: &str, stop: &AtomicBool) -> Result<bool, WorktreeError> {
         let head = small(&self.layout.boundary, &own.join("HEAD"), stop)?;
-        let name = head.as_deref().and_then(|head| head.trim().strip_prefix("ref: "));
+        let name = head
+            .as_deref()
+            .and_then(|head| head.trim().strip_prefix("ref: "));
         Ok(name == Some(&names::full(branch)))
     }
 
@@ -239,7 +245,8 @@ pub(super) fn make_branch(
 
 /// Whether one name is the folder of another.
 fn leads_to(folder: &str, name: &str) -> bool {
-    name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+    name.strip_prefix(folder)
+        .is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Takes a branch back that was just made.

@@ -1,8 +1,6 @@
 //! The names of branches, and of directories for their worktrees.
 
-use std::path::Path;
-
-use sessionplane_core::domain::place::{Directory, MAX_BRANCH_BYTES};
+use sessionplane_core::domain::place::MAX_BRANCH_BYTES;
 
 use super::WorktreeError;
 
@@ -62,16 +60,14 @@ pub(super) fn directory(branch: &str) -> String {
     name
 }
 
-/// A path from the workspace as a directory that a session can keep.
-pub(super) fn place(path: &Path) -> Option<Directory> {
-    Directory::parse(path.to_str()?).ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::adapters::boundary;
 
     #[test]
     fn c45_a_branch_that_git_would_not_have_is_refused_with_why() {
@@ -85,7 +81,14 @@ mod tests {
         assert!(judge(&"a".repeat(MAX_BRANCH_BYTES)).is_ok());
         let long = judge(&"\u{e9}".repeat(MAX_BRANCH_BYTES)).map_err(|error| error.to_string());
         assert!(long.is_err_and(|error| error.contains("256 bytes")));
-        for good in ["main", "fix/the-gate", "v1.2", "b\u{fc}cher/\u{1f600}", "@x", "a@b"] {
+        for good in [
+            "main",
+            "fix/the-gate",
+            "v1.2",
+            "b\u{fc}cher/\u{1f600}",
+            "@x",
+            "a@b",
+        ] {
             assert_eq!(judge(good), Ok(()), "{good}");
         }
     }
@@ -100,7 +103,8 @@ mod tests {
                 let path = Path::new(&name);
                 prop_assert_eq!(path.file_name(), Some(path.as_os_str()));
                 prop_assert!(!name.starts_with(['.', '-']) && !name.contains(['~', ':', '\\']));
-                prop_assert_eq!(place(path).map(|it| it.to_string()), Some(name));
+                let kept = boundary::directory(path);
+                prop_assert_eq!(kept.map(|it| it.to_string()), Some(name));
             }
         }
     }

@@ -21,7 +21,11 @@ async fn c45_a_session_below_the_top_tells_branch_and_commit() {
     let scene = Scene::repository();
     let commit = scene.git(&["rev-parse", "HEAD"]);
     for directory in [".", "crates", "crates/net"] {
-        assert_eq!(told(&scene, directory).await, on("trunk", &commit), "{directory}");
+        assert_eq!(
+            told(&scene, directory).await,
+            on("trunk", &commit),
+            "{directory}"
+        );
     }
     scene.git(&["checkout", "--quiet", "-b", "fix/the-gate"]);
     scene.git(&["pack-refs", "--all"]);
@@ -42,17 +46,26 @@ async fn c45_c53_a_worktree_and_a_submodule_are_told_as_long_as_their_data_lie_i
     let commit = scene.git(&["rev-parse", "HEAD"]);
     scene.git(&["worktree", "add", "--quiet", "-b", "side", "trees/side"]);
     scene.write("trees/side/deep/er/x", "");
-    assert_eq!(told(&scene, "trees/side/deep/er").await, on("side", &commit));
+    assert_eq!(
+        told(&scene, "trees/side/deep/er").await,
+        on("side", &commit)
+    );
     let at = scene.inside.to_str().expect("text");
     scene.git(&["submodule", "--quiet", "add", at, "sub"]);
-    git(&scene.inside.join("sub"), &["checkout", "--quiet", "-b", "inner"]);
+    git(
+        &scene.inside.join("sub"),
+        &["checkout", "--quiet", "-b", "inner"],
+    );
     assert_eq!(told(&scene, "sub").await, on("inner", &commit));
     assert_eq!(told(&scene, "crates").await, on("trunk", &commit));
     // One whose data lie elsewhere is not told, and least of all as what lies around it.
     git(&scene.other, &["clone", "--quiet", at, "."]);
     let linked = scene.inside.join("trees/foreign");
     let linked = linked.to_str().expect("text");
-    git(&scene.other, &["worktree", "add", "--quiet", "-b", "foreign", linked]);
+    git(
+        &scene.other,
+        &["worktree", "add", "--quiet", "-b", "foreign", linked],
+    );
     assert_eq!(told(&scene, "trees/foreign").await, None);
     scene.link("../../other/.git", "crates/.git");
     assert_eq!(told(&scene, "crates/net").await, None);
@@ -129,7 +142,13 @@ async fn c45_what_is_only_called_a_repository_is_none() {
     let commit = scene.git(&["rev-parse", "HEAD"]);
     fs::create_dir(scene.inside.join("crates/net/.git")).expect("made");
     assert_eq!(told(&scene, "crates/net").await, on("trunk", &commit));
-    for text in ["", "gitdir: ../nowhere", "gitdir: ../a.txt", "gitdir: /etc", "x"] {
+    for text in [
+        "",
+        "gitdir: ../nowhere",
+        "gitdir: ../a.txt",
+        "gitdir: /etc",
+        "x",
+    ] {
         scene.write("crates/.git", text);
         assert_eq!(told(&scene, "crates").await, None, "{text:?}");
     }
@@ -144,7 +163,10 @@ async fn c45_a_long_name_is_cut_and_says_so() {
     scene.git(&["checkout", "--quiet", "-b", &name]);
     let kept = told(&scene, ".").await.and_then(|(branch, _)| branch);
     let kept = kept.expect("a branch");
-    assert!(kept.len() <= MAX_BRANCH_BYTES && kept.ends_with(CUT), "{kept}");
+    assert!(
+        kept.len() <= MAX_BRANCH_BYTES && kept.ends_with(CUT),
+        "{kept}"
+    );
     assert!(name.starts_with(kept.trim_end_matches(CUT)));
     let exactly = "y".repeat(200);
     scene.git(&["checkout", "--quiet", "-b", &exactly]);

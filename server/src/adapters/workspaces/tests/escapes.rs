@@ -38,7 +38,9 @@ async fn c45_c53_a_place_is_found_by_its_names() {
     ] {
         assert_eq!(ground(&workspaces, asked).await.as_deref(), Ok(real));
     }
-    let spot = scene.grounds(Access::ReadOnly).beneath(&place("crates/net"));
+    let spot = scene
+        .grounds(Access::ReadOnly)
+        .beneath(&place("crates/net"));
     let spot = spot.expect("found");
     assert_eq!(spot.boundary.path(), scene.inside.join("crates/net"));
     assert_eq!(spot.boundary.access(), Access::ReadOnly);
@@ -52,7 +54,10 @@ async fn c45_c53_a_place_is_found_by_its_names() {
         workspace: WorkspaceName::parse("mian").expect("a name"),
         ..place(".")
     };
-    let said = workspaces.ground(&nowhere).await.expect_err("there is none");
+    let said = workspaces
+        .ground(&nowhere)
+        .await
+        .expect_err("there is none");
     assert_eq!(
         said.to_string(),
         "no workspace mian is configured; configured are: main, other"
@@ -234,7 +239,10 @@ async fn c53_b48_what_is_hidden_is_no_place_under_any_name() {
     let boundary = boundary.hiding(&scene.inside.join("data")).expect("hidden");
     let grounds = main_of(boundary);
     for hidden in ["data", "data/store", "data/nowhere", "elsewhere"] {
-        let said = grounds.beneath(&place(hidden)).expect_err(hidden).to_string();
+        let said = grounds
+            .beneath(&place(hidden))
+            .expect_err(hidden)
+            .to_string();
         assert!(said.ends_with("is kept from agents"), "{said}");
     }
     // And stays so for who works beneath: it is hidden by what it is.
@@ -277,10 +285,15 @@ async fn c53_b48_a_name_that_cannot_be_kept_is_refused() {
     let scene = Scene::new();
     scene.write("two\nlines/x", "");
     scene.link("two\nlines", "plain");
-    refused(&scene, "plain", "is a link to one whose name cannot be kept").await;
+    refused(
+        &scene,
+        "plain",
+        "is a link to one whose name cannot be kept",
+    )
+    .await;
     let none = "cannot be the name of a directory";
     refused(&scene, &"x".repeat(300), none).await;
-    refused(&scene, &"x/".repeat(400), none).await;
+    refused(&scene, &vec!["x"; 400].join("/"), none).await;
     scene.write("b\u{fc}cher/\u{1f600}/x", "");
     let found = ground(&scene.workspaces(), "b\u{fc}cher/\u{1f600}").await;
     assert_eq!(found.as_deref(), Ok("b\u{fc}cher/\u{1f600}"));
@@ -305,11 +318,15 @@ fn c53_b48_a_directory_that_is_swapped_for_a_link_never_leads_out() {
     for _ in 0..20_000 {
         match grounds.beneath(&place("turn/secrets")) {
             Ok(spot) => {
-                let listed = spot.boundary.list(Path::new(""), 9, &AtomicBool::new(false));
+                let listed = spot
+                    .boundary
+                    .list(Path::new(""), 9, &AtomicBool::new(false));
                 let held = listed.expect("listed").entries;
                 let is_inside = held.iter().any(|entry| entry.name == "harmless");
                 assert!(is_inside, "it led out");
-                assert_eq!(spot.place.directory.as_str(), "turn/secrets");
+                // What it was called while it was looked at.
+                let called = ["turn/secrets", "link/secrets"];
+                assert!(called.contains(&spot.place.directory.as_str()));
                 found += 1;
             }
             Err(_) => refused += 1,
