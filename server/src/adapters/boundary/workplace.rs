@@ -196,15 +196,17 @@ impl<'a> Workplace<'a> {
 
 /// A name with a slash would be a path of its own.
 fn plain(name: &OsStr) -> Result<(), Refusal> {
-    match Path::new(name).file_name() == Some(name) {
-        true => Ok(()),
-        false => Err(Refusal::NoName),
+    if Path::new(name).file_name() == Some(name) {
+        Ok(())
+    } else {
+        Err(Refusal::NoName)
     }
 }
 
 #[allow(
     clippy::unnecessary_cast,
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
     clippy::cast_sign_loss,
     reason = "other systems have other widths; they are compared, never counted"
 )]

@@ -38,9 +38,10 @@ impl Git {
     /// As of [`Self::open`].
     pub fn beneath(workspace: &Boundary, at: &Path, stop: &AtomicBool) -> Result<Self, GitError> {
         let layout = Layout::around(workspace, at, stop)?;
-        let files = match layout.top == at {
-            true => Some(workspace.beneath(at)?.0),
-            false => None,
+        let files = if layout.top == at {
+            Some(workspace.beneath(at)?.0)
+        } else {
+            None
         };
         Ok(Self {
             files,

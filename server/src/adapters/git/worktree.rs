@@ -234,16 +234,8 @@ impl Making<'_> {
             .rename(aside, "index".as_ref())
             .map_err(&failed)?;
         // Only now is there anything that others see.
-        let made = match self.is_new {
-            true => known::make_branch(
-                &self.git.layout,
-                self.common,
-                self.branch,
-                self.commit,
-                self.stop,
-            )?,
-            false => false,
-        };
+        let made = self.is_new
+            && known::make_branch(layout, self.common, self.branch, self.commit, self.stop)?;
         let done = pair
             .admin
             .sync()

@@ -115,6 +115,7 @@ impl Folder {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn boundary(&self) -> &Boundary {
         &self.boundary
     }

@@ -5,14 +5,21 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::*;
 
-async fn told(scene: &Scene, directory: &str) -> Option<(Option<String>, Option<String>)> {
+/// Branch and commit.
+type Told = (Option<String>, Option<String>);
+
+async fn told(scene: &Scene, directory: &str) -> Option<Told> {
     let workspaces = scene.workspaces();
     let checkout = within(workspaces.checkout(&place(directory))).await?;
     let text = |text: Option<Arc<str>>| text.map(|text| text.to_string());
     Some((text(checkout.branch), text(checkout.commit)))
 }
 
-fn on(branch: &str, commit: &str) -> Option<(Option<String>, Option<String>)> {
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "it is compared with what may be none"
+)]
+fn on(branch: &str, commit: &str) -> Option<Told> {
     Some((Some(branch.to_owned()), Some(commit.trim().to_owned())))
 }
 

@@ -19,13 +19,13 @@ fn everything(at: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         for entry in fs::read_dir(&folder).expect("listed") {
             let path = entry.expect("an entry").path();
             let about = fs::symlink_metadata(&path).expect("there");
-            match about.is_dir() {
-                true => waiting.push(path.clone()),
-                false => {}
+            if about.is_dir() {
+                waiting.push(path.clone());
             }
-            let content = match about.is_file() {
-                true => fs::read(&path).expect("read"),
-                false => Vec::new(),
+            let content = if about.is_file() {
+                fs::read(&path).expect("read")
+            } else {
+                Vec::new()
             };
             found.push((path, content));
         }
