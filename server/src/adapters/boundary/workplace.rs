@@ -45,8 +45,13 @@ pub struct Made {
 
 /// A file that says, for as long as this value lives, that somebody is at work.
 #[derive(Debug)]
-pub struct Held {
-    _locked: File,
+pub struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Closing it would not do for as long as a process that is just being started has it, too.
+        let _closed = self.0.unlock();
+    }
 }
 
 impl Boundary {
@@ -121,7 +126,7 @@ impl<'a> Workplace<'a> {
     pub fn hold(&self, name: &OsStr, content: &[u8]) -> Result<Held, Refusal> {
         let file = self.file(name, content, false)?;
         file.lock()?;
-        Ok(Held { _locked: file })
+        Ok(Held(file))
     }
 
     fn file(&self, name: &OsStr, content: &[u8], runs: bool) -> Result<File, Refusal> {
