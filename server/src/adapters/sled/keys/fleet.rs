@@ -135,12 +135,13 @@ pub(super) fn describe(rest: &[u8]) -> String {
         _ => "unknown",
     };
     let tenant = String::from_utf8_lossy(tenant);
-    let mut said = format!("of {tenant} by {kind}");
-    if matches!(kind, "agent" | "label" | "workspace") {
+    let of = if matches!(kind, "agent" | "label" | "workspace") {
         let text = String::from_utf8_lossy(text.get(1..).unwrap_or_default());
-        said.push_str(&format!(" {}", text.escape_debug()));
-    }
-    format!("{said} of {session}")
+        format!(" {}", text.escape_debug())
+    } else {
+        String::new()
+    };
+    format!("of {tenant} by {kind}{of} of {session}")
 }
 
 #[cfg(test)]

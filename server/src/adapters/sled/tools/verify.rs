@@ -164,24 +164,8 @@ pub(super) fn judge(
             remedy: UNWITNESSED,
         });
     }
-    match store.tally {
-        Some(expected) if expected != tally && !unread => findings.fault(Fault {
-            key: keys::describe(&keys::round()),
-            session: None,
-            problem: format!(
-                "it says that the store holds {} keys; {} were found{}: something was lost, came \
-                 back or is old, although each record is whole",
-                expected.keys,
-                tally.keys,
-                if expected.keys == tally.keys {
-                    ", with another sum"
-                } else {
-                    ""
-                },
-            ),
-            remedy: RESTORE,
-        }),
-        _ => {}
+    if let Some(expected) = store.tally.filter(|it| *it != tally && !unread) {
+        findings.fault(misses(expected, tally));
     }
     let known = sessions.known();
     findings.not_whole = known.not_whole;
@@ -194,6 +178,26 @@ pub(super) fn judge(
         unled: known.unled,
         newest_token: known.newest_token,
         lost_track: known.lost_track,
+    }
+}
+
+/// That the sum does not fit.
+fn misses(expected: Tally, found: Tally) -> Fault {
+    Fault {
+        key: keys::describe(&keys::round()),
+        session: None,
+        problem: format!(
+            "it says that the store holds {} keys; {} were found{}: something was lost, came back \
+             or is old, although each record is whole",
+            expected.keys,
+            found.keys,
+            if expected.keys == found.keys {
+                ", with another sum"
+            } else {
+                ""
+            },
+        ),
+        remedy: RESTORE,
     }
 }
 

@@ -3,8 +3,6 @@
 //! A session's rows are written in one round, so that one of them tells of all: an upgrade that was
 //! cut passes over what it has done.
 
-use std::time::{Duration, Instant};
-
 use ::sled::IVec;
 use sessionplane_core::domain::fleet::filter::StoredTerm;
 use sessionplane_core::domain::session::SessionRecord;
@@ -18,13 +16,13 @@ use crate::adapters::sled::keys::{self, Key};
 use crate::adapters::sled::round::{decode, failed};
 use crate::adapters::sled::write::indexes;
 
-/// How often it is told how far it is.
-const TOLD: Duration = Duration::from_secs(2);
+/// After how many slices it is told how far it is: some seconds.
+const TOLD: usize = 16;
 
 /// Writes the rows of all sessions that have none; gives how many sessions those are.
 pub(super) fn index_sessions(device: &mut Device, slice: usize) -> Result<usize, Failed> {
     let mut from = keys::sessions();
-    let (mut indexed, mut told) = (0, Instant::now());
+    let (mut indexed, mut slices) = (0, 0_usize);
     loop {
         let sessions = page(device, &from, slice).map_err(Failed::Read)?;
         let Some((last, _)) = sessions.last() else {
@@ -52,9 +50,9 @@ pub(super) fn index_sessions(device: &mut Device, slice: usize) -> Result<usize,
         if !writes.is_empty() {
             device.write_alone(writes).map_err(Failed::Write)?;
         }
-        if told.elapsed() >= TOLD {
+        slices += 1;
+        if slices.is_multiple_of(TOLD) {
             tracing::info!(sessions = indexed, "indexes are being written");
-            told = Instant::now();
         }
     }
 }

@@ -167,8 +167,8 @@ impl<'a> Lookup<'a> {
 
     /// Whether a session's audit trail ends with its deletion.
     pub(super) fn is_deleted(&self, id: SessionId) -> bool {
-        let trail = self.source.0.scan_prefix(keys::audits_of_session(id));
-        let Some(Ok((key, value))) = trail.rev().next() else {
+        let mut trail = self.source.0.scan_prefix(keys::audits_of_session(id));
+        let Some(Ok((key, value))) = trail.next_back() else {
             return false;
         };
         let payload = frame::open(self.source, &key, value).ok().flatten();
