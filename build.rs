@@ -22,6 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         tonic_prost_build::configure()
             .build_client(false)
             .build_server(false)
+            // Equal records are equal bytes.
+            .btree_map(".")
             .compile_fds(stored)?;
     }
     Ok(())

@@ -20,6 +20,8 @@ use tempfile::TempDir;
 
 #[path = "store/damage.rs"]
 mod damage;
+#[path = "store/deleted.rs"]
+mod deleted;
 #[path = "store/exports.rs"]
 mod exports;
 #[path = "store/gate.rs"]
@@ -52,6 +54,12 @@ macro_rules! store {
         impl Store for $store {
             async fn audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError> {
                 <$store>::audits(self, session)$($wait)*
+            }
+            async fn metadata_audits(
+                &self,
+                session: SessionId,
+            ) -> Result<Vec<AuditRecord>, ReadError> {
+                <$store>::metadata_audits(self, session)$($wait)*
             }
             async fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError> {
                 <$store>::runs_of(self, session)$($wait)*

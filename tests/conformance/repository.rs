@@ -9,10 +9,18 @@ pub(crate) mod atomicity;
 pub(crate) mod bindings;
 #[path = "repository/boundary.rs"]
 pub(crate) mod boundary;
+#[path = "repository/deleting.rs"]
+pub(crate) mod deleting;
 #[path = "repository/failing.rs"]
 pub(crate) mod failing;
 #[path = "repository/fencing.rs"]
 pub(crate) mod fencing;
+#[path = "repository/finding.rs"]
+pub(crate) mod finding;
+#[path = "repository/fleet_script.rs"]
+pub(crate) mod fleet_script;
+#[path = "repository/metadata.rs"]
+pub(crate) mod metadata;
 #[path = "repository/model.rs"]
 pub(crate) mod model;
 #[path = "repository/names.rs"]
@@ -40,6 +48,8 @@ use sessionplane_core::ports::repository::{ReadError, Repository};
 pub(crate) trait Store: Repository + LeaseStore {
     /// A session's audit records.
     async fn audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError>;
+    /// What was done to a session's metadata.
+    async fn metadata_audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError>;
     /// A session's runs.
     async fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError>;
     /// A run's inputs, whatever became of them.
@@ -101,6 +111,21 @@ macro_rules! repository_conformance {
                 runs: c16_a_page_of_runs_goes_on_where_the_one_before_ended,
                 runs: one_entry_is_read_alone,
                 runs: c25_interactions_are_kept_and_overwritten,
+                metadata: c40_a_change_of_metadata_is_compared_and_set,
+                metadata: c40_changes_of_metadata_and_a_run_never_disturb_each_other,
+                metadata: c45_a_rename_frees_the_old_name_in_the_same_step,
+                metadata: one_of_many_takes_a_name_by_renaming,
+                metadata: a_change_of_metadata_is_bound_like_a_commit,
+                deleting: a_deletion_is_refused_while_anything_holds_the_session,
+                deleting: a_session_is_not_deleted_before_those_that_branch_off_it,
+                deleting: nothing_finds_a_deleted_session,
+                deleting: a_deleted_session_is_erased_in_steps_over_openings,
+                deleting: what_binds_requests_to_a_deleted_session_goes_by_its_age,
+                finding: sessions_are_found_by_each_term_in_both_directions,
+                finding: c47_a_search_goes_on_after_a_place_that_is_gone,
+                finding: a_session_is_found_by_what_it_is_now,
+                finding: no_tenant_finds_the_sessions_of_another,
+                finding: more_sessions_than_a_page_are_found_one_by_one,
                 recovery: c44_an_unreleased_lease_is_orphaned_after_a_crash,
                 recovery: c44_recovery_settles_once,
                 recovery: c41_all_leases_are_void_at_open,

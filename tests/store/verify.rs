@@ -14,7 +14,11 @@ use crate::suite::script::{Script, binding_key, said};
 pub(crate) async fn busy() -> (TempDir, Script, Script) {
     let directory = TempDir::new().unwrap();
     let store = crate::open(directory.path());
-    let mut rests = Script::new(1).named("fix").keyed("K-1");
+    let mut rests = Script::new(1)
+        .named("fix")
+        .keyed("K-1")
+        .labelled(&[("team", "net")])
+        .placed("main");
     let mut cut = Script::new(2).named("other");
     for script in [&mut rests, &mut cut] {
         let mut admit = script.admit(store.mint().await.unwrap(), "go");
@@ -43,6 +47,10 @@ pub(crate) async fn busy() -> (TempDir, Script, Script) {
     rests.write(&store, settle).await.unwrap();
     let choose = rests.choose(store.mint().await.unwrap(), "large");
     rests.write(&store, choose).await.unwrap();
+    for paused in [true, false, true] {
+        let pause = rests.pause(paused);
+        rests.set(&store, pause).await.unwrap();
+    }
     store.close().await;
     (directory, rests, cut)
 }
@@ -102,7 +110,7 @@ async fn b52_a_lost_or_stale_record_of_any_kind_is_named_although_the_rest_is_wh
     for key in all {
         kinds.entry(key[0]).or_insert(key);
     }
-    assert!(kinds.len() >= 15, "{kinds:?}");
+    assert!(kinds.len() >= 18, "{kinds:?}");
     for (tag, gone) in kinds {
         // Without these it is no store, which the opening tells.
         if tag == b'm' || tag == b'w' {

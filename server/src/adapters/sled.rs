@@ -4,8 +4,9 @@
 //!   guarded, and cut in pieces where it is long.
 //! - `chain`: what an entry's digest is. `tally`: the sum over everything.
 //! - `committer`: the one thread that writes, in rounds. `round`: what a round is about to write.
-//!   `write`: a commit as keys and values. `sweep`: forgetting old bindings. `device`: how a round
-//!   reaches the disk.
+//!   `write`: a commit as keys and values. `sweep`: forgetting old bindings. `erase`: what
+//!   deleted sessions held. `facts`: what a commit is judged by. `device`: how a round reaches the
+//!   disk.
 //! - `inflight`: what keeps readers from seeing a round before it is synced. `reader`: all reads.
 //!   `lookup`: the thread that looks request ids up.
 //! - `open`: opening. `engine`: how sled is started. `importing`: a directory whose import goes on.
@@ -27,6 +28,8 @@ mod convert;
 mod device;
 mod directory;
 mod engine;
+mod erase;
+mod facts;
 mod frame;
 mod importing;
 mod inflight;

@@ -2,6 +2,7 @@
 //! every answer and on every record, before and after every crash.
 
 use proptest::prelude::*;
+use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::ids::SessionRef;
@@ -12,6 +13,11 @@ use sessionplane_core::ports::repository::CommitError;
 use super::reading::read_all;
 use super::script::{Script, binding_key, said};
 use super::{Store, Subject};
+
+#[path = "fleet_model.rs"]
+mod fleet;
+
+use fleet::{Gone, Verb, fresh};
 
 const SESSIONS: u64 = 4;
 
@@ -48,6 +54,12 @@ pub(crate) enum Op {
     Behind { session: u64 },
     /// The lease is revoked.
     Revoke { session: u64 },
+    /// The session moves to another workspace, or to none.
+    Move { session: u64, to: u8 },
+    /// Something happens to it beside its runs.
+    Beside { session: u64, verb: Verb },
+    /// Of a deleted session something is erased.
+    Erase { keep: u64, max: usize },
     /// Bindings are swept.
     Sweep { max: u8 },
     /// A crash and a new opening.
@@ -78,6 +90,9 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => session.clone().prop_map(|session| Op::Recover { session }),
         1 => session.clone().prop_map(|session| Op::Stale { session }),
         1 => session.clone().prop_map(|session| Op::Behind { session }),
+        2 => (session.clone(), 0_u8..3).prop_map(|(session, to)| Op::Move { session, to }),
+        6 => (session.clone(), fleet::verb()).prop_map(|(session, verb)| Op::Beside { session, verb }),
+        2 => (0_u64..3, 1_usize..5).prop_map(|(keep, max)| Op::Erase { keep, max }),
         1 => session.prop_map(|session| Op::Revoke { session }),
         1 => (0_u8..4).prop_map(|max| Op::Sweep { max }),
         1 => Just(Op::Reopen),
@@ -92,23 +107,27 @@ struct Model {
     /// Whether the session's writer is live.
     live: Vec<bool>,
     /// Request ids that are bound, with when.
-    bound: Vec<(u8, u64, usize)>,
+    bound: Vec<(u8, u64)>,
+    /// What was done to each session's metadata.
+    changes: Vec<Vec<AuditRecord>>,
+    /// Sessions that were deleted.
+    gone: Vec<Gone>,
+    /// How many sessions took a deleted one's place.
+    born: u64,
     now: u64,
 }
 
 impl Model {
     fn new() -> Self {
-        let script = |n| {
-            Script::new(n)
-                .named(&format!("s{n}"))
-                .keyed(&format!("k{n}"))
-        };
         let count = usize::try_from(SESSIONS).unwrap();
         Self {
-            scripts: (0..SESSIONS).map(script).collect(),
+            scripts: (0..SESSIONS).map(|n| fresh(n, 0)).collect(),
             accepted: vec![Vec::new(); count],
             live: vec![false; count],
             bound: Vec::new(),
+            changes: vec![Vec::new(); count],
+            gone: Vec::new(),
+            born: 0,
             now: 100_000,
         }
     }
@@ -124,6 +143,7 @@ impl Model {
         | &Op::Settle { session }
         | &Op::Choose { session, .. }
         | &Op::Navigate { session, .. }
+        | &Op::Move { session, .. }
         | &Op::Compact { session }
         | &Op::Compacted { session, .. }
         | &Op::Recover { session }
@@ -168,6 +188,10 @@ impl Model {
             Op::Choose { request, .. } if script.created => {
                 script.choose(token, &request.to_string())
             }
+            Op::Move { to, .. } if script.created => {
+                let workspace = (*to > 0).then(|| format!("w{to}"));
+                script.go_to(token, workspace.as_deref())
+            }
             Op::Navigate { to, .. } if script.created => {
                 let entries: Vec<_> = self.accepted[n].iter().flat_map(|c| &c.entries).collect();
                 let to = entries[usize::from(*to) % entries.len()];
@@ -200,7 +224,7 @@ impl Model {
         };
         let key = binding_key("acme", &request.to_string());
         self.scripts[n].bind(commit, key);
-        self.bound.iter().any(|(id, ..)| *id == request)
+        self.bound.iter().any(|(id, _)| *id == request)
     }
 
     /// What is written while a session is held, or to free it.
@@ -261,7 +285,7 @@ impl Model {
             LeaseClause::Release(_) | LeaseClause::Recover(_) => self.live[n] = false,
         }
         if let Some(request) = request(op) {
-            self.bound.push((request, self.now, n));
+            self.bound.push((request, self.now));
         }
         self.accepted[n].push(commit);
     }
@@ -269,20 +293,22 @@ impl Model {
     /// How many a sweep of everything must take.
     fn sweep(&mut self, max: usize) -> usize {
         let mut gone = 0;
-        let (accepted, bound) = (&self.accepted, std::mem::take(&mut self.bound));
-        for (request, at, n) in bound {
-            let run = accepted[n]
+        let bound = std::mem::take(&mut self.bound);
+        let deleted = self.gone.iter().flat_map(|gone| &gone.commits);
+        let all: Vec<_> = self.accepted.iter().flatten().chain(deleted).collect();
+        for (request, at) in bound {
+            let run = all
                 .iter()
                 .find(|commit| commit.bindings.iter().any(|b| b.at.as_millis() == at))
                 .and_then(|commit| commit.holder.run());
-            let settled = accepted[n].iter().any(|commit| {
+            let settled = all.iter().any(|commit| {
                 let ends = commit.runs.iter().any(|run| run.settled.is_some());
                 commit.holder.run() == run && ends
             });
             if (settled || run.is_none()) && gone < max {
                 gone += 1;
             } else {
-                self.bound.push((request, at, n));
+                self.bound.push((request, at));
             }
         }
         gone
@@ -292,15 +318,19 @@ impl Model {
         for (n, script) in self.scripts.iter().enumerate() {
             let commits = &self.accepted[n];
             let stored = store.session(script.id()).await.unwrap();
-            let head = stored.map(|stored| stored.head);
-            assert_eq!(head.as_ref(), commits.last().map(|commit| &commit.head));
+            assert_eq!(stored, script.created.then(|| script.stored()));
+            assert_eq!(script.created, !commits.is_empty());
             let entries: Vec<_> = commits.iter().flat_map(|c| c.entries.clone()).collect();
             assert_eq!(read_all(store, script, 5, 30_000).await, entries);
             let audits: Vec<_> = commits.iter().flat_map(|c| c.audits.clone()).collect();
             assert_eq!(store.audits(script.id()).await.unwrap(), audits);
-            let name = SessionRef::Name(script.record.metadata.name.clone().unwrap());
-            let found = store.resolve(&script.record.tenant, &name).await;
-            assert_eq!(found, Ok(script.created.then(|| script.id())));
+            let changes = store.metadata_audits(script.id()).await.unwrap();
+            assert_eq!(changes, self.changes[n]);
+            if let Some(name) = script.record.metadata.name.clone() {
+                let name = SessionRef::Name(name);
+                let found = store.resolve(&script.record.tenant, &name).await;
+                assert_eq!(found, Ok(script.created.then(|| script.id())));
+            }
             let holder = self.live[n].then_some(script.token);
             assert_eq!(store.holder(script.id()).await, Ok(holder));
             let cut = script.run.is_some() || script.boundary;
@@ -311,12 +341,14 @@ impl Model {
             }
             self.runs_agree(n, store).await;
         }
+        fleet::gone_agree(self, store).await;
+        fleet::found_agree(self, store).await;
         for request in 0..6 {
             let found = store
                 .binding(&binding_key("acme", &request.to_string()))
                 .await;
-            let at = self.bound.iter().find(|(id, ..)| *id == request);
-            let at = at.map(|(_, at, _)| Timestamp::from_millis(*at));
+            let at = self.bound.iter().find(|(id, _)| *id == request);
+            let at = at.map(|(_, at)| Timestamp::from_millis(*at));
             assert_eq!(found.unwrap().map(|binding| binding.at), at);
         }
     }
@@ -365,6 +397,9 @@ enum Expected {
     Fenced,
     Conflict,
     AlreadyBound,
+    AlreadyExists,
+    MetadataConflict,
+    NoSuchSession,
 }
 
 fn kind(result: &Result<(), CommitError>) -> Expected {
@@ -373,8 +408,21 @@ fn kind(result: &Result<(), CommitError>) -> Expected {
         Err(CommitError::Fenced { .. }) => Expected::Fenced,
         Err(CommitError::Conflict { .. }) => Expected::Conflict,
         Err(CommitError::AlreadyBound) => Expected::AlreadyBound,
+        Err(CommitError::AlreadyExists) => Expected::AlreadyExists,
+        Err(CommitError::MetadataConflict { .. }) => Expected::MetadataConflict,
+        Err(CommitError::NoSuchSession) => Expected::NoSuchSession,
         Err(other) => panic!("{other}"),
     }
+}
+
+/// A token that all stores mint.
+async fn minted(subjects: &[Box<dyn Subject>]) -> LeaseToken {
+    let mut tokens = Vec::new();
+    for subject in subjects {
+        tokens.push(subject.store().mint().await.unwrap());
+    }
+    assert!(tokens.windows(2).all(|pair| pair[0] == pair[1]));
+    tokens[0]
 }
 
 /// Runs a history on all subjects.
@@ -406,13 +454,15 @@ pub(crate) async fn agree(subjects: &mut [Box<dyn Subject>], history: &[Op]) {
                     assert_eq!(swept, Ok(gone));
                 }
             }
+            Op::Beside { session, verb } => {
+                let token = minted(subjects).await;
+                let n = usize::try_from(*session).unwrap();
+                fleet::happen(&mut model, n, verb, subjects, token).await;
+            }
+            Op::Erase { keep, max } => fleet::erase(&mut model, *keep, *max, subjects).await,
             _ => {
-                let mut tokens = Vec::new();
-                for subject in &*subjects {
-                    tokens.push(subject.store().mint().await.unwrap());
-                }
-                assert!(tokens.windows(2).all(|pair| pair[0] == pair[1]));
-                let Some((n, commit, expected)) = model.decide(op, tokens[0]) else {
+                let token = minted(subjects).await;
+                let Some((n, commit, expected)) = model.decide(op, token) else {
                     continue;
                 };
                 let mut results = Vec::new();

@@ -153,7 +153,12 @@ impl Script {
     }
 
     /// A commit that appends these entries, with an audit record, on the present head.
-    fn commit(&self, lease: LeaseClause, holder: Holder, bodies: Vec<EntryBody>) -> Commit {
+    pub(super) fn commit(
+        &self,
+        lease: LeaseClause,
+        holder: Holder,
+        bodies: Vec<EntryBody>,
+    ) -> Commit {
         let mut head = self.head.clone();
         head.token = lease.token();
         let mut entries = Vec::new();
@@ -180,23 +185,9 @@ impl Script {
         }
         head.audits += 1;
         let audit = AuditRecord {
-            session: self.id(),
-            ordinal: head.audits,
-            tenant: self.record.tenant.clone(),
-            at: Timestamp::from_millis(self.now),
-            actor: Some(AuditActor {
-                principal: "ann".parse().unwrap(),
-                credential: "laptop".into(),
-                policies: vec!["owner".to_owned()].into(),
-                trace_id: None,
-            }),
-            action: AuditAction::Call(Action::Invoke),
-            request_digest: Some(Digest([1; 32])),
-            bytes: 5,
-            request_id: None,
             run: holder.run(),
             entries: entries.iter().map(|entry| entry.id).collect(),
-            outcome: "accepted",
+            ..self.audit(head.audits, Action::Invoke)
         };
         Commit {
             session: self.id(),
@@ -212,6 +203,28 @@ impl Script {
             interactions: Vec::new(),
             bindings: Vec::new(),
             audits: vec![audit],
+        }
+    }
+
+    pub(super) fn audit(&self, ordinal: u64, action: Action) -> AuditRecord {
+        AuditRecord {
+            session: self.id(),
+            ordinal,
+            tenant: self.record.tenant.clone(),
+            at: Timestamp::from_millis(self.now),
+            actor: Some(AuditActor {
+                principal: "ann".parse().unwrap(),
+                credential: "laptop".into(),
+                policies: vec!["owner".to_owned()].into(),
+                trace_id: None,
+            }),
+            action: AuditAction::Call(action),
+            request_digest: Some(Digest([1; 32])),
+            bytes: 5,
+            request_id: None,
+            run: None,
+            entries: Vec::new(),
+            outcome: "accepted",
         }
     }
 

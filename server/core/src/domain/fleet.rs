@@ -8,3 +8,4 @@ pub mod labels;
 pub mod metadata;
 pub mod phase;
 pub mod summary;
+pub mod terms;

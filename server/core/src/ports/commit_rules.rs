@@ -67,7 +67,8 @@ impl LeaseEffect {
 }
 
 /// Judges a commit. The order is the contract's: a bound request id is told before anything about
-/// the session, then the lease, then whether the session moved on, then the names.
+/// the session, then the lease, then whether the session moved on, then what it branches off, then
+/// the names.
 ///
 /// # Errors
 /// The refusal; [`CommitError::Store`] when a fact could not be read.
@@ -88,9 +89,21 @@ pub fn judge(commit: &Commit, facts: &impl CommitFacts) -> Result<(), CommitErro
         return Err(CommitError::Conflict { entries, audits });
     }
     match &commit.create {
-        Some(record) => addresses_free(record, facts),
+        Some(record) => {
+            branches_off(record, facts)?;
+            addresses_free(record, facts)
+        }
         None => Ok(()),
     }
+}
+
+/// What a session branches off must be there: it may have been deleted since that was decided.
+fn branches_off(record: &SessionRecord, facts: &impl CommitFacts) -> Result<(), CommitError> {
+    let Some(lineage) = record.lineage else {
+        return Ok(());
+    };
+    let parent = read(facts.head(lineage.parent))?;
+    parent.map(drop).ok_or(CommitError::NoSuchSession)
 }
 
 /// That none of the request ids is bound.

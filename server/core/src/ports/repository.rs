@@ -55,7 +55,7 @@ pub enum CommitError {
     /// One of the request ids is bound already.
     #[error("one of the request ids is bound already")]
     AlreadyBound,
-    /// The session to write to does not exist.
+    /// The session to write to does not exist, or the one that a new session branches off.
     #[error("no such session")]
     NoSuchSession,
     /// The commit itself breaks a rule (numbering, sizes): a bug of the caller.

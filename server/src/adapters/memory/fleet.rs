@@ -3,7 +3,7 @@
 use sessionplane_core::domain::binding::Binding;
 use sessionplane_core::domain::commit::{DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::fleet::filter::StoredTerm;
-use sessionplane_core::domain::ids::{SessionId, SessionName};
+use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::session::{SessionRecord, StoredSession};
 use sessionplane_core::ports::repository::{DeletedSession, SessionPlace, SessionQuery};
 
@@ -94,12 +94,15 @@ impl Tables {
                 Some(SessionPlace::Id(stored.record.id))
             }
         };
+        // A place in another order is none in this one.
+        let after = query.after.as_ref();
+        let after = after.filter(|after| matches!(after, SessionPlace::Name(_)) == by_name);
         let of_tenant = |stored: &&StoredSession| stored.record.tenant == query.tenant;
-        let of_term = |stored: &&StoredSession| has(&query.term, stored);
+        let of_term = |stored: &&StoredSession| query.term.has(stored);
         let found = self.sessions.values().filter(of_tenant).filter(of_term);
         let mut found: Vec<_> = found
             .filter_map(|stored| Some((place(stored)?, stored)))
-            .filter(|(place, _)| match &query.after {
+            .filter(|(place, _)| match after {
                 None => true,
                 Some(after) if query.descending => place < after,
                 Some(after) => place > after,
@@ -111,24 +114,5 @@ impl Tables {
         }
         let found = found.into_iter().take(query.max.max(1));
         found.map(|(_, stored)| stored.clone()).collect()
-    }
-}
-
-fn has(term: &StoredTerm, stored: &StoredSession) -> bool {
-    let record = &stored.record;
-    match term {
-        StoredTerm::NamePrefix(prefix) => {
-            let name = record.metadata.name.as_ref().map(SessionName::as_str);
-            name.is_some_and(|name| name.starts_with(prefix.as_str()))
-        }
-        StoredTerm::Label(key, value) => record.metadata.labels.get(key) == Some(value),
-        StoredTerm::Parent(id) => record.lineage.is_some_and(|it| it.parent == *id),
-        StoredTerm::Paused => record.metadata.paused,
-        StoredTerm::Workspace(name) => {
-            let place = stored.head.place.as_ref();
-            place.is_some_and(|place| place.workspace == *name)
-        }
-        StoredTerm::Agent(name) => record.agent == *name,
-        StoredTerm::Every => true,
     }
 }

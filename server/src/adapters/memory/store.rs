@@ -100,6 +100,11 @@ impl MemoryStore {
         self.read(|tables| tables.audits(session))
     }
 
+    /// What was done to a session's metadata, in order.
+    pub fn metadata_audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError> {
+        self.read(|tables| tables.metadata_audits(session))
+    }
+
     /// The runs of a session, oldest first.
     pub fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError> {
         self.read(|tables| tables.runs_of(session))

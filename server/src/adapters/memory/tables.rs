@@ -203,11 +203,20 @@ impl Tables {
         self.audits.get(&session).cloned().unwrap_or_default()
     }
 
+    pub(super) fn metadata_audits(&self, session: SessionId) -> Vec<AuditRecord> {
+        let audits = self.metadata_audits.get(&session);
+        audits.cloned().unwrap_or_default()
+    }
+
     pub(super) fn sweep(&mut self, before: Timestamp, max: usize) -> usize {
         let settled_before = |run: Option<RunId>| {
             // Without a run nothing but its age keeps it.
             let Some(run) = run else { return true };
-            let settled = self.runs.get(&run).and_then(|run| run.settled.as_ref());
+            // One that is no more was erased with its session.
+            let Some(run) = self.runs.get(&run) else {
+                return true;
+            };
+            let settled = run.settled.as_ref();
             settled.is_some_and(|settled| settled.at < before)
         };
         let mut old: Vec<(Timestamp, BindingKey)> = self

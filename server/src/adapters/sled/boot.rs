@@ -18,7 +18,9 @@ use super::witness::{Acknowledged, Said, note_loss};
 use super::{frame, keys};
 
 /// The version of the stored forms that this server writes, and the highest that it reads.
-pub(super) const FORMAT_VERSION: u32 = 3;
+pub(super) const FORMAT_VERSION: u32 = 4;
+/// The first version in which each session is in the indexes of its terms.
+pub(super) const INDEXES: u32 = 4;
 
 /// The store's record as this opening will write it, but in the format in which it was found.
 pub(super) fn next_boot(path: &Path, db: &Db, store_id: u128) -> Result<Meta, OpenError> {

@@ -9,22 +9,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sessionplane_core::domain::binding::BindingKey;
-use sessionplane_core::domain::commit::Commit;
-use sessionplane_core::domain::ids::{ExternalKey, SessionId, SessionName, TenantId};
+use sessionplane_core::domain::commit::{Commit, DeletionCommit, MetadataCommit};
+use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::lease::LeaseToken;
-use sessionplane_core::domain::session::{SessionHead, SessionRecord};
 use sessionplane_core::domain::time::Timestamp;
-use sessionplane_core::ports::commit_rules::{CommitFacts, LeaseEffect, judge};
+use sessionplane_core::ports::commit_rules::{LeaseEffect, judge};
+use sessionplane_core::ports::fleet_rules::{judge_deletion, judge_metadata};
 use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::{CommitError, ReadError};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::convert::HeadRow;
 use super::device::{Device, RoundStep};
+use super::erase::{Erased, Left, erase};
+use super::facts::Facts;
 use super::frame::Source;
 use super::keys::{self, Key};
-use super::round::{PieceSets, Round, decode, failed, fetch, fetch_binding};
+use super::round::{PieceSets, Round, decode, failed, fetch};
 use super::snapshot::{self, Snapshot};
 use super::sweep::{self, Swept};
 use super::{frame, write};
@@ -44,6 +44,23 @@ pub(super) type Holders = Arc<Mutex<HashMap<SessionId, LeaseToken>>>;
 pub(super) enum Request {
     /// Judge and apply.
     Commit(Box<Commit>, oneshot::Sender<Result<(), CommitError>>),
+    /// Judge and apply a change of metadata.
+    Metadata(
+        Box<MetadataCommit>,
+        oneshot::Sender<Result<(), CommitError>>,
+    ),
+    /// Judge and apply a deletion.
+    Delete(
+        Box<DeletionCommit>,
+        oneshot::Sender<Result<(), CommitError>>,
+    ),
+    /// Erase what a deleted session held: one slice.
+    Erase {
+        session: SessionId,
+        keep: u64,
+        max: usize,
+        done: oneshot::Sender<Result<Erased, ReadError>>,
+    },
     /// Forget bindings: one slice, from a mark on.
     Sweep {
         before: Timestamp,
@@ -75,6 +92,10 @@ enum Waiting {
     Sweep(
         oneshot::Sender<Result<Swept, ReadError>>,
         Result<Swept, ReadError>,
+    ),
+    Erase(
+        oneshot::Sender<Result<Erased, ReadError>>,
+        Result<Erased, ReadError>,
     ),
     Revoke(oneshot::Sender<Result<(), ReadError>>),
     Orphaned(oneshot::Sender<Result<Vec<HeldLease>, ReadError>>),
@@ -222,6 +243,12 @@ impl Committer {
             (Waiting::Sweep(done, _), Err(reason)) => {
                 let _ = done.send(Err(ReadError::Store(reason.clone())));
             }
+            (Waiting::Erase(done, erased), Ok(())) => {
+                let _ = done.send(erased);
+            }
+            (Waiting::Erase(done, _), Err(reason)) => {
+                let _ = done.send(Err(ReadError::Store(reason.clone())));
+            }
             (Waiting::Revoke(done), Ok(())) => {
                 let _ = done.send(Ok(()));
             }
@@ -254,7 +281,16 @@ impl Committer {
     fn refuse(&mut self, request: Request, reason: &str) {
         let broken = Err(reason.to_owned());
         match request {
-            Request::Commit(_, done) => self.answer(Waiting::Commit(done, Ok(())), &broken),
+            Request::Commit(_, done) | Request::Metadata(_, done) | Request::Delete(_, done) => {
+                self.answer(Waiting::Commit(done, Ok(())), &broken);
+            }
+            Request::Erase { done, .. } => {
+                let nothing = Erased {
+                    gone: 0,
+                    left: Left::Kept,
+                };
+                self.answer(Waiting::Erase(done, Ok(nothing)), &broken);
+            }
             Request::Sweep { done, .. } => {
                 let nothing = Swept {
                     gone: 0,
@@ -317,12 +353,30 @@ struct Gathering<'r, 'db> {
     leases: &'r mut Vec<(SessionId, Option<LeaseToken>)>,
 }
 
-impl Gathering<'_, '_> {
+impl<'db> Gathering<'_, 'db> {
     fn take(&mut self, request: Request) -> Option<Waiting> {
         match request {
             Request::Commit(commit, done) => {
                 let judged = self.commit(&commit);
                 Some(Waiting::Commit(done, judged))
+            }
+            Request::Metadata(commit, done) => {
+                let judged = self.metadata(&commit);
+                Some(Waiting::Commit(done, judged))
+            }
+            Request::Delete(commit, done) => {
+                let judged = self.deletion(&commit);
+                Some(Waiting::Commit(done, judged))
+            }
+            Request::Erase {
+                session,
+                keep,
+                max,
+                done,
+            } => {
+                let slice = |round: &mut Round<'_>| erase(round, session, keep, max);
+                let erased = self.round.attempt(slice);
+                Some(Waiting::Erase(done, erased))
             }
             Request::Sweep {
                 before,
@@ -347,16 +401,8 @@ impl Gathering<'_, '_> {
 
     /// Judges a commit against the store and the round so far, and adds it.
     fn commit(&mut self, commit: &Commit) -> Result<(), CommitError> {
-        judge(
-            commit,
-            &Facts {
-                round: self.round,
-                live: self.live,
-            },
-        )?;
-        self.round
-            .attempt(|round| write::commit(round, commit))
-            .map_err(|error| CommitError::Store(error.to_string()))?;
+        judge(commit, &self.facts())?;
+        self.add(|round| write::commit(round, commit))?;
         match LeaseEffect::of(commit) {
             LeaseEffect::Take(lease) => self.hold(lease.session, Some(lease.token)),
             LeaseEffect::Keep => {}
@@ -365,52 +411,38 @@ impl Gathering<'_, '_> {
         Ok(())
     }
 
+    /// As [`Self::commit`], for a change of metadata.
+    fn metadata(&mut self, commit: &MetadataCommit) -> Result<(), CommitError> {
+        let stored = judge_metadata(commit, &self.facts())?;
+        self.add(|round| write::metadata(round, commit, &stored))
+    }
+
+    /// As [`Self::commit`], for a deletion.
+    fn deletion(&mut self, commit: &DeletionCommit) -> Result<(), CommitError> {
+        let stored = judge_deletion(commit, &self.facts())?;
+        self.add(|round| write::deletion(round, commit, &stored))
+    }
+
+    fn facts(&self) -> Facts<'_, 'db> {
+        Facts {
+            round: self.round,
+            live: self.live,
+        }
+    }
+
+    fn add(
+        &mut self,
+        write: impl FnOnce(&mut Round<'db>) -> Result<(), ReadError>,
+    ) -> Result<(), CommitError> {
+        let added = self.round.attempt(write);
+        added.map_err(|error| CommitError::Store(error.to_string()))
+    }
+
     fn hold(&mut self, session: SessionId, token: Option<LeaseToken>) {
         match token {
             Some(token) => self.live.insert(session, token),
             None => self.live.remove(&session),
         };
         self.leases.push((session, token));
-    }
-}
-
-/// What a commit is judged by: the store, the round so far, and the live leases.
-struct Facts<'f, 'db> {
-    round: &'f Round<'db>,
-    live: &'f HashMap<SessionId, LeaseToken>,
-}
-
-impl CommitFacts for Facts<'_, '_> {
-    fn head(&self, session: SessionId) -> Result<Option<SessionHead>, ReadError> {
-        let row: Option<HeadRow> = fetch(self.round, &keys::head(session))?;
-        Ok(row.map(|row| row.head))
-    }
-
-    fn record(&self, session: SessionId) -> Result<Option<SessionRecord>, ReadError> {
-        fetch(self.round, &keys::session(session))
-    }
-
-    fn child(&self, _session: SessionId) -> Result<Option<SessionId>, ReadError> {
-        Ok(None)
-    }
-
-    fn live(&self, session: SessionId) -> Option<LeaseToken> {
-        self.live.get(&session).copied()
-    }
-
-    fn leased(&self, session: SessionId) -> Result<Option<HeldLease>, ReadError> {
-        fetch(self.round, &keys::lease(session))
-    }
-
-    fn named(&self, tenant: &TenantId, name: &SessionName) -> Result<bool, ReadError> {
-        Ok(self.round.raw(&keys::name(tenant, name))?.is_some())
-    }
-
-    fn keyed(&self, tenant: &TenantId, key: &ExternalKey) -> Result<bool, ReadError> {
-        Ok(self.round.raw(&keys::external_key(tenant, key))?.is_some())
-    }
-
-    fn bound(&self, key: &BindingKey) -> Result<bool, ReadError> {
-        Ok(fetch_binding(self.round, key)?.is_some())
     }
 }

@@ -2,6 +2,7 @@
 //! order is append order and a session's records lie together. No value is known here.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use sessionplane_core::domain::binding::BindingKey;
 use sessionplane_core::domain::ids::{
@@ -10,8 +11,13 @@ use sessionplane_core::domain::ids::{
 use sessionplane_core::domain::time::Timestamp;
 use sha2::{Digest as _, Sha256};
 
+mod fleet;
 mod named;
 
+pub(super) use fleet::{
+    deleted, deletions, found, found_session, indexes, metadata_audit, metadata_audits_of_session,
+    term,
+};
 pub(super) use named::{KINDS, Named, kind, named, next_kind};
 
 /// A key as bytes.
@@ -33,6 +39,9 @@ const AUDIT: u8 = b'a';
 const LEASE: u8 = b'l';
 const PIECE: u8 = b'p';
 const INTERACTION: u8 = b'q';
+const METADATA_AUDIT: u8 = b'c';
+const DELETED: u8 = b'd';
+const INDEX: u8 = b'f';
 
 fn join<const N: usize>(tag: u8, parts: [&[u8]; N]) -> Key {
     let mut key = vec![tag];
@@ -57,6 +66,11 @@ pub(super) fn session(id: SessionId) -> Key {
     join(SESSION, [&id.to_bytes()])
 }
 
+/// The prefix of all sessions.
+pub(super) fn sessions() -> Key {
+    vec![SESSION]
+}
+
 /// Where a session stands.
 pub(super) fn head(id: SessionId) -> Key {
     join(HEAD, [&id.to_bytes()])
@@ -75,6 +89,23 @@ pub(super) fn name(tenant: &TenantId, name: &SessionName) -> Key {
 /// The session of that external key.
 pub(super) fn external_key(tenant: &TenantId, key: &ExternalKey) -> Key {
     in_tenant(EXTERNAL_KEY, tenant, key.as_str())
+}
+
+/// All keys that begin with a prefix.
+pub(super) fn below(prefix: Key) -> Range<Key> {
+    let mut end = prefix.clone();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            break;
+        }
+    }
+    prefix..end
+}
+
+/// Where the keys after one begin.
+pub(super) fn after(key: &[u8]) -> Key {
+    [key, &[0]].concat()
 }
 
 /// The tenant's length goes first, so that no two pairs give the same bytes.
@@ -115,10 +146,7 @@ pub(super) fn run_of_session(first_entry: EntryId, run: RunId) -> Key {
 }
 
 /// A session's run marks before the run with that first entry; all without one.
-pub(super) fn runs_before(
-    session: SessionId,
-    first_entry: Option<EntryId>,
-) -> std::ops::Range<Key> {
+pub(super) fn runs_before(session: SessionId, first_entry: Option<EntryId>) -> Range<Key> {
     let end = first_entry.map_or(u64::MAX, |id| id.seq);
     runs_of_session(session)..join(RUN_OF_SESSION, [&session.to_bytes(), &end.to_be_bytes()])
 }
@@ -193,7 +221,7 @@ pub(super) fn binding_by_time(at: Timestamp, binding: &[u8]) -> Key {
 }
 
 /// The marks of all bindings made before `end`.
-pub(super) fn bindings_before(end: Timestamp) -> std::ops::Range<Key> {
+pub(super) fn bindings_before(end: Timestamp) -> Range<Key> {
     vec![BINDING_BY_TIME]..join(BINDING_BY_TIME, [&end.as_millis().to_be_bytes()])
 }
 
@@ -243,17 +271,19 @@ pub(super) fn describe(key: &[u8]) -> String {
     };
     let id = match (tag, rest.split_first_chunk::<16>()) {
         (
-            SESSION | HEAD | ENTRY | RUN | INPUT | INTERACTION | AUDIT | LEASE,
+            SESSION | HEAD | ENTRY | RUN | INPUT | INTERACTION | AUDIT | METADATA_AUDIT | LEASE
+            | DELETED,
             Some((id, number)),
         ) => {
             let number = number.iter().fold(0_u64, |n, b| (n << 8) | u64::from(*b));
             match tag {
-                ENTRY | INPUT | INTERACTION | AUDIT => {
+                ENTRY | INPUT | INTERACTION | AUDIT | METADATA_AUDIT => {
                     format!("{}-{number}", SessionId::from_bytes(*id))
                 }
                 _ => SessionId::from_bytes(*id).to_string(),
             }
         }
+        (INDEX, _) => fleet::describe(rest),
         (NAME | EXTERNAL_KEY, _) => String::from_utf8_lossy(rest.get(1..).unwrap_or_default())
             .escape_debug()
             .to_string(),
@@ -323,6 +353,14 @@ mod tests {
         assert_eq!(marked_binding(&mark), Some(key));
         assert!(bindings_before(Timestamp::from_millis(6)).contains(&mark));
         assert!(!bindings_before(Timestamp::from_millis(5)).contains(&mark));
+    }
+
+    #[test]
+    fn a_range_has_what_begins_with_its_prefix_and_nothing_else() {
+        let has = |range: &Range<Key>, key: &[u8]| range.contains(&key.to_vec());
+        let range = below(vec![7, 255]);
+        assert!(has(&range, &[7, 255]) && has(&range, &[7, 255, 255, 255]));
+        assert!(!has(&range, &[8]) && !has(&range, &[7, 254, 255]));
     }
 
     #[test]

@@ -226,6 +226,7 @@ mod tests {
     use sessionplane_core::ports::repository::ReadError;
 
     use super::*;
+    use crate::adapters::sled::boot::FORMAT_VERSION;
     use crate::adapters::sled::convert::Stored as _;
     use crate::adapters::sled::{SledStore, frame, keys};
 
@@ -273,13 +274,13 @@ mod tests {
             opened(path)
         };
         let newer = write(Meta {
-            format_version: 4,
+            format_version: FORMAT_VERSION + 1,
             ..meta
         });
         let refused = OpenError::Newer {
             path: path.to_owned(),
-            found: 4,
-            supported: 3,
+            found: FORMAT_VERSION + 1,
+            supported: FORMAT_VERSION,
         };
         assert_eq!(newer, Err(refused));
         let spent = write(Meta {

@@ -13,7 +13,7 @@ use sessionplane_core::domain::input::InputRecord;
 use sessionplane_core::domain::interaction::{Interaction, surplus};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{SessionRecord, StoredSession};
-use sessionplane_core::ports::repository::{EntryRange, ReadError};
+use sessionplane_core::ports::repository::{DeletedSession, EntryRange, ReadError};
 
 use super::chain;
 use super::convert::{Address, ChainedEntry, HeadRow};
@@ -21,6 +21,8 @@ use super::frame::{self, Source, damaged};
 use super::inflight::{InFlight, settled_scan};
 use super::keys::{self, Key};
 use super::round::{decode, failed, fetch, fetch_binding};
+
+mod fleet;
 
 /// Records that a scan reads while it holds the committer up.
 const PAGE: usize = 256;
@@ -40,6 +42,15 @@ impl Source for Reader {
     }
 }
 
+/// How far a session's entries go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Durable {
+    /// How many there are.
+    entries: u64,
+    /// Checksum and digest of the last one; none where no head names it.
+    last: Option<(u32, Option<chain::Link>)>,
+}
+
 impl Reader {
     pub(super) fn new(db: Db, inflight: Arc<InFlight>) -> Self {
         Self { db, inflight }
@@ -49,11 +60,15 @@ impl Reader {
         let Some(record) = fetch::<SessionRecord>(self, &keys::session(id))? else {
             return Ok(None);
         };
-        // Written by the commit that wrote the record, so it is there whatever is in flight.
-        let row = self.head(id)?;
-        let row = row.ok_or_else(|| damaged(&keys::head(id), "it is missing"))?;
-        let head = row.head;
-        Ok(Some(StoredSession { record, head }))
+        // Written by the commit that wrote the record, so it is there whatever is in flight; unless
+        // the session was deleted in between.
+        if let Some(HeadRow { head, .. }) = self.head(id)? {
+            return Ok(Some(StoredSession { record, head }));
+        }
+        match self.raw(&keys::session(id))? {
+            Some(_) => Err(damaged(&keys::head(id), "it is missing")),
+            None => Ok(None),
+        }
     }
 
     fn head(&self, id: SessionId) -> Result<Option<HeadRow>, ReadError> {
@@ -79,17 +94,61 @@ impl Reader {
         Ok(address.map(|Address(id)| id))
     }
 
-    /// Entries up to the durable head: those never change and are never in flight. Each is checked
-    /// against the one before it, on whatever page that was, and the last against the head.
+    /// What there is of a session's entries: all, or what is left of a deleted one's.
+    fn durable(&self, session: SessionId) -> Result<Durable, ReadError> {
+        if let Some(row) = self.head(session)? {
+            return Ok(Durable {
+                entries: row.head.entries,
+                last: Some((row.entries_checksum, row.entries_digest)),
+            });
+        }
+        let left: Option<DeletedSession> = fetch(self, &keys::deleted(session))?;
+        Ok(Durable {
+            entries: left.map_or(0, |left| left.entries),
+            last: None,
+        })
+    }
+
+    /// Reads entries. Those that are there never change and are never in flight, but they go when the
+    /// session is deleted: what was missing for that is read again, as it is then.
+    fn of_entries<T>(
+        &self,
+        session: SessionId,
+        read: impl Fn(&Self, Durable) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let mut durable = self.durable(session)?;
+        loop {
+            let found = read(self, durable);
+            if !matches!(found, Err(ReadError::Damaged { .. })) {
+                return found;
+            }
+            let now = self.durable(session)?;
+            if now == durable {
+                return found;
+            }
+            durable = now;
+        }
+    }
+
+    /// Entries up to the last. Each is checked against the one before it, on whatever page that was,
+    /// and the last against the head.
     pub(super) fn entries(
         &self,
         session: SessionId,
         range: EntryRange,
     ) -> Result<Vec<Entry>, ReadError> {
-        let Some(row) = self.head(session)? else {
-            return Ok(Vec::new());
-        };
-        let durable = row.head.entries;
+        self.of_entries(session, |reader, durable| {
+            reader.page_of_entries(session, range, durable)
+        })
+    }
+
+    fn page_of_entries(
+        &self,
+        session: SessionId,
+        range: EntryRange,
+        Durable { entries, last: end }: Durable,
+    ) -> Result<Vec<Entry>, ReadError> {
+        let durable = entries;
         let last = range.up_to.min(durable);
         let mut page = Vec::new();
         if range.after >= last {
@@ -108,10 +167,10 @@ impl Reader {
             let id = EntryId { session, seq };
             let (record, payload) = self.entry(id, Some(previous))?;
             let (entry, checksum) = (record.entry, crc32fast::hash(&payload));
-            if seq == durable {
+            if let Some(end) = end.filter(|_| seq == durable) {
                 // One digest a page: the chain as a whole is `verify`'s to read.
                 let digest = record.previous_digest.map(|_| chain::digest(&payload));
-                if (checksum, digest) != (row.entries_checksum, row.entries_digest) {
+                if (checksum, digest) != end {
                     let problem = "it is not the one that the head names";
                     return Err(damaged(&keys::entry(id), problem));
                 }
@@ -166,12 +225,13 @@ impl Reader {
 
     /// One entry, if the session has it.
     pub(super) fn one_entry(&self, id: EntryId) -> Result<Option<Entry>, ReadError> {
-        let durable = self.head(id.session)?.map_or(0, |row| row.head.entries);
-        if !(1..=durable).contains(&id.seq) {
-            return Ok(None);
-        }
-        let (record, _) = self.entry(id, None)?;
-        Ok(Some(record.entry))
+        self.of_entries(id.session, |reader, durable| {
+            if !(1..=durable.entries).contains(&id.seq) {
+                return Ok(None);
+            }
+            let (record, _) = reader.entry(id, None)?;
+            Ok(Some(record.entry))
+        })
     }
 
     /// A session's runs, newest first: at most `max` before `before`, or of all.
@@ -244,9 +304,12 @@ impl Reader {
     }
 
     pub(super) fn audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError> {
-        let durable = self.head(session)?.map_or(0, |row| row.head.audits);
+        let Some(row) = self.head(session)? else {
+            // Of a deleted session they are all that stays.
+            return self.audits_below(&keys::audits_of_session(session));
+        };
         let mut audits = Vec::new();
-        for ordinal in 1..=durable {
+        for ordinal in 1..=row.head.audits {
             let key = keys::audit(session, ordinal);
             let record = fetch(self, &key)?.ok_or_else(|| damaged(&key, "it is missing"))?;
             audits.push(record);
@@ -294,167 +357,4 @@ impl Reader {
 }
 
 #[cfg(test)]
-mod tests {
-    use prost::Message as _;
-    use sessionplane_core::domain::entry::{EntryBody, PathMarks};
-    use sessionplane_core::domain::lease::LeaseToken;
-    use sessionplane_core::domain::session::SessionHead;
-    use sessionplane_core::domain::time::Timestamp;
-
-    use super::*;
-    use crate::adapters::sled::convert::Stored as _;
-    use crate::adapters::sled::inflight::Replaced;
-
-    fn session() -> SessionId {
-        SessionId::from_bytes([1; 16])
-    }
-
-    /// A reader of three chained entries; `texts` names what the second and third say.
-    fn talk(directory: &tempfile::TempDir) -> (Reader, Db) {
-        let db = ::sled::Config::new()
-            .path(directory.path())
-            .flush_every_ms(None)
-            .open()
-            .unwrap();
-        let mut entries_checksum = 0;
-        for seq in 1..=3 {
-            entries_checksum = put_entry(&db, seq, "as it was", entries_checksum);
-        }
-        let head = SessionHead {
-            token: LeaseToken(1),
-            entries: 3,
-            ..SessionHead::empty()
-        };
-        let row = HeadRow {
-            head,
-            entries_checksum,
-            entries_digest: None,
-        };
-        put(&db, keys::head(session()), &row.form().encode_to_vec());
-        (Reader::new(db.clone(), Arc::default()), db)
-    }
-
-    fn put(db: &Db, key: Key, payload: &[u8]) {
-        for (key, value) in frame::values(key, payload, || 1) {
-            db.insert(key, value).unwrap();
-        }
-    }
-
-    fn put_entry(db: &Db, seq: u64, text: &str, previous_checksum: u32) -> u32 {
-        let id = EntryId {
-            session: session(),
-            seq,
-        };
-        let entry = Entry {
-            id,
-            parent: None,
-            run: Some(RunId::from_bytes([2; 16])),
-            at: Timestamp::from_millis(1),
-            path: PathMarks::default(),
-            body: EntryBody::Notice {
-                code: "x".to_owned(),
-                text: text.to_owned(),
-            },
-        };
-        let record = ChainedEntry {
-            entry,
-            previous_checksum,
-            previous_digest: None,
-        };
-        let payload = record.form().encode_to_vec();
-        put(db, keys::entry(id), &payload);
-        crc32fast::hash(&payload)
-    }
-
-    fn page(reader: &Reader, after: u64, max_entries: usize) -> Result<usize, ReadError> {
-        let range = EntryRange {
-            after,
-            up_to: u64::MAX,
-            max_entries,
-            max_bytes: usize::MAX,
-        };
-        reader
-            .entries(session(), range)
-            .map(|entries| entries.len())
-    }
-
-    #[test]
-    fn b52_an_entry_that_does_not_follow_the_one_before_it_is_told_on_every_page() {
-        let directory = tempfile::TempDir::new().unwrap();
-        let (reader, db) = talk(&directory);
-        assert_eq!(page(&reader, 0, 9), Ok(3));
-        assert_eq!(page(&reader, 1, 1), Ok(1));
-        // A whole record under its own key, but of another conversation.
-        put_entry(&db, 2, "as it never was", 5);
-        for (after, max_entries) in [(0, 9), (1, 1), (2, 1)] {
-            let told = page(&reader, after, max_entries);
-            assert!(matches!(told, Err(ReadError::Damaged { .. })), "{told:?}");
-        }
-        assert_eq!(page(&reader, 0, 1), Ok(1), "what is whole is read");
-    }
-
-    #[test]
-    fn b52_a_last_entry_that_the_head_does_not_name_is_told() {
-        let directory = tempfile::TempDir::new().unwrap();
-        let (reader, db) = talk(&directory);
-        let id = EntryId {
-            session: session(),
-            seq: 2,
-        };
-        let second = crc32fast::hash(&reader.entry(id, None).unwrap().1);
-        put_entry(&db, 3, "as it never was", second);
-        let told = page(&reader, 2, 1);
-        assert!(matches!(told, Err(ReadError::Damaged { .. })), "{told:?}");
-    }
-
-    /// A scan that held the in-flight map to its end would not see what comes in meanwhile.
-    #[test]
-    fn a_long_scan_goes_on_from_page_to_page_and_holds_nobody_up_in_between() {
-        let directory = tempfile::TempDir::new().unwrap();
-        let (reader, db) = talk(&directory);
-        let run = |number: u128| RunId::from_bytes(number.to_be_bytes());
-        let mark = |number| {
-            let first_entry = EntryId {
-                session: session(),
-                seq: u64::try_from(number).unwrap() + 1,
-            };
-            keys::run_of_session(first_entry, run(number))
-        };
-        let count = 2 * PAGE as u128 + 1;
-        for number in 0..count {
-            db.insert(mark(number), b"x").unwrap();
-        }
-        let hidden = Replaced::from([(IVec::from(mark(3)), None)]);
-        let mut seen = Vec::new();
-        let prefix = keys::runs_of_session(session());
-        reader
-            .scan(&prefix, |key, _| {
-                if seen.is_empty() {
-                    reader.inflight.begin(hidden.clone());
-                    db.insert(mark(count), b"x").unwrap();
-                }
-                seen.push(keys::marked_run(key).unwrap());
-                Ok(())
-            })
-            .unwrap();
-        let all: Vec<RunId> = (0..=count).map(run).collect();
-        assert_eq!(seen, all, "in order, and what came in is there");
-        let visible = all.into_iter().filter(|seen| *seen != run(3));
-        assert_eq!(reader.runs_of(session()), Ok(visible.collect()));
-    }
-
-    #[test]
-    fn a_page_that_is_full_reads_no_further() {
-        let directory = tempfile::TempDir::new().unwrap();
-        let (reader, db) = talk(&directory);
-        db.insert(
-            keys::entry(EntryId {
-                session: session(),
-                seq: 3,
-            }),
-            b"?".as_slice(),
-        )
-        .unwrap();
-        assert_eq!(page(&reader, 0, 2), Ok(2));
-    }
-}
+mod tests;

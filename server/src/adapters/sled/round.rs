@@ -193,6 +193,29 @@ impl<'a> Round<'a> {
         self.write(key, None, Before::Unknown)
     }
 
+    /// Deletes a value, and no pieces of it.
+    pub(super) fn delete_whole(&mut self, key: Key) -> Result<(), ReadError> {
+        self.write(key, None, Before::Unknown)
+    }
+
+    /// The first key below a prefix that will be there after the round.
+    pub(super) fn first_below(&self, prefix: &[u8]) -> Result<Option<Key>, ReadError> {
+        let written = self.writes.iter();
+        let written =
+            written.filter(|(key, write)| key.starts_with(prefix) && write.value.is_some());
+        let written = written.map(|(key, _)| key).min();
+        for record in self.db.scan_prefix(prefix) {
+            let (key, _) = record.map_err(|error| failed(prefix, &error))?;
+            if written.is_some_and(|written| written.as_slice() <= &*key) {
+                break;
+            }
+            if !self.writes.contains_key(&*key) {
+                return Ok(Some(key.to_vec()));
+            }
+        }
+        Ok(written.cloned())
+    }
+
     fn drop_pieces(&mut self, key: &[u8]) -> Result<(), ReadError> {
         let Some(value) = self.raw(key)? else {
             return Ok(());
@@ -212,6 +235,10 @@ impl<'a> Round<'a> {
         };
         self.undo.push((key.clone(), earlier));
         let replaces = replaces?;
+        if value.is_none() {
+            // What is deleted stays in memory, too, until the round is durable.
+            self.bytes += replaces.as_ref().map_or(0, |former| former.len());
+        }
         self.writes.insert(key, Write { value, replaces });
         Ok(())
     }

@@ -26,6 +26,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::spawn_blocking;
 
 use super::committer::{Committer, Counters, Holders, Request};
+use super::erase::Left;
 use super::lookup::Lookups;
 use super::open::{OpenError, StoreOptions, open};
 use super::reader::Reader;
@@ -186,6 +187,12 @@ impl SledStore {
         self.read(move |reader| reader.audits(session)).await
     }
 
+    /// What was done to a session's metadata, in order.
+    pub async fn metadata_audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError> {
+        self.read(move |reader| reader.metadata_audits(session))
+            .await
+    }
+
     /// The runs of a session, oldest first.
     pub async fn runs_of(&self, session: SessionId) -> Result<Vec<RunId>, ReadError> {
         self.read(move |reader| reader.runs_of(session)).await
@@ -267,24 +274,44 @@ impl Repository for SledStore {
             .unwrap_or_else(|reason| Err(CommitError::Store(reason)))
     }
 
-    async fn commit_metadata(&self, _: MetadataCommit) -> Result<(), CommitError> {
-        Err(CommitError::Store("not built yet".to_owned()))
+    async fn commit_metadata(&self, commit: MetadataCommit) -> Result<(), CommitError> {
+        let commit = Box::new(commit);
+        self.ask(|done| Request::Metadata(commit, done))
+            .await
+            .unwrap_or_else(|reason| Err(CommitError::Store(reason)))
     }
 
-    async fn delete(&self, _: DeletionCommit) -> Result<(), CommitError> {
-        Err(CommitError::Store("not built yet".to_owned()))
+    async fn delete(&self, commit: DeletionCommit) -> Result<(), CommitError> {
+        let commit = Box::new(commit);
+        self.ask(|done| Request::Delete(commit, done))
+            .await
+            .unwrap_or_else(|reason| Err(CommitError::Store(reason)))
     }
 
     async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {
-        Ok(None)
+        self.read(Reader::deleted).await
     }
 
-    async fn erase(&self, _: SessionId, _: u64, _: usize) -> Result<bool, ReadError> {
-        Ok(true)
+    async fn erase(&self, session: SessionId, keep: u64, max: usize) -> Result<bool, ReadError> {
+        let max = max.max(1);
+        let mut gone = 0;
+        loop {
+            let slice = |done| Request::Erase {
+                session,
+                keep,
+                max: max - gone,
+                done,
+            };
+            let erased = self.ask(slice).await.map_err(ReadError::Store)??;
+            gone += erased.gone;
+            if erased.left != Left::More || gone >= max {
+                return Ok(erased.left == Left::Nothing);
+            }
+        }
     }
 
-    async fn find(&self, _: SessionQuery) -> Result<Vec<StoredSession>, ReadError> {
-        Err(ReadError::Store("not built yet".to_owned()))
+    async fn find(&self, query: SessionQuery) -> Result<Vec<StoredSession>, ReadError> {
+        self.read(move |reader| reader.find(&query)).await
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {

@@ -69,9 +69,9 @@ fn outlived(round: &Round<'_>, mark: &[u8], before: Timestamp) -> Result<Option<
         // Nothing but its age keeps it.
         return Ok(Some(key));
     };
+    // A run that is no more was erased with its session.
     let run: Option<RunRecord> = fetch(round, &keys::run(run))?;
-    let settled = run.and_then(|run| run.settled);
-    let over = settled.is_some_and(|settled| settled.at < before);
+    let over = run.is_none_or(|run| run.settled.is_some_and(|settled| settled.at < before));
     Ok(over.then_some(key))
 }
 

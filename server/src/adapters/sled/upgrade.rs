@@ -8,6 +8,8 @@
 //! Format 3 chains entries by digests and sums up what the store holds. What was written before has
 //! no digest, and gets none: the chain begins with the next entry. The sum is counted once, by
 //! reading everything.
+//!
+//! Format 4 finds sessions by indexes (`indexing`): the rows of every session are written once.
 
 use std::path::Path;
 
@@ -15,7 +17,7 @@ use ::sled::{Db, IVec};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::ports::repository::ReadError;
 
-use super::boot::FORMAT_VERSION;
+use super::boot::{FORMAT_VERSION, INDEXES};
 use super::committer::Direct;
 use super::convert::Meta;
 use super::device::Device;
@@ -24,20 +26,30 @@ use super::round::{failed, fetch};
 use super::tally::Tally;
 use super::{frame, keys};
 
-/// Marks that are moved at a time: what an upgrade holds in memory.
+mod indexing;
+
+/// Marks that are moved, or sessions that are indexed, at a time: what an upgrade holds in memory.
 const SLICE: usize = 4096;
 
 /// Brings the store to the present format; gives its record, which is still to be written.
 pub(super) fn upgrade(path: &Path, device: &mut Device, found: Meta) -> Result<Meta, OpenError> {
+    let failed = |error| match error {
+        Failed::Read(error) => damaged(path, error.to_string()),
+        Failed::Write(problem) => OpenError::Io {
+            path: path.to_owned(),
+            problem,
+        },
+    };
     if found.format_version < 2 {
-        let moved = order_run_marks(device, SLICE).map_err(|error| match error {
-            Failed::Read(error) => damaged(path, error.to_string()),
-            Failed::Write(problem) => OpenError::Io {
-                path: path.to_owned(),
-                problem,
-            },
-        })?;
+        let moved = order_run_marks(device, SLICE).map_err(failed)?;
         tracing::info!(moved, "the runs of the data directory are in a new order");
+    }
+    if found.format_version < INDEXES {
+        let sessions = indexing::index_sessions(device, SLICE).map_err(failed)?;
+        tracing::info!(
+            sessions,
+            "the sessions of the data directory are in indexes"
+        );
     }
     if found.format_version < FORMAT_VERSION {
         tracing::info!(

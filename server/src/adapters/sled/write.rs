@@ -3,23 +3,32 @@
 //! The commit has been judged; nothing is refused here.
 
 use prost::Message;
+use sessionplane_core::domain::binding::Binding;
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::ports::commit_rules::LeaseEffect;
 use sessionplane_core::ports::repository::ReadError;
 
 use super::chain;
-use super::convert::{Address, ChainedEntry, HeadRow, Stored};
+use super::convert::{ChainedEntry, HeadRow, Stored};
 use super::frame::Source;
 use super::keys;
 use super::round::{Before, Round, fetch};
+
+mod fleet;
+
+pub(super) use fleet::{deletion, indexes, metadata};
 
 /// Adds a judged commit to the round.
 ///
 /// # Errors
 /// When something that it replaces cannot be read; the round is to be put back as it was.
 pub(super) fn commit(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {
-    addresses(round, commit)?;
-    let newest = entries(round, commit)?;
+    let former: Option<HeadRow> = fetch(round, &keys::head(commit.session))?;
+    match &commit.create {
+        Some(record) => fleet::created(round, record, commit.head.place.as_ref())?,
+        None => fleet::moved(round, commit, former.as_ref())?,
+    }
+    let newest = entries(round, commit, former.as_ref())?;
     let row = HeadRow {
         head: commit.head.clone(),
         entries_checksum: newest.checksum,
@@ -34,22 +43,6 @@ pub(super) fn commit(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadE
     }
 }
 
-fn addresses(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {
-    let Some(record) = &commit.create else {
-        return Ok(());
-    };
-    round.put(keys::session(record.id), record, Before::Absent)?;
-    let address = Address(record.id);
-    if let Some(name) = &record.metadata.name {
-        round.put(keys::name(&record.tenant, name), &address, Before::Absent)?;
-    }
-    if let Some(key) = &record.external_key {
-        let key = keys::external_key(&record.tenant, key);
-        round.put(key, &address, Before::Absent)?;
-    }
-    Ok(())
-}
-
 /// What the next entry is chained to.
 struct Newest {
     checksum: u32,
@@ -58,10 +51,13 @@ struct Newest {
 
 /// Chains the entries on; says what the next one is to be chained to. Where the last entry is of a
 /// format that had no digests, the chain begins with the first one here.
-fn entries(round: &mut Round<'_>, commit: &Commit) -> Result<Newest, ReadError> {
-    let row: Option<HeadRow> = fetch(round, &keys::head(commit.session))?;
+fn entries(
+    round: &mut Round<'_>,
+    commit: &Commit,
+    row: Option<&HeadRow>,
+) -> Result<Newest, ReadError> {
     let mut newest = Newest {
-        checksum: row.as_ref().map_or(0, |row| row.entries_checksum),
+        checksum: row.map_or(0, |row| row.entries_checksum),
         digest: row.and_then(|row| row.entries_digest),
     };
     for entry in &commit.entries {
@@ -96,15 +92,20 @@ fn records(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {
         let key = keys::interaction(interaction.id);
         round.put(key, interaction, Before::Unknown)?;
     }
-    for binding in &commit.bindings {
+    bindings(round, &commit.bindings)?;
+    for audit in &commit.audits {
+        let key = keys::audit(commit.session, audit.ordinal);
+        round.put(key, audit, Before::Absent)?;
+    }
+    Ok(())
+}
+
+fn bindings(round: &mut Round<'_>, bindings: &[Binding]) -> Result<(), ReadError> {
+    for binding in bindings {
         let key = keys::binding(&binding.key);
         let mark = keys::binding_by_time(binding.at, &key);
         round.put_payload(mark, &[], Before::Absent)?;
         round.put(key, binding, Before::Absent)?;
-    }
-    for audit in &commit.audits {
-        let key = keys::audit(commit.session, audit.ordinal);
-        round.put(key, audit, Before::Absent)?;
     }
     Ok(())
 }

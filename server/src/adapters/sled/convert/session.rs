@@ -1,6 +1,6 @@
 //! The store's own record, a session's rows, its addresses and its lease.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sessionplane::store::v1 as form;
@@ -16,6 +16,7 @@ use sessionplane_core::domain::session::{LastRun, Lineage, SessionHead, SessionR
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::lease_store::HeldLease;
+use sessionplane_core::ports::repository::DeletedSession;
 
 use crate::adapters::sled::tally::Tally;
 
@@ -92,6 +93,9 @@ impl Stored for RoundRow {
 impl Stored for SessionRecord {
     type Form = form::SessionRecord;
     fn form(&self) -> Self::Form {
+        // What was never changed is written as it was before there was anything to change.
+        let first = (self.created_at, 1);
+        let changed = Some(&self.metadata).filter(|it| (it.updated_at, it.revision) != first);
         form::SessionRecord {
             id: self.id.to_bytes().to_vec(),
             tenant: self.tenant.to_string(),
@@ -103,8 +107,8 @@ impl Stored for SessionRecord {
             labels: label_forms(&self.metadata.labels),
             priority: i32::from(self.metadata.priority.get()),
             paused: self.metadata.paused,
-            updated_at_ms: self.metadata.updated_at.as_millis(),
-            metadata_revision: self.metadata.revision,
+            updated_at_ms: changed.map_or(0, |it| it.updated_at.as_millis()),
+            metadata_revision: changed.map_or(0, |it| it.revision),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
@@ -128,14 +132,14 @@ impl Stored for SessionRecord {
     }
 }
 
-fn label_forms(labels: &Labels) -> HashMap<String, String> {
+fn label_forms(labels: &Labels) -> BTreeMap<String, String> {
     let text = |(key, value): (&LabelKey, &LabelValue)| {
         (key.as_str().to_owned(), value.as_str().to_owned())
     };
     labels.iter().map(text).collect()
 }
 
-fn labels(forms: &HashMap<String, String>) -> Result<Labels, Unreadable> {
+fn labels(forms: &BTreeMap<String, String>) -> Result<Labels, Unreadable> {
     let parsed = forms.iter().map(|(key, value)| {
         Ok::<_, Unreadable>((LabelKey::parse(key)?, LabelValue::parse(value)?))
     });
@@ -334,6 +338,22 @@ impl Stored for Address {
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
         session_id(&form.session).map(Self)
+    }
+}
+
+impl Stored for DeletedSession {
+    type Form = form::DeletedSession;
+    fn form(&self) -> Self::Form {
+        form::DeletedSession {
+            session: self.session.to_bytes().to_vec(),
+            entries: self.entries,
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self {
+            session: session_id(&form.session)?,
+            entries: form.entries,
+        })
     }
 }
 

@@ -3,8 +3,8 @@
 use sessionplane_core::domain::ids::{EntryId, InputId, InteractionId, RunId, SessionId};
 
 use super::{
-    AUDIT, BINDING, BINDING_BY_TIME, ENTRY, EXTERNAL_KEY, HEAD, INPUT, INTERACTION, LEASE, META,
-    NAME, PIECE, ROUND, RUN, RUN_OF_SESSION, SESSION,
+    AUDIT, BINDING, BINDING_BY_TIME, DELETED, ENTRY, EXTERNAL_KEY, HEAD, INDEX, INPUT, INTERACTION,
+    LEASE, META, METADATA_AUDIT, NAME, PIECE, ROUND, RUN, RUN_OF_SESSION, SESSION, fleet,
 };
 
 /// What lies under a key.
@@ -30,16 +30,25 @@ pub(in crate::adapters::sled) enum Named {
     /// A mark of when a binding was made, in milliseconds.
     BindingByTime(u64),
     Audit(SessionId, u64),
+    /// What was done to a session's metadata, by their revision.
+    MetadataAudit(SessionId, u64),
+    /// A session that is among those of a term.
+    Index(SessionId),
+    /// A session that is not erased yet.
+    Deleted(SessionId),
     Lease(SessionId),
     /// A piece of a long value: its set.
     Piece(u64),
 }
 
 /// The kinds, as people and files name them, in the order of their keys.
-pub(in crate::adapters::sled) const KINDS: [(u8, &str); 16] = [
+pub(in crate::adapters::sled) const KINDS: [(u8, &str); 19] = [
     (AUDIT, "audit"),
     (BINDING, "binding"),
+    (METADATA_AUDIT, "metadata_audit"),
+    (DELETED, "deleted"),
     (ENTRY, "entry"),
+    (INDEX, "index"),
     (HEAD, "head"),
     (INPUT, "input"),
     (EXTERNAL_KEY, "external_key"),
@@ -78,6 +87,8 @@ pub(in crate::adapters::sled) fn named(key: &[u8]) -> Option<Named> {
         SESSION => Named::Session(SessionId::from_bytes(whole(rest)?)),
         HEAD => Named::Head(SessionId::from_bytes(whole(rest)?)),
         LEASE => Named::Lease(SessionId::from_bytes(whole(rest)?)),
+        DELETED => Named::Deleted(SessionId::from_bytes(whole(rest)?)),
+        INDEX => Named::Index(fleet::indexed(rest)?),
         RUN => Named::Run(RunId::from_bytes(whole(rest)?)),
         NAME if rest.len() > 1 => Named::Name,
         EXTERNAL_KEY if rest.len() > 1 => Named::ExternalKey,
@@ -95,6 +106,10 @@ pub(in crate::adapters::sled) fn named(key: &[u8]) -> Option<Named> {
         AUDIT => {
             let (session, ordinal) = numbered(rest)?;
             Named::Audit(SessionId::from_bytes(session), u64::from_be_bytes(ordinal))
+        }
+        METADATA_AUDIT => {
+            let (session, revision) = numbered(rest)?;
+            Named::MetadataAudit(SessionId::from_bytes(session), u64::from_be_bytes(revision))
         }
         INPUT => {
             let (run, ordinal) = numbered(rest)?;
@@ -140,6 +155,8 @@ fn numbered<const N: usize>(rest: &[u8]) -> Option<([u8; 16], [u8; N])> {
 
 #[cfg(test)]
 mod tests {
+    use sessionplane_core::domain::fleet::filter::StoredTerm;
+
     use super::super as keys;
     use super::*;
 
@@ -177,7 +194,16 @@ mod tests {
             (vec![BINDING; 33], Named::Binding),
             (keys::binding_by_time(at, &[0; 33]), Named::BindingByTime(5)),
             (keys::audit(session, 9), Named::Audit(session, 9)),
+            (
+                keys::metadata_audit(session, 9),
+                Named::MetadataAudit(session, 9),
+            ),
             (keys::lease(session), Named::Lease(session)),
+            (keys::deleted(session), Named::Deleted(session)),
+            (
+                keys::found(&tenant, &StoredTerm::Paused, session),
+                Named::Index(session),
+            ),
             (keys::piece(8, 1), Named::Piece(8)),
         ];
         for (key, expected) in &table {
@@ -190,7 +216,7 @@ mod tests {
         assert_eq!(named(b""), None);
         assert_eq!(named(b"?"), None);
         assert!(KINDS.windows(2).all(|pair| pair[0].0 < pair[1].0));
-        assert_eq!(next_kind(&[BINDING, 9]), Some(vec![ENTRY]));
+        assert_eq!(next_kind(&[BINDING, 9]), Some(vec![METADATA_AUDIT]));
         assert_eq!(next_kind(&[RUN_OF_SESSION]), None);
     }
 }

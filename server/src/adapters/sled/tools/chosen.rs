@@ -11,9 +11,11 @@ use sessionplane_core::ports::repository::ReadError;
 
 use super::DumpError;
 use crate::adapters::sled::committer::Direct;
+use crate::adapters::sled::convert::HeadRow;
 use crate::adapters::sled::frame::{self, damaged};
 use crate::adapters::sled::keys::{self, Key};
 use crate::adapters::sled::round::{decode, failed, fetch};
+use crate::adapters::sled::write::indexes;
 
 /// What belongs to chosen sessions, and to those that they branched off.
 pub(super) struct Chosen {
@@ -46,28 +48,31 @@ impl Chosen {
             keys::entries_of_session(id),
             keys::head(id),
             keys::lease(id),
+            keys::metadata_audits_of_session(id),
             keys::session(id),
             marks.clone(),
         ];
-        self.ranges.extend(prefixes.map(below));
+        self.ranges.extend(prefixes.map(keys::below));
         let place = keys::session(id);
         let record: Option<SessionRecord> = fetch(source, &place)?;
         let record = record.ok_or_else(|| damaged(&place, "it is missing"))?;
+        let head: Option<HeadRow> = fetch(source, &keys::head(id))?;
+        let rows = indexes(&record, head.and_then(|row| row.head.place).as_ref());
         let name = record
             .metadata
             .name
             .map(|name| keys::name(&record.tenant, &name));
         let external = record.external_key;
         let external = external.map(|key| keys::external_key(&record.tenant, &key));
-        self.ranges
-            .extend(name.into_iter().chain(external).map(just));
+        let leads = name.into_iter().chain(external).chain(rows);
+        self.ranges.extend(leads.map(just));
         for mark in source.0.scan_prefix(&marks) {
             let (mark, _) = mark.map_err(|error| failed(&marks, &error))?;
             let run = keys::marked_run(&mark).ok_or_else(|| damaged(&mark, "it names no run"))?;
             self.ranges.extend([
                 just(keys::run(run)),
-                below(keys::inputs_of_run(run)),
-                below(keys::interactions_of_run(run)),
+                keys::below(keys::inputs_of_run(run)),
+                keys::below(keys::interactions_of_run(run)),
             ]);
         }
         Ok(())
@@ -95,21 +100,9 @@ impl Chosen {
     }
 }
 
-/// All keys that begin with a prefix.
-fn below(prefix: Key) -> Range<Key> {
-    let mut end = prefix.clone();
-    while let Some(last) = end.pop() {
-        if last < u8::MAX {
-            end.push(last + 1);
-            break;
-        }
-    }
-    prefix..end
-}
-
 /// One key.
 fn just(key: Key) -> Range<Key> {
-    let end = [&key[..], &[0]].concat();
+    let end = keys::after(&key);
     key..end
 }
 
@@ -139,11 +132,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_has_what_begins_with_its_prefix_and_nothing_else() {
+    fn a_range_of_one_key_has_no_other() {
         let has = |range: &Range<Key>, key: &[u8]| range.contains(&key.to_vec());
-        let range = below(vec![7, 255]);
-        assert!(has(&range, &[7, 255]) && has(&range, &[7, 255, 255, 255]));
-        assert!(!has(&range, &[8]) && !has(&range, &[7, 254, 255]));
         let one = just(vec![7, 255]);
         assert!(has(&one, &[7, 255]) && !has(&one, &[7, 255, 0]) && !has(&one, &[7]));
     }

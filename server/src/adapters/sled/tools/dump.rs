@@ -217,7 +217,7 @@ impl Dump<'_, Direct<'_>> {
         chosen: &Chosen,
         progress: &mut dyn Progress,
     ) -> Result<Dumped, DumpError> {
-        let mut findings = verify_ranges(self.source, &chosen.ranges)?;
+        let mut findings = verify_ranges(self.source, meta, &chosen.ranges)?;
         if !findings.whole() {
             let Fault { key, problem, .. } = findings.faults.swap_remove(0);
             return Err(ReadError::Damaged { key, problem }.into());

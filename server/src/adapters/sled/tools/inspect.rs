@@ -10,7 +10,7 @@ use super::{
     Contents, DumpError, Dumped, DumpedWhole, Findings, GAVE_UP, Judged, Progress, Stats,
     unless_it_gives_up,
 };
-use crate::adapters::sled::boot::{FORMAT_VERSION, durable};
+use crate::adapters::sled::boot::{FORMAT_VERSION, INDEXES, durable};
 use crate::adapters::sled::committer::Direct;
 use crate::adapters::sled::convert::{Meta, RoundRow};
 use crate::adapters::sled::directory::{DATABASE, Lock, lock, tidy};
@@ -211,12 +211,14 @@ fn salvaged(db: &Db, witness: &Said) -> Option<Own> {
             let same = said.is_none_or(|said| said.store_id == own.meta.store_id);
             same && own.meta.format_version <= FORMAT_VERSION
         }),
-        // Only this format's rounds say what the store holds, so its number needs no record.
+        // Rounds say what the store holds since format 3, and sessions are in indexes since format 4,
+        // so its number needs no record.
         (Err(ReadError::Damaged { .. }), Ok(Some(round))) => {
             let said = said.filter(|said| said.round <= round.number)?;
+            let indexed = db.scan_prefix(keys::indexes()).next().is_some();
             Some(Own {
                 meta: Meta {
-                    format_version: FORMAT_VERSION,
+                    format_version: if indexed { FORMAT_VERSION } else { INDEXES - 1 },
                     store_id: said.store_id,
                     boots: 1,
                 },

@@ -26,7 +26,7 @@ use crate::adapters::sled::open::OpenError;
 /// one that is lost may have been opened since, and its clients hold numbers that nothing else tells
 /// from those of another opening.
 const OPENED_SINCE: u32 = 4096;
-/// Bytes of values that one round writes.
+/// Bytes of keys and values that one round writes.
 const ROUND_BYTES: usize = 8 * 1024 * 1024;
 /// What is wrong with a content that follows no entry of its own.
 const UNNAMED: &str = "the record before it names no such content";
@@ -370,7 +370,7 @@ impl Loading<'_> {
             *sets += 1;
             *sets
         }) {
-            self.bytes += value.len();
+            self.bytes += key.len() + value.len();
             self.writes.push((key, Some(value)));
         }
         if self.bytes >= ROUND_BYTES {

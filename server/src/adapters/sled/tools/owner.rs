@@ -30,9 +30,13 @@ impl Owners {
         };
         Ok(match named {
             Named::Meta | Named::Round | Named::Piece(_) => None,
-            Named::Session(id) | Named::Head(id) | Named::Lease(id) | Named::Audit(id, _) => {
-                Some(id)
-            }
+            Named::Session(id)
+            | Named::Head(id)
+            | Named::Lease(id)
+            | Named::Deleted(id)
+            | Named::Index(id)
+            | Named::Audit(id, _)
+            | Named::MetadataAudit(id, _) => Some(id),
             Named::Entry(id) => Some(id.session),
             Named::RunOfSession { session, .. } => Some(session),
             Named::Name | Named::ExternalKey => {

@@ -22,6 +22,7 @@ pub(super) use self::checks::of_key;
 pub(super) use self::lookup::Lookup;
 use super::{Contents, GAVE_UP, Inspection, Progress, unless_it_gives_up};
 use crate::adapters::sled::committer::Direct;
+use crate::adapters::sled::convert::Meta;
 use crate::adapters::sled::keys::{self, Key};
 use crate::adapters::sled::round::failed;
 use crate::adapters::sled::tally::Tally;
@@ -121,7 +122,7 @@ pub(super) fn judge(
     progress: &mut dyn Progress,
 ) -> Judged {
     let source = Direct(&store.db);
-    let mut checks = Checks::new(&source, contents);
+    let mut checks = Checks::new(&source, store.meta, contents);
     let mut tally = Tally::default();
     let of = store.tally.map_or(0, |tally| tally.keys);
     let mut unread = false;
@@ -145,7 +146,11 @@ pub(super) fn judge(
         };
         progress.at(checks.read(), of);
     }
-    for end in [Checks::end_entries, Checks::end_audits] {
+    for end in [
+        Checks::end_entries,
+        Checks::end_audits,
+        Checks::end_metadata_audits,
+    ] {
         if unless_it_gives_up(|| end(&mut checks)).is_none() {
             checks.unreadable(&keys::heads(), GAVE_UP);
         }
@@ -159,24 +164,8 @@ pub(super) fn judge(
             remedy: UNWITNESSED,
         });
     }
-    match store.tally {
-        Some(expected) if expected != tally && !unread => findings.fault(Fault {
-            key: keys::describe(&keys::round()),
-            session: None,
-            problem: format!(
-                "it says that the store holds {} keys; {} were found{}: something was lost, came \
-                 back or is old, although each record is whole",
-                expected.keys,
-                tally.keys,
-                if expected.keys == tally.keys {
-                    ", with another sum"
-                } else {
-                    ""
-                },
-            ),
-            remedy: RESTORE,
-        }),
-        _ => {}
+    if let Some(expected) = store.tally.filter(|it| *it != tally && !unread) {
+        findings.fault(misses(expected, tally));
     }
     let known = sessions.known();
     findings.not_whole = known.not_whole;
@@ -192,12 +181,33 @@ pub(super) fn judge(
     }
 }
 
+/// That the sum does not fit.
+fn misses(expected: Tally, found: Tally) -> Fault {
+    Fault {
+        key: keys::describe(&keys::round()),
+        session: None,
+        problem: format!(
+            "it says that the store holds {} keys; {} were found{}: something was lost, came back \
+             or is old, although each record is whole",
+            expected.keys,
+            found.keys,
+            if expected.keys == found.keys {
+                ", with another sum"
+            } else {
+                ""
+            },
+        ),
+        remedy: RESTORE,
+    }
+}
+
 /// Checks what lies in ranges of keys, which are in order. What their records name may lie outside.
 pub(super) fn verify_ranges(
     source: &Direct<'_>,
+    meta: Meta,
     ranges: &[Range<Key>],
 ) -> Result<Findings, ReadError> {
-    let mut checks = Checks::new(source, None);
+    let mut checks = Checks::new(source, meta, None);
     for range in ranges {
         for record in source.0.range(range.clone()) {
             let (key, value) = record.map_err(|error| failed(&range.start, &error))?;

@@ -64,7 +64,10 @@ pub(super) fn dump_whole(
     };
     for (key, session) in &judged.unled {
         if !judged.findings.not_whole.contains(session) {
-            let payload = || Address(*session).form().encode_to_vec();
+            let payload = || match keys::named(key) {
+                Some(Named::Index(_)) => Vec::new(),
+                _ => Address(*session).form().encode_to_vec(),
+            };
             sifted.anew.entry(key.clone()).or_insert_with(payload);
         }
     }
@@ -217,6 +220,10 @@ impl Sifted<'_> {
                 let (_, verdict) = self.lookup.address(named, key, &payload);
                 verdict.map_err(|problem| frame::damaged(key, problem))?;
             }
+            Named::Index(session) => {
+                let verdict = self.lookup.indexed(session, key);
+                verdict.map_err(|problem| frame::damaged(key, problem))?;
+            }
             Named::Binding => self.binding(key, &payload)?,
             Named::BindingByTime(at) => self.time_mark(key, at)?,
             _ => {}
@@ -247,8 +254,9 @@ impl Sifted<'_> {
         let Some(run) = binding.answer.run() else {
             return Ok(());
         };
+        // There is none of a deleted session.
         let run: Option<RunRecord> = fetch(self.source, &keys::run(run))?;
-        if run.is_some_and(|run| run.session == binding.session) {
+        if run.is_none_or(|run| run.session == binding.session) {
             Ok(())
         } else {
             Err(frame::damaged(key, "its run is another session's"))

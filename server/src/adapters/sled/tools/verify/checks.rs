@@ -11,8 +11,9 @@ use super::lookup::{Lookup, Verdict, empty, input, meta, parsed, problem_of};
 use super::rows::{Rows, Step};
 use super::sessions::Sessions;
 use super::{Fault, Findings, RESTORE, RESTORE_SESSION};
+use crate::adapters::sled::boot::INDEXES;
 use crate::adapters::sled::committer::Direct;
-use crate::adapters::sled::convert::{ChainedEntry, HeadRow, RoundRow};
+use crate::adapters::sled::convert::{ChainedEntry, HeadRow, Meta, RoundRow};
 use crate::adapters::sled::frame;
 use crate::adapters::sled::keys::{self, Named};
 use crate::adapters::sled::round::fetch;
@@ -22,9 +23,12 @@ use crate::adapters::sled::tools::{Contents, GAVE_UP, misnamed};
 pub(super) struct Checks<'a> {
     source: &'a Direct<'a>,
     lookup: Lookup<'a>,
+    /// Each session is in the indexes of its terms.
+    has_indexes: bool,
     contents: Option<&'a dyn Contents>,
     entries: Rows,
     audits: Rows,
+    metadata_audits: Rows,
     findings: Findings,
     sessions: Sessions,
     pieces: u64,
@@ -32,13 +36,19 @@ pub(super) struct Checks<'a> {
 }
 
 impl<'a> Checks<'a> {
-    pub(super) fn new(source: &'a Direct<'a>, contents: Option<&'a dyn Contents>) -> Self {
+    pub(super) fn new(
+        source: &'a Direct<'a>,
+        meta: Meta,
+        contents: Option<&'a dyn Contents>,
+    ) -> Self {
         Self {
             source,
             lookup: Lookup::new(source),
+            has_indexes: meta.format_version >= INDEXES,
             contents,
             entries: Rows::default(),
             audits: Rows::default(),
+            metadata_audits: Rows::default(),
             findings: Findings::default(),
             sessions: Sessions::default(),
             pieces: 0,
@@ -75,6 +85,7 @@ impl<'a> Checks<'a> {
     pub(super) fn done_with_some(mut self) -> Findings {
         self.end_entries();
         self.end_audits();
+        self.end_metadata_audits();
         self.findings
     }
 
@@ -179,6 +190,12 @@ impl<'a> Checks<'a> {
                 let ended = self.audits.skip(session, ordinal);
                 self.end_of_audits(ended);
             }
+            Named::MetadataAudit(session, revision) => {
+                let ended = self
+                    .metadata_audits
+                    .skip(session, revision.saturating_sub(1));
+                self.end_of_metadata_audits(ended);
+            }
             _ => {}
         }
     }
@@ -202,6 +219,15 @@ impl<'a> Checks<'a> {
             Named::Audit(session, ordinal) => {
                 (Some(session), self.audit(session, ordinal, key, payload))
             }
+            Named::MetadataAudit(session, revision) => (
+                Some(session),
+                self.metadata_audit(session, revision, key, payload),
+            ),
+            Named::Index(session) => {
+                let leads = self.lookup.indexed(session, key);
+                (Some(session), leads.and_then(|()| empty(payload)))
+            }
+            Named::Deleted(session) => (Some(session), self.lookup.deleted(session, key, payload)),
             Named::Run(id) => self.lookup.run(id, key, payload),
             Named::RunOfSession {
                 session,
@@ -239,7 +265,7 @@ impl<'a> Checks<'a> {
             self.sessions.branched(id, lineage.parent);
         }
         self.lookup.session(id, &record)?;
-        for (index, verdict) in self.lookup.unled(&record) {
+        for (index, verdict) in self.lookup.unled(&record, self.has_indexes) {
             self.sessions.unled(index, id);
             if let Err(problem) = verdict {
                 self.told(keys::describe(key), Some(id), problem);
@@ -319,7 +345,15 @@ impl<'a> Checks<'a> {
         let head: Result<Option<HeadRow>, _> = fetch(self.source, &keys::head(session));
         let problem = match head {
             Err(_) => return,
-            Ok(None) => "its session has no head".to_owned(),
+            Ok(None) => match self.lookup.left_of(session) {
+                Some(left) if left < last => {
+                    format!("its session is deleted, and is to have {left} entries left")
+                }
+                // As below.
+                Some(left) if left > last => return self.sessions.not_whole(session),
+                Some(_) => return,
+                None => "its session has no head".to_owned(),
+            },
             Ok(Some(row)) if row.head.entries < last => {
                 format!("it is beyond the head, which counts {}", row.head.entries)
             }
@@ -341,11 +375,7 @@ impl<'a> Checks<'a> {
         let (ended, stepped) = self.audits.step(session, ordinal, Step::unchained());
         self.end_of_audits(ended);
         stepped?;
-        let record: AuditRecord = parsed(key, payload)?;
-        if (record.session, record.ordinal) != (session, ordinal) {
-            return Err("it is another record".to_owned());
-        }
-        Ok(())
+        of_audit(session, ordinal, key, payload)
     }
 
     /// No audit record comes any more.
@@ -360,6 +390,8 @@ impl<'a> Checks<'a> {
         };
         let head: Result<Option<HeadRow>, _> = fetch(self.source, &keys::head(session));
         let problem = match head {
+            // The trail of a deleted session stays, and ends with its deletion.
+            Ok(None) if self.lookup.is_deleted(session) => return,
             Ok(None) => "its session has no head".to_owned(),
             Ok(Some(row)) if row.head.audits < last => {
                 format!("it is beyond the head, which counts {}", row.head.audits)
@@ -370,20 +402,82 @@ impl<'a> Checks<'a> {
         let key = keys::describe(&keys::audit(session, last));
         self.fault(key, Some(session), problem);
     }
+
+    fn metadata_audit(
+        &mut self,
+        session: SessionId,
+        revision: u64,
+        key: &[u8],
+        payload: &[u8],
+    ) -> Verdict {
+        // The first revision is that of the creation, which the other series tells.
+        let number = revision.saturating_sub(1);
+        let (ended, stepped) = self
+            .metadata_audits
+            .step(session, number, Step::unchained());
+        self.end_of_metadata_audits(ended);
+        stepped?;
+        of_audit(session, revision, key, payload)
+    }
+
+    /// No audit record of metadata comes any more.
+    pub(super) fn end_metadata_audits(&mut self) {
+        let ended = self.metadata_audits.end();
+        self.end_of_metadata_audits(ended);
+    }
+
+    fn end_of_metadata_audits(&mut self, ended: Option<(SessionId, u64, Option<Step>)>) {
+        let Some((session, last, _)) = ended else {
+            return;
+        };
+        let record: Result<Option<SessionRecord>, _> = fetch(self.source, &keys::session(session));
+        let revision = last + 1;
+        let problem = match record {
+            Ok(None) if self.lookup.is_deleted(session) => return,
+            Ok(None) => "its session is missing".to_owned(),
+            Ok(Some(record)) if record.metadata.revision < revision => {
+                let newest = record.metadata.revision;
+                format!("it is beyond its session's metadata, which are of revision {newest}")
+            }
+            Ok(Some(record)) if record.metadata.revision > revision => {
+                return self.sessions.not_whole(session);
+            }
+            _ => return,
+        };
+        let key = keys::describe(&keys::metadata_audit(session, revision));
+        self.fault(key, Some(session), problem);
+    }
+}
+
+fn of_audit(session: SessionId, ordinal: u64, key: &[u8], payload: &[u8]) -> Verdict {
+    let record: AuditRecord = parsed(key, payload)?;
+    if (record.session, record.ordinal) != (session, ordinal) {
+        return Err("it is another record".to_owned());
+    }
+    Ok(())
 }
 
 /// Whether a record only leads to a session: without it, that one is whole.
 fn leads_to_a_session(named: Named) -> bool {
     matches!(
         named,
-        Named::Name | Named::ExternalKey | Named::Binding | Named::BindingByTime(_)
+        Named::Name
+            | Named::ExternalKey
+            | Named::Index(_)
+            | Named::Binding
+            | Named::BindingByTime(_)
     )
 }
 
-/// The session that a key names.
+/// The session that a key names, unless it only leads to it.
 pub(in crate::adapters::sled::tools) fn of_key(named: Named) -> Option<SessionId> {
     match named {
-        Named::Session(id) | Named::Head(id) | Named::Lease(id) | Named::Audit(id, _) => Some(id),
+        Named::Session(id)
+        | Named::Head(id)
+        | Named::Lease(id)
+        | Named::Deleted(id)
+        | Named::Audit(id, _)
+        | Named::MetadataAudit(id, _) => Some(id),
         Named::Entry(id) => Some(id.session),
         Named::RunOfSession { session, .. } => Some(session),
         _ => None,

@@ -2,21 +2,25 @@
 //! the last run that was found whole.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
+use sessionplane_core::domain::access::Action;
+use sessionplane_core::domain::audit::{AuditAction, AuditRecord};
 use sessionplane_core::domain::binding::Binding;
 use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId};
 use sessionplane_core::domain::input::{InputFate, InputRecord};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::SessionRecord;
 use sessionplane_core::ports::lease_store::HeldLease;
-use sessionplane_core::ports::repository::ReadError;
+use sessionplane_core::ports::repository::{DeletedSession, ReadError};
 
 use crate::adapters::sled::boot::next;
 use crate::adapters::sled::committer::Direct;
 use crate::adapters::sled::convert::{Address, HeadRow, Meta, Record};
-use crate::adapters::sled::frame::Source as _;
+use crate::adapters::sled::frame::{self, Source as _};
 use crate::adapters::sled::keys::{self, Key, Named};
 use crate::adapters::sled::round::{decode, fetch};
+use crate::adapters::sled::write::indexes;
 
 /// What is wrong with a record; where a record that it names is damaged, nothing: that is told at
 /// its own place.
@@ -88,6 +92,11 @@ impl<'a> Lookup<'a> {
             return Err("it is another session".to_owned());
         }
         self.there(&keys::head(id), "its head")?;
+        let revision = record.metadata.revision;
+        if revision > 1 {
+            let change = keys::metadata_audit(id, revision);
+            self.there(&change, "the audit record of its last change")?;
+        }
         match record.lineage {
             Some(lineage) => self.there(&keys::session(lineage.parent), "its parent session"),
             None => Ok(()),
@@ -96,7 +105,7 @@ impl<'a> Lookup<'a> {
 
     /// The keys of a session's indexes that do not lead to it: what is not there as a verdict, what
     /// is damaged without one, since that is told at its own place.
-    pub(super) fn unled(&self, record: &SessionRecord) -> Vec<(Key, Verdict)> {
+    pub(super) fn unled(&self, record: &SessionRecord, has_indexes: bool) -> Vec<(Key, Verdict)> {
         let name = record.metadata.name.as_ref();
         let name = name.map(|name| (keys::name(&record.tenant, name), "the index of its name"));
         let external = record.external_key.as_ref();
@@ -110,7 +119,88 @@ impl<'a> Lookup<'a> {
             Ok(_) => Some((key, Ok(()))),
             Err(problem) => Some((key, Err(problem))),
         });
-        unled.collect()
+        let rows = if has_indexes {
+            self.rows(record)
+        } else {
+            BTreeSet::new()
+        };
+        let unled_rows = rows.into_iter().filter_map(|row| {
+            let there = frame::load(self.source, &row);
+            let lacks = || Err(format!("it lacks its {}", keys::describe(&row)));
+            match there {
+                Ok(Some(_)) => None,
+                Ok(None) => Some((row.clone(), lacks())),
+                Err(_) => Some((row, Ok(()))),
+            }
+        });
+        unled.chain(unled_rows).collect()
+    }
+
+    /// The rows of the indexes that a session is to be in, as far as its head can be read.
+    fn rows(&self, record: &SessionRecord) -> BTreeSet<Key> {
+        let head: Option<HeadRow> = fetch(self.source, &keys::head(record.id)).ok().flatten();
+        let place = head.and_then(|row| row.head.place);
+        indexes(record, place.as_ref())
+    }
+
+    /// A row of an index leads to a session that has its term.
+    pub(in crate::adapters::sled::tools) fn indexed(&self, id: SessionId, key: &[u8]) -> Verdict {
+        let what = "the session that it leads to";
+        let record: Option<SessionRecord> = self.named(&keys::session(id), what)?;
+        let Some(record) = record else { return Ok(()) };
+        if self.rows(&record).contains(key) {
+            return Ok(());
+        }
+        // Where it works cannot be told without its head, which is told of elsewhere.
+        let head: Option<HeadRow> = self.named(&keys::head(id), "its session's head")?;
+        match head {
+            Some(_) => Err("it leads to a session that it is not true of".to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    /// How many entries a deleted session is to have left.
+    pub(super) fn left_of(&self, id: SessionId) -> Option<u64> {
+        let left: Option<DeletedSession> = fetch(self.source, &keys::deleted(id)).ok().flatten();
+        left.map(|left| left.entries)
+    }
+
+    /// Whether a session's audit trail ends with its deletion.
+    pub(super) fn is_deleted(&self, id: SessionId) -> bool {
+        let mut trail = self.source.0.scan_prefix(keys::audits_of_session(id));
+        let Some(Ok((key, value))) = trail.next_back() else {
+            return false;
+        };
+        let payload = frame::open(self.source, &key, value).ok().flatten();
+        let last = payload.and_then(|payload| decode::<AuditRecord>(&key, &payload).ok());
+        last.is_some_and(|last| last.action == AuditAction::Call(Action::Delete))
+    }
+
+    /// Whether a session is there; not, where it is deleted.
+    fn lives(&self, id: SessionId) -> Result<bool, String> {
+        match self.there(&keys::session(id), "its session") {
+            Ok(()) => Ok(true),
+            Err(_) if self.is_deleted(id) => Ok(false),
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// What is left of a deleted session.
+    pub(super) fn deleted(&self, id: SessionId, key: &[u8], payload: &[u8]) -> Verdict {
+        let left: DeletedSession = parsed(key, payload)?;
+        if left.session != id {
+            return Err("it is of another session".to_owned());
+        }
+        if self.lives(id)? {
+            return Err("its session is there".to_owned());
+        }
+        match left.entries {
+            0 => Ok(()),
+            seq => self.there(
+                &keys::entry(EntryId { session: id, seq }),
+                "the last entry that is left",
+            ),
+        }
     }
 
     pub(super) fn head(&self, id: SessionId, key: &[u8], payload: &[u8]) -> Verdict {
@@ -180,10 +270,12 @@ impl<'a> Lookup<'a> {
             if record.id != id {
                 return Err("it is another run".to_owned());
             }
-            self.there(&keys::session(session), "its session")?;
-            self.there(&keys::entry(record.first_entry), "its first entry")?;
-            if let Some(last) = record.final_entry {
-                self.there(&keys::entry(last), "its last entry")?;
+            // A deleted session's entries go before its runs.
+            if self.lives(session)? {
+                self.there(&keys::entry(record.first_entry), "its first entry")?;
+                if let Some(last) = record.final_entry {
+                    self.there(&keys::entry(last), "its last entry")?;
+                }
             }
             let mark = keys::run_of_session(record.first_entry, id);
             let former = [keys::runs_of_session(session), id.to_bytes().to_vec()].concat();
@@ -244,10 +336,11 @@ impl<'a> Lookup<'a> {
         if keys::binding(&binding.key) != key {
             return Err("it is the binding of another request".to_owned());
         }
-        self.there(&keys::session(binding.session), "its session")?;
+        // Bindings outlive the sessions that they are of.
+        let lives = self.lives(binding.session)?;
         match binding.answer.run() {
-            Some(run) => self.there(&keys::run(run), "its run"),
-            None => Ok(()),
+            Some(run) if lives => self.there(&keys::run(run), "its run"),
+            _ => Ok(()),
         }
     }
 

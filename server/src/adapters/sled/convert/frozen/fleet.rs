@@ -1,0 +1,93 @@
+//! What format 4 added: metadata, places, deletions, and requests that change sessions.
+
+use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, Method};
+use sessionplane_core::domain::fleet::labels::{LabelKey, LabelValue, Labels, Priority};
+use sessionplane_core::domain::fleet::metadata::Metadata;
+use sessionplane_core::domain::place::{Checkout, Directory, Place};
+use sessionplane_core::domain::provenance::Digest;
+use sessionplane_core::domain::session::{SessionHead, SessionRecord};
+use sessionplane_core::ports::repository::DeletedSession;
+
+use super::{HeadRow, at, check, session};
+
+pub(super) fn all(seen: &mut String) {
+    let label = |key: &str, value: &str| {
+        let key = LabelKey::parse(key).unwrap();
+        (key, LabelValue::parse(value).unwrap())
+    };
+    let labels = Labels::of([label("team", "net"), label("gpu", ""), label("b", "1")]);
+    let record = SessionRecord {
+        id: session(),
+        tenant: "acme".parse().unwrap(),
+        external_key: None,
+        agent: "coder".parse().unwrap(),
+        created_at: at(7),
+        lineage: None,
+        metadata: Metadata {
+            name: None,
+            labels: labels.unwrap(),
+            priority: Priority::parse(-3).unwrap(),
+            paused: true,
+            updated_at: at(9),
+            revision: 4,
+        },
+    };
+    check("session-changed", &record, seen);
+    let created = SessionRecord {
+        metadata: Metadata {
+            updated_at: at(7),
+            revision: 1,
+            ..record.metadata.clone()
+        },
+        ..record
+    };
+    check("session-labelled", &created, seen);
+    let head = SessionHead {
+        place: Some(Place {
+            workspace: "main".parse().unwrap(),
+            directory: Directory::parse("crates/net").unwrap(),
+        }),
+        checkout: Some(Checkout {
+            branch: Some("fix".into()),
+            commit: Some("0a1b".into()),
+        }),
+        ..SessionHead::empty()
+    };
+    let row = HeadRow {
+        head,
+        entries_checksum: 0,
+        entries_digest: None,
+    };
+    check("head-placed", &row, seen);
+    let deleted = DeletedSession {
+        session: session(),
+        entries: 3,
+    };
+    check("deleted", &deleted, seen);
+    requests(seen);
+}
+
+fn requests(seen: &mut String) {
+    for (name, method) in [
+        ("binding-create", Method::CreateSession),
+        ("binding-update", Method::UpdateSession),
+        ("binding-delete", Method::DeleteSession),
+        ("binding-directory", Method::ChangeDirectory),
+        ("binding-pause", Method::PauseSession),
+        ("binding-resume", Method::ResumeSession),
+    ] {
+        let binding = Binding {
+            key: BindingKey {
+                tenant: "acme".parse().unwrap(),
+                principal: "ann".parse().unwrap(),
+                method,
+                request_id: "req-1".parse().unwrap(),
+            },
+            session: session(),
+            digest: Digest([4; 32]),
+            answer: BoundAnswer::Session,
+            at: at(5),
+        };
+        check(name, &binding, seen);
+    }
+}
