@@ -324,6 +324,13 @@ impl AppCaller {
             .run(run)
             .await
             .map_err(store)?;
+        if record.is_none() {
+            // With its session its record was erased.
+            let stored = self.context.ports.repository.session(session).await;
+            stored
+                .map_err(store)?
+                .ok_or_else(CallError::no_such_session)?;
+        }
         let record = record
             .filter(|record| record.settled.is_some())
             .ok_or_else(|| {
