@@ -17,8 +17,8 @@ use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
-    self, DetachCause, Effect, EngineTag, Input, ReplyId, Round, Session, Step, StreamId, Timer,
-    Waiting,
+    self, DetachCause, DispatchFacts, Effect, EngineTag, Input, ReplyId, Round, Session, Step,
+    StreamId, Timer, Waiting,
 };
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::CommitError;
@@ -289,27 +289,10 @@ impl SessionTask {
                 }
             }
             Mail::Dispatch {
-                mut facts,
+                facts,
                 reply,
                 flight,
-            } => {
-                // A boundary mutation writes under a token of its own, minted here like a run's. Also
-                // for a session that is not free: it may be once this is stepped.
-                if facts.command.kind().is_boundary() {
-                    facts.token = match self.context.ports.leases.mint().await {
-                        Ok(token) => Some(token),
-                        Err(error) => {
-                            // A caller that left does not miss its answer.
-                            let _ = reply.send(Err(NoReply::Refused(store(error))));
-                            return;
-                        }
-                    };
-                }
-                Input::Dispatch {
-                    reply: self.expect(reply, flight),
-                    facts,
-                }
-            }
+            } => return self.dispatch(facts, reply, flight).await,
             Mail::Chore {
                 chore,
                 reply,
@@ -332,6 +315,28 @@ impl SessionTask {
             }
         };
         self.offer([input]);
+    }
+
+    async fn dispatch(
+        &mut self,
+        mut facts: Box<DispatchFacts>,
+        reply: ReplyTo,
+        flight: Option<Flight>,
+    ) {
+        // A boundary mutation writes under a token of its own, minted here like a run's. Also for a
+        // session that is not free: it may be once this is stepped.
+        if facts.command.kind().is_boundary() {
+            facts.token = match self.context.ports.leases.mint().await {
+                Ok(token) => Some(token),
+                Err(error) => {
+                    // A caller that left does not miss its answer.
+                    let _ = reply.send(Err(NoReply::Refused(store(error))));
+                    return;
+                }
+            };
+        }
+        let reply = self.expect(reply, flight);
+        self.offer([Input::Dispatch { reply, facts }]);
     }
 
     pub(super) fn expect(&mut self, reply: ReplyTo, flight: Option<Flight>) -> ReplyId {
