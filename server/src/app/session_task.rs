@@ -73,6 +73,8 @@ pub(crate) struct SessionTask {
     chores: Chores,
     /// A run would find something here: the session is shown as ready.
     warm: bool,
+    /// It was sent something: until then its sender is on the way.
+    served: bool,
     /// Held from before the first mail is looked at until there is nothing to do.
     at_work: Option<AtWork>,
 }
@@ -171,6 +173,7 @@ impl SessionTask {
             detached: FuturesUnordered::new(),
             chores: Chores::default(),
             warm: false,
+            served: false,
             at_work: None,
         }
     }
@@ -218,10 +221,11 @@ impl SessionTask {
     async fn wake(&mut self) -> Wake {
         let idle = self.is_idle();
         // What only changed the session itself leaves nothing that would be worth keeping.
-        let ttl = if self.warm {
-            self.context.config.idle_ttl
-        } else {
+        let leaves = self.served && !self.warm;
+        let ttl = if leaves {
             Duration::ZERO
+        } else {
+            self.context.config.idle_ttl
         };
         let writes = self.in_flight.is_some() || self.chores.write();
         let (clock, seat) = (self.context.ports.clock.clone(), self.seat.clone());
@@ -253,6 +257,7 @@ impl SessionTask {
     }
 
     async fn mail(&mut self, mail: Mail) {
+        self.served = true;
         // Before the drain is looked at: either it sees this session at work, or this sees the drain.
         let (work, draining) = (&self.context.work, &self.context.draining);
         let channel = &self.channel;
