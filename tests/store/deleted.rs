@@ -151,7 +151,7 @@ async fn c39_until_it_is_synced_nothing_is_deleted_renamed_or_created_for_reader
 }
 
 #[tokio::test]
-async fn c52_what_is_left_of_a_deleted_session_is_exported_and_erased_after_the_import() {
+async fn c61_what_is_left_of_a_deleted_session_is_exported_and_erased_after_the_import() {
     let (directory, script, other) = busy().await;
     let store = crate::open(directory.path());
     let token = store.mint().await.unwrap();

@@ -1,5 +1,7 @@
 //! An application layer that does as the test says, and remembers what it was asked.
 
+mod fleet;
+
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

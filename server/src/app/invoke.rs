@@ -1,6 +1,6 @@
 //! `Invoke`: joins the run that the request id started, or has the session's task admit a new one.
 
-use std::sync::Arc;
+mod streams;
 
 use futures_util::stream;
 use sessionplane_core::contract::{CallOptions, InvokeEvent, InvokeRequest, Parent, ResultStream};
@@ -11,20 +11,21 @@ use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::ids::{AgentName, RunId, SessionId, SessionRef};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{Answer, InvokeFacts, StreamId};
-use sessionplane_core::domain::position::Position;
+use sessionplane_core::domain::place::{Checkout, Place};
 use sessionplane_core::domain::provenance::Channel;
-use sessionplane_core::domain::run::{RunOutcome, RunRecord, code};
-use sessionplane_core::domain::session::{Lineage, SessionRecord};
+use sessionplane_core::domain::run::RunRecord;
+use sessionplane_core::domain::session::{Lineage, SessionRecord, StoredSession};
 use tokio::sync::oneshot;
 
 use super::caller::{AppCaller, Bound, check_text, store};
-use super::channel::{Channel as EventChannel, RunSoFar};
-use super::cursor::Cursor;
 use super::digest;
 use super::dispatch::{check_same, lost};
-use super::invoke_stream::{Attachment, InvokeStream};
+use super::fleet::{Ground, check_name, usual};
+use super::invoke_stream::Attachment;
 use super::session_loss::Loss;
 use super::session_mail::{Mail, NoReply, Reply};
+pub(crate) use streams::terminal;
+use streams::{admitted, busy, failed, joined, unavailable};
 
 /// How often an invoke looks again after another call created the session of the same name.
 const ATTEMPTS: usize = 4;
@@ -34,6 +35,10 @@ struct Target {
     id: SessionId,
     decision: Decision,
     agent: AgentName,
+    /// Where it works, or is to.
+    place: Option<Place>,
+    /// What version control last said there.
+    checkout: Option<Checkout>,
     /// The record to create it with, if it does not exist.
     unborn: Option<SessionRecord>,
 }
@@ -68,10 +73,15 @@ impl AppCaller {
     ) -> Result<Option<ResultStream<InvokeEvent>>, CallError> {
         let target = self.target(request).await?;
         check_text("prompt.text", &request.prompt)?;
+        let place = target.place.clone();
+        let ground = match self.context.ground(place).await {
+            Ok(ground) => ground,
+            Err(error) => return Ok(Some(failed(unavailable(&error)))),
+        };
         let server_ends = self.caller.server_ends.clone();
         let (attachment, gone) = Attachment::new(self.context.clone(), server_ends);
         let flight = bound.flight.take();
-        let facts = self.invoke_facts(request, &bound, &target, attachment.stream())?;
+        let facts = self.invoke_facts(request, &bound, &target, ground, attachment.stream())?;
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Invoke {
             facts: Box::new(facts),
@@ -94,14 +104,24 @@ impl AppCaller {
                 ..
             })) => Ok(Some(busy(run))),
             Ok(Ok(Reply {
+                answer: Answer::Failed(failure),
+                ..
+            })) => Ok(Some(failed(failure))),
+            Ok(Ok(Reply {
                 answer: Answer::Refused(error),
                 ..
             })) => Err(error),
+            Ok(
+                Ok(Reply {
+                    answer: Answer::Elsewhere,
+                    ..
+                })
+                | Err(NoReply::NameTaken),
+            ) => Ok(None),
             Ok(Ok(_)) => Err(CallError::unknown(
                 Reason::Internal,
                 "the session answered something else than was asked",
             )),
-            Ok(Err(NoReply::NameTaken)) => Ok(None),
             Ok(Err(no)) => Err(lost(&no)),
             Err(_) => Err(lost(&NoReply::Lost(Loss::Right))),
         }
@@ -120,11 +140,13 @@ impl AppCaller {
                 .session(id)
                 .await
                 .map_err(store)?;
-            let agent = stored.ok_or_else(CallError::no_such_session)?.record.agent;
+            let StoredSession { record, head } = stored.ok_or_else(CallError::no_such_session)?;
             return Ok(Target {
                 id,
                 decision,
-                agent,
+                agent: record.agent,
+                place: head.place,
+                checkout: head.checkout,
                 unborn: None,
             });
         }
@@ -135,7 +157,8 @@ impl AppCaller {
             SessionRef::ExternalKey(key) => (None, Some(key.clone())),
         };
         let decision = self.authorize_tenant(Action::Create).await?;
-        let parent = self.parent(request).await?;
+        check_name("session.name", name.as_ref())?;
+        let parent = self.parent(request.parent.as_ref()).await?;
         let (lineage, parents_agent) = parent.map_or((None, None), |(lineage, agent)| {
             (Some(lineage), Some(agent))
         });
@@ -155,9 +178,12 @@ impl AppCaller {
             created_at: now,
             lineage,
         };
+        let facts = self.context.agents.facts(&agent)?;
         Ok(Target {
             id,
             decision,
+            place: usual(facts),
+            checkout: None,
             agent,
             unborn: Some(record),
         })
@@ -176,11 +202,11 @@ impl AppCaller {
 
     /// Where a new session's conversation branches off another's, and that one's agent: who goes on
     /// with a conversation goes on with whom it was with.
-    async fn parent(
+    pub(super) async fn parent(
         &self,
-        request: &InvokeRequest,
+        parent: Option<&Parent>,
     ) -> Result<Option<(Lineage, AgentName)>, CallError> {
-        let Some(Parent { session, entry }) = &request.parent else {
+        let Some(Parent { session, entry }) = parent else {
             return Ok(None);
         };
         let of_parent = |error: CallError| match error.reason {
@@ -212,6 +238,7 @@ impl AppCaller {
         request: &InvokeRequest,
         bound: &Bound,
         target: &Target,
+        ground: Ground,
         stream: StreamId,
     ) -> Result<InvokeFacts, CallError> {
         let ports = &self.context.ports;
@@ -227,6 +254,19 @@ impl AppCaller {
             agent,
             stream,
             on_disconnect: request.on_disconnect,
+            // The session's task knows it when it steps this.
+            paused: false,
+            // Of a session that exists, its saved place is what was looked at, however it is reached.
+            place: if target.unborn.is_some() {
+                ground.place
+            } else {
+                target.place.clone()
+            },
+            // A host without workspaces does not know better.
+            checkout: match ports.workspaces {
+                Some(_) => ground.checkout,
+                None => target.checkout.clone(),
+            },
         })
     }
 
@@ -284,6 +324,13 @@ impl AppCaller {
             .run(run)
             .await
             .map_err(store)?;
+        if record.is_none() {
+            // With its session its record was erased.
+            let stored = self.context.ports.repository.session(session).await;
+            stored
+                .map_err(store)?
+                .ok_or_else(CallError::no_such_session)?;
+        }
         let record = record
             .filter(|record| record.settled.is_some())
             .ok_or_else(|| {
@@ -353,92 +400,3 @@ impl AppCaller {
 
 /// The texts of undelivered inputs that one record tells at most, in bytes.
 const UNDELIVERED_TEXTS: usize = 1024 * 1024;
-
-/// The stream of a run that was admitted, from its first event on.
-fn admitted(
-    channel: Arc<EventChannel>,
-    run: RunId,
-    position: Position,
-    attachment: Attachment,
-) -> ResultStream<InvokeEvent> {
-    let accepted = InvokeEvent::Accepted {
-        session: channel.session(),
-        run,
-        position,
-        joined: false,
-    };
-    let cursor = Cursor::after(channel, position.seq);
-    Box::pin(InvokeStream::new(cursor, run, vec![accepted], attachment))
-}
-
-/// The stream of a run that is active: what is retained of it, and what follows. It is read from the
-/// ring like everything else, so that a joiner that does not read keeps nothing alive.
-fn joined(
-    channel: Arc<EventChannel>,
-    run: RunId,
-    so_far: &RunSoFar,
-    attachment: Attachment,
-) -> ResultStream<InvokeEvent> {
-    let position = Position {
-        epoch: channel.epoch(),
-        seq: so_far.before,
-    };
-    let mut first = vec![InvokeEvent::Accepted {
-        session: channel.session(),
-        run,
-        position,
-        joined: true,
-    }];
-    if so_far.skipped > 0 {
-        let skipped = so_far.skipped;
-        first.push(InvokeEvent::Resumed { skipped });
-    }
-    let cursor = Cursor::after(channel, so_far.before);
-    let stream = InvokeStream::new(cursor, run, first, attachment);
-    Box::pin(stream.replaying_up_to(so_far.newest))
-}
-
-/// C7: one event, a typed answer. Observers see nothing.
-fn busy(run: Option<RunId>) -> ResultStream<InvokeEvent> {
-    let details = match run {
-        Some(run) => {
-            format!("run {run} is active in this session; steer it, queue a follow_up, or abort it")
-        }
-        None => "the session is being compacted; wait until it is over, or abort it".to_owned(),
-    };
-    let failed = InvokeEvent::Failed {
-        code: code::SESSION_BUSY.to_owned(),
-        details,
-        retryable: true,
-        run: None,
-    };
-    Box::pin(stream::iter([Ok(failed)]))
-}
-
-/// The terminal that a settled run projects to.
-pub(crate) fn terminal(run: RunRecord) -> InvokeEvent {
-    let outcome = run.settled.as_ref().map(|settled| settled.outcome.clone());
-    let run = Box::new(run);
-    match outcome {
-        Some(RunOutcome::Completed) => InvokeEvent::Completed { run },
-        Some(RunOutcome::Failed(failure)) => InvokeEvent::Failed {
-            code: failure.code,
-            details: failure.details,
-            retryable: failure.retryable,
-            run: Some(run),
-        },
-        Some(RunOutcome::Aborted) => InvokeEvent::Failed {
-            code: code::ABORTED.to_owned(),
-            details: "the run was aborted".to_owned(),
-            // C9: an abort is a settled outcome; nothing replays it on its own.
-            retryable: false,
-            run: Some(run),
-        },
-        None => InvokeEvent::Failed {
-            code: code::INTERRUPTED.to_owned(),
-            details: "the run has no recorded end".to_owned(),
-            retryable: true,
-            run: Some(run),
-        },
-    }
-}

@@ -277,6 +277,8 @@ fn lost(channel: &Channel) -> CallError {
     let told = match loss {
         Loss::Right => "this server no longer serves the session",
         Loss::Store => loss.told(),
+        // What it would ask again for is not there.
+        Loss::Deleted => return CallError::no_such_session(),
     };
     CallError::stream_ended(loss.reason(), format!("{told}; subscribe again"))
 }

@@ -85,6 +85,7 @@ impl Bench {
         let open = OpenSession {
             session,
             leaf: entries.last().map(|entry| entry.id),
+            place: None,
             settings,
             place: self.place.clone(),
             transcript: Arc::new(Pages(entries)),

@@ -63,7 +63,7 @@ pub struct OpenSession {
     pub leaf: Option<EntryId>,
     /// Model and level to use.
     pub settings: RunSettings,
-    /// Where the session works; none where that is the engine's own affair.
+    /// Where it works; none where the session has no place of its own.
     pub place: Option<Place>,
     /// Reads the session's durable conversation, so that an engine without a transcript of its
     /// own, or one behind ours, can rebuild it.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::conflate::Conflation;
 use super::input::{EngineTag, StreamId, Timer};
 use super::open::Finished;
+use super::placing::Deletion;
 use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
 use crate::domain::ids::{EntryId, InputId, SessionId};
@@ -102,7 +103,7 @@ impl Session {
     #[must_use]
     pub fn is_settling(&self) -> bool {
         let phase = match &self.active {
-            Active::Nothing => return false,
+            Active::Nothing | Active::Deletion(_) => return false,
             Active::Run(run) => run.phase,
             Active::Compaction(compaction) => compaction.phase,
         };
@@ -131,34 +132,35 @@ pub(super) enum Active {
     Nothing,
     Run(ActiveRun),
     Compaction(ActiveCompaction),
+    Deletion(Deletion),
 }
 
 impl Active {
     pub(super) fn run(&self) -> Option<&ActiveRun> {
         match self {
             Self::Run(run) => Some(run),
-            Self::Nothing | Self::Compaction(_) => None,
+            Self::Nothing | Self::Compaction(_) | Self::Deletion(_) => None,
         }
     }
 
     pub(super) fn run_mut(&mut self) -> Option<&mut ActiveRun> {
         match self {
             Self::Run(run) => Some(run),
-            Self::Nothing | Self::Compaction(_) => None,
+            Self::Nothing | Self::Compaction(_) | Self::Deletion(_) => None,
         }
     }
 
     pub(super) fn compaction(&self) -> Option<&ActiveCompaction> {
         match self {
             Self::Compaction(compaction) => Some(compaction),
-            Self::Nothing | Self::Run(_) => None,
+            Self::Nothing | Self::Run(_) | Self::Deletion(_) => None,
         }
     }
 
     pub(super) fn compaction_mut(&mut self) -> Option<&mut ActiveCompaction> {
         match self {
             Self::Compaction(compaction) => Some(compaction),
-            Self::Nothing | Self::Run(_) => None,
+            Self::Nothing | Self::Run(_) | Self::Deletion(_) => None,
         }
     }
 }
