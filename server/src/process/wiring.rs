@@ -15,7 +15,7 @@ use crate::adapters::engine::scripted::ScriptedEngine;
 use crate::adapters::sled::SledStore;
 use crate::app::agents::AgentCatalog;
 use crate::app::{App, Ports};
-use crate::config::{EngineKind, Settings};
+use crate::config::{EngineKind, Served, Settings};
 
 /// How often old request bindings are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
@@ -34,10 +34,16 @@ pub(super) fn agents(
         error,
     })?;
     let configured = config.agents(options.workspace.as_deref(), &here)?;
-    let names: Vec<AgentName> = configured.iter().map(|(name, ..)| name.clone()).collect();
+    let names: Vec<AgentName> = configured.iter().map(|agent| agent.name.clone()).collect();
     let default = config.default_agent(&names)?;
     let (mut catalog, mut lines) = (None, Vec::new());
-    for (name, kind, root) in configured {
+    for Served {
+        name,
+        kind,
+        workspace,
+    } in configured
+    {
+        let root = workspace.map(|(_name, space)| space.root);
         let (engine, about) = engine(&name, kind, root, data_dir, ports)?;
         let mark = if name == default { " (default)" } else { "" };
         lines.push(format!("{name}{mark}: {about}"));
