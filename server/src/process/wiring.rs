@@ -43,14 +43,15 @@ pub(super) fn agents(
         workspace,
     } in configured
     {
-        let root = workspace.map(|(_name, space)| space.root);
+        let (space, root) = workspace.map(|(name, space)| (name, space.root)).unzip();
         let (engine, about) = engine(&name, kind, root, data_dir, ports)?;
         let mark = if name == default { " (default)" } else { "" };
         lines.push(format!("{name}{mark}: {about}"));
-        catalog = Some(match catalog {
-            None => AgentCatalog::new(default.clone(), name, engine),
-            Some(catalog) => AgentCatalog::with(catalog, name, engine),
-        });
+        let agents = match catalog {
+            None => AgentCatalog::new(default.clone(), name.clone(), engine),
+            Some(catalog) => AgentCatalog::with(catalog, name.clone(), engine),
+        };
+        catalog = Some(agents.working_in(&name, space.into_iter().collect()));
     }
     let none = || ProcessError::Agent {
         agent: default.to_string(),
