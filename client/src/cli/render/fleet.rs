@@ -76,8 +76,8 @@ pub(crate) fn content(session: &SessionSummary) -> String {
     cells.chain(asked).collect::<Vec<_>>().join("\t")
 }
 
-/// How many there are, and how many need somebody.
-pub(crate) fn summary_line(sessions: &[SessionSummary], more: bool) -> Row {
+/// How many there are, and how many need somebody; as much of it as there is room for.
+pub(crate) fn summary_line(sessions: &[SessionSummary], more: bool, width: usize) -> Row {
     let count = match (sessions.len(), more) {
         (0, _) => return Row::of(Tone::Faint, "no sessions"),
         (1, false) => "1 session".to_owned(),
@@ -95,6 +95,12 @@ pub(crate) fn summary_line(sessions: &[SessionSummary], more: bool) -> Row {
         let words = "; * others work in this directory, too";
         spans.push((Tone::Faint, words.to_owned()));
     }
+    let mut room = width;
+    spans.retain(|(_, text)| {
+        let fits = visible::columns(text) <= room;
+        room = room.saturating_sub(visible::columns(text));
+        fits
+    });
     Row(spans)
 }
 

@@ -81,6 +81,6 @@ fn rows(sessions: &[SessionSummary], more: bool, width: usize) -> Vec<Row> {
     } else {
         table(sessions, now(), width)
     };
-    rows.push(summary_line(sessions, more));
+    rows.push(summary_line(sessions, more, width));
     rows
 }

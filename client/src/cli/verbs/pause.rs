@@ -1,6 +1,7 @@
 //! `sessionctl pause`.
 
 use sessionplane_core::contract::fleet::Fleet as _;
+use sessionplane_core::domain::fleet::summary::SessionSummary;
 
 use super::changed::change;
 use crate::cli::args::SessionArgs;
@@ -18,7 +19,7 @@ pub(super) async fn run(
     let call = context
         .client
         .pause_session(session.clone(), context.call());
-    let words = |it: &sessionplane_core::domain::fleet::summary::SessionSummary| {
+    let words = |it: &SessionSummary| {
         format!("{} is {}", named(it), phase_words(it.phase, it.paused))
     };
     change(&session, call, words, context, screen).await

@@ -2,6 +2,7 @@
 
 use sessionplane_core::contract::fleet::{Fleet as _, UpdateSession};
 use sessionplane_core::domain::fleet::metadata::MetadataChange;
+use sessionplane_core::domain::fleet::summary::SessionSummary;
 
 use super::changed::change;
 use crate::cli::args::PriorityArgs;
@@ -25,7 +26,7 @@ pub(super) async fn run(
         etag: None,
     };
     let call = context.client.update_session(request, context.call());
-    let words = |it: &sessionplane_core::domain::fleet::summary::SessionSummary| {
+    let words = |it: &SessionSummary| {
         format!("{} has priority {}", named(it), it.priority)
     };
     change(&session, call, words, context, screen).await

@@ -12,9 +12,7 @@ use sessionplane_core::domain::place::MAX_BRANCH_BYTES;
 use wire::watch_sessions_response::Item;
 
 use super::{capabilities, command, field, interaction, labels, session, summary};
-
-/// Sessions, or questions, in one page at most.
-pub(crate) const MAX_PAGE: u32 = 1000;
+use crate::app::MAX_SESSIONS_PAGE;
 
 /// A request for a new session.
 pub(crate) fn create(request: wire::CreateSessionRequest) -> Result<CreateSession, CallError> {
@@ -85,11 +83,14 @@ pub(crate) fn list(request: wire::ListSessionsRequest) -> Result<ListSessions, C
     })
 }
 
+/// How many sessions, or questions, a page is to hold.
 fn page_size(size: i32) -> Result<u32, CallError> {
-    let within = u32::try_from(size).ok().filter(|size| *size <= MAX_PAGE);
+    let fits = |size: &u32| usize::try_from(*size).is_ok_and(|size| size <= MAX_SESSIONS_PAGE);
+    let within = u32::try_from(size).ok().filter(fits);
     within.ok_or_else(|| {
-        let problem =
-            format!("is {size}; use 1 to {MAX_PAGE}, or 0 for 100, and go on with the page token");
+        let problem = format!(
+            "is {size}; use 1 to {MAX_SESSIONS_PAGE}, or 0 for 100, and go on with the page token"
+        );
         CallError::invalid("page_size", problem)
     })
 }

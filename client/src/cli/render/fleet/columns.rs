@@ -1,5 +1,7 @@
 //! The columns of the fleet's table: how wide each is, and which give way first.
 
+use sessionplane_core::domain::ids::is_ulid_shaped;
+
 use crate::cli::screen::{Row, Tone};
 use crate::cli::visible;
 
@@ -21,17 +23,21 @@ pub(super) const AGE: usize = 8;
 const GAP: usize = 2;
 
 /// Which column gives way, and down to which width, until the row fits; directory and agent first.
-const SHRINKING: [(usize, usize); 9] = [
+const SHRINKING: [(usize, usize); 10] = [
     (DIR, 12),
     (AGENT, 6),
     (DIR, 8),
+    (NAME, 20),
     (BRANCH, 10),
-    (LAST, 9),
     (NAME, 16),
+    (LAST, 9),
     (BRANCH, 6),
     (NAME, 8),
     (LAST, 4),
 ];
+
+/// Which column a terminal does without that has no room for its least.
+const DISPENSABLE: [usize; 6] = [LAST, BRANCH, QUEUE, AGENT, DIR, AGE];
 
 /// The cells of a row.
 pub(super) struct Cells(pub(super) [String; COUNT]);
@@ -60,6 +66,11 @@ impl Layout {
             let over = layout.width().saturating_sub(width);
             if let Some(wide) = &mut layout.0[column] {
                 *wide = wide.saturating_sub(over).max(least.min(*wide));
+            }
+        }
+        for column in DISPENSABLE {
+            if !room(&layout) {
+                layout.0[column] = None;
             }
         }
         layout
@@ -98,6 +109,9 @@ impl Layout {
             };
             let cell = if column == QUEUE {
                 format!("{:>wide$}", visible::clipped_to_columns(cell, wide))
+            } else if column == NAME && is_ulid_shaped(cell) && cell.len() > wide {
+                // Ids of one time begin alike.
+                format!("…{}", &cell[cell.len() + 1 - wide.max(1)..])
             } else {
                 visible::fitted(cell, wide)
             };

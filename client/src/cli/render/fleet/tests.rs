@@ -104,7 +104,7 @@ fn shown(sessions: &[SessionSummary], width: usize) -> String {
     let mut sessions = sessions.to_vec();
     in_order(&mut sessions);
     let mut rows = table(&sessions, NOW, width);
-    rows.push(summary_line(&sessions, false));
+    rows.push(summary_line(&sessions, false, width));
     let lines: Vec<_> = rows.iter().map(Row::text).collect();
     for line in &lines {
         assert!(visible::columns(line) <= width, "too wide: {line}");
@@ -136,7 +136,9 @@ fn c46_the_table_of_several_workspaces_with_long_words() {
     sessions[5].name = Some(long.parse().unwrap());
     sessions[5].questions.extend(asking(1, &[2]).questions);
     insta::assert_snapshot!(shown(&sessions, 80));
-    shown(&sessions, 60);
+    for narrow in [60, 40, 25] {
+        shown(&sessions, narrow);
+    }
 }
 
 #[test]
@@ -201,9 +203,9 @@ fn only_what_a_row_says_but_its_age_is_a_change() {
 
 #[test]
 fn no_sessions_are_told_in_words() {
-    assert_eq!(summary_line(&[], false).text(), "no sessions");
+    assert_eq!(summary_line(&[], false, 80).text(), "no sessions");
     let many = vec![asking(1, &[1]), asking(2, &[1])];
-    let words = summary_line(&many, true).text();
+    let words = summary_line(&many, true, 80).text();
     assert_eq!(words, "the first 2 sessions (more: --limit), 2 need you");
 }
 
