@@ -7,6 +7,7 @@ use std::time::Duration;
 use sessionplane_core::domain::command::{Command, CommandKind, Rejection, RejectionCode};
 use sessionplane_core::domain::error::{CallError, FieldViolation, Outcome, Reason};
 use sessionplane_core::domain::ids::{RequestId, RunId, SessionName, SessionRef};
+use sessionplane_core::domain::run::code;
 
 use super::context::Context;
 use super::exit::{Exit, Stop};
@@ -194,9 +195,20 @@ fn next_steps(
     }
 }
 
+/// An invoke that began no run, and the way out where there is one.
+pub(crate) fn not_begun(session: &SessionRef, failure: &str, details: &str) -> String {
+    let (first, word) = (format!("{failure}: {details}"), word(session));
+    match failure {
+        code::SESSION_BUSY => busy(session, details),
+        code::SESSION_PAUSED => format!("{first}\n  let it go on: {PROGRAM} resume {word}"),
+        code::DIRECTORY_UNAVAILABLE => format!("{first}\n  move it: {PROGRAM} cd {word} DIR"),
+        _ => first,
+    }
+}
+
 /// An invoke that another run, or a change of the session, was in the way of. Only a run, which the
 /// details then name, can be steered.
-pub(crate) fn busy(session: &SessionRef, details: &str) -> String {
+fn busy(session: &SessionRef, details: &str) -> String {
     let word = word(session);
     let names_run = |word: &str| word.parse::<RunId>().is_ok();
     let way_in = if details.split_whitespace().any(names_run) {

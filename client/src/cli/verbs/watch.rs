@@ -60,9 +60,10 @@ pub(super) async fn run(
                 outage.end();
             }
             Some(Ok(FleetWatchItem::Reconnecting { .. })) => {
-                outage.begin(instant());
-                let words = outage.words(context.client.target(), instant());
-                screen.aside(&words.unwrap_or_default())?;
+                let target = context.client.target();
+                if let Some(words) = outage.begun(target, instant()) {
+                    screen.aside(&words)?;
+                }
             }
             Some(Err(error)) => return Err(context.stop(error, About::Nothing, Effect::Reads)),
             None => return Ok(Exit::Done),

@@ -102,12 +102,12 @@ impl List {
                 Ok(true)
             }
             FleetWatchItem::Reconnecting { .. } => {
-                self.outage.begin(instant());
-                let words = self.outage.words(context.client.target(), instant());
-                if !screen.redraws() || !self.complete {
-                    screen.aside(&words.unwrap_or_default())?;
+                let words = self.outage.begun(context.client.target(), instant());
+                let drawn = self.complete && screen.redraws() && !context.globals.json;
+                if let Some(words) = words.filter(|_| !drawn) {
+                    screen.aside(&words)?;
                 }
-                Ok(self.complete && screen.redraws())
+                Ok(drawn)
             }
         }
     }
