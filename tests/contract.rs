@@ -16,6 +16,8 @@ mod compactions;
 mod cuts;
 #[path = "contract/durability.rs"]
 mod durability;
+#[path = "contract/fleet.rs"]
+mod fleet;
 #[path = "contract/gate.rs"]
 mod gate;
 #[path = "contract/heartbeats.rs"]
@@ -52,9 +54,12 @@ mod stops;
 mod suite;
 #[path = "contract/transcripts.rs"]
 mod transcripts;
+#[path = "contract/workspaces.rs"]
+mod workspaces;
 
 use house::InProcess;
 use remote::OverTheWire;
 
 contract_conformance!(in_process, InProcess);
 contract_conformance!(over_the_wire, OverTheWire);
+fleet_conformance!(fleet_in_process, InProcess);

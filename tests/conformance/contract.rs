@@ -28,6 +28,8 @@ pub(crate) mod events;
 pub(crate) mod fates;
 #[path = "contract/filters.rs"]
 pub(crate) mod filters;
+#[path = "contract/fleet.rs"]
+pub(crate) mod fleet;
 #[path = "contract/hands.rs"]
 pub(crate) mod hands;
 #[path = "contract/hostile.rs"]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use sessionplane_core::contract::fleet::Fleet;
 use sessionplane_core::domain::access::{Action, Decision, Principal, PrincipalKind, Resource};
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::ids::{AgentName, PrincipalId, TenantId};
@@ -33,6 +34,8 @@ use tokio_util::sync::CancellationToken;
 use super::agents::{Absent, Deaf, Jammed, Lingering};
 use super::gate::Gate;
 use super::slow::{Refusal, Slow};
+use super::workspaces::Folders;
+use crate::suite::fleet::{FleetWorld, FleetWorlds};
 use crate::suite::world::{Caller, World, Worlds};
 
 /// Allows everything inside the principal's own tenant, nothing outside.
@@ -88,6 +91,8 @@ pub(crate) struct House {
     /// Whether runs that were cut can be settled.
     pub(crate) refusal: Arc<Refusal>,
     artifacts: Arc<dyn ArtifactStore>,
+    /// Where its agents may work.
+    pub(crate) folders: Arc<Folders>,
     sessions: Arc<AtomicU64>,
     start: Mutex<Start>,
 }
@@ -138,8 +143,11 @@ impl House {
         let sessions = Arc::<AtomicU64>::default();
         let (mut ports, life) = counted_ports(Arc::new(slow), store.clone(), sessions.clone());
         ports.artifacts = artifacts.clone();
-        let app = App::new(ports.clone(), agents(&ports), config);
+        let folders = Arc::<Folders>::default();
+        ports.workspaces = Some(folders.clone());
+        let app = App::new(ports.clone(), folders.agents(&ports), config);
         Arc::new(Self {
+            folders,
             config,
             gate,
             refusal,
@@ -191,7 +199,8 @@ impl House {
         let sessions = self.sessions.clone();
         let (mut ports, life) = counted_ports(Arc::new(slow), store.clone(), sessions);
         ports.artifacts = self.artifacts.clone();
-        let app = App::new(ports.clone(), agents(&ports), self.config);
+        ports.workspaces = Some(self.folders.clone());
+        let app = App::new(ports.clone(), self.folders.agents(&ports), self.config);
         *self.start() = Start { app, store, life };
         ports
     }
@@ -224,6 +233,27 @@ impl World for House {
 
     async fn restart(&self) {
         settle_cut_runs(&self.reopen()).await;
+    }
+}
+
+impl FleetWorld for House {
+    fn fleet(&self) -> Arc<dyn Fleet> {
+        Arc::new(self.app().as_caller(owner()))
+    }
+
+    fn strangers_fleet(&self) -> Option<Arc<dyn Fleet>> {
+        Some(Arc::new(self.app().as_caller(caller("umbrella", "owner"))))
+    }
+
+    fn as_world(self: Arc<Self>) -> Arc<dyn World> {
+        self
+    }
+}
+
+#[async_trait]
+impl FleetWorlds for InProcess {
+    async fn make_fleet(&self, config: AppConfig) -> Arc<dyn FleetWorld> {
+        House::new(config)
     }
 }
 

@@ -178,7 +178,7 @@ impl App {
     /// Builds the application. Call [`super::recovery::recover`] before anybody is served.
     #[must_use]
     pub fn new(ports: Ports, agents: AgentCatalog, config: AppConfig) -> Self {
-        let hub = Arc::<Hub>::default();
+        let hub = Arc::new(Hub::keeping(config.fleet_changes));
         let context = Context {
             channels: Channels::new(config, hub.clone()),
             hub,

@@ -123,6 +123,7 @@ mod tests {
     use super::*;
     use crate::app::channels::Channels;
     use crate::app::config::AppConfig;
+    use crate::app::fleet::hub::Hub;
 
     fn channel() -> Arc<Channel> {
         let record = SessionRecord {
@@ -134,7 +135,7 @@ mod tests {
             created_at: Timestamp::from_millis(1),
             lineage: None,
         };
-        Channels::new(AppConfig::default(), Arc::default()).unborn(
+        Channels::new(AppConfig::default(), Arc::new(Hub::keeping(1))).unborn(
             &record,
             &ModelPolicy::default(),
             7,

@@ -44,7 +44,7 @@ fn c35_all_rings_together_keep_a_bounded_number_of_bytes() {
         all_rings_bytes: LIMIT,
         ..AppConfig::default()
     };
-    let channels = Channels::new(config, Arc::default());
+    let channels = Channels::new(config, Arc::new(Hub::keeping(1)));
     let made: Vec<_> = (1..=64)
         .map(|number| channels.unborn(&record(number), &ModelPolicy::default(), 1))
         .collect();
@@ -77,7 +77,7 @@ async fn c35_sessions_that_have_settled_do_not_cut_the_readers_of_the_one_that_r
         idle_ring_bytes: 1024,
         ..AppConfig::default()
     };
-    let channels = Channels::new(config, Arc::default());
+    let channels = Channels::new(config, Arc::new(Hub::keeping(1)));
     let mut kept = Vec::new();
     for number in 1..=40 {
         let channel = channels.unborn(&record(number), &ModelPolicy::default(), 1);
@@ -100,7 +100,7 @@ fn c27_who_made_a_channel_too_late_takes_the_one_that_is_there() {
         idle_channels: 1,
         ..AppConfig::default()
     };
-    let channels = Channels::new(config, Arc::default());
+    let channels = Channels::new(config, Arc::new(Hub::keeping(1)));
     // Two readers found none; the second has minted the later epoch and is done first.
     let told = channels.unborn(&record(1), &ModelPolicy::default(), 2);
     let position = told.position();
@@ -155,7 +155,7 @@ fn c35_the_texts_of_questions_answers_and_failures_count_in_a_ring() {
             outcome: CompactionOutcome::Failed(failure),
         },
     ];
-    let channels = Channels::new(AppConfig::default(), Arc::default());
+    let channels = Channels::new(AppConfig::default(), Arc::new(Hub::keeping(1)));
     for (body, least) in bodies.into_iter().zip([30_000, 10_000, 4000]) {
         let channel = channels.unborn(&record(least as u128), &ModelPolicy::default(), 1);
         let at = Timestamp::default();
@@ -174,7 +174,7 @@ fn channels_that_serve_nobody_go_and_the_look_for_them_is_rare() {
         idle_channels: 16,
         ..AppConfig::default()
     };
-    let channels = Channels::new(config, Arc::default());
+    let channels = Channels::new(config, Arc::new(Hub::keeping(1)));
     let mut number = 0;
     let mut open = || {
         number += 1;
@@ -198,7 +198,7 @@ fn channels_that_serve_nobody_go_and_the_look_for_them_is_rare() {
 
 #[tokio::test]
 async fn c35_a_watched_session_that_comes_to_rest_keeps_little_and_cuts_nobody_up_to_date() {
-    let channels = Channels::new(AppConfig::default(), Arc::default());
+    let channels = Channels::new(AppConfig::default(), Arc::new(Hub::keeping(1)));
     let channel = channels.unborn(&record(1), &ModelPolicy::default(), 1);
     let (mut reading, mut stalled) = (
         Cursor::after(channel.clone(), 0),
@@ -220,7 +220,7 @@ async fn c35_a_watched_session_that_comes_to_rest_keeps_little_and_cuts_nobody_u
 
 #[test]
 fn c35_a_session_without_a_task_keeps_little_and_still_knows_its_place() {
-    let channels = Channels::new(AppConfig::default(), Arc::default());
+    let channels = Channels::new(AppConfig::default(), Arc::new(Hub::keeping(1)));
     let channel = channels.unborn(&record(1), &ModelPolicy::default(), 1);
     fill(&channel, 1000);
     channel.rest(8 * 1024);

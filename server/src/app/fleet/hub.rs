@@ -12,8 +12,6 @@ use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::{SessionId, TenantId};
 use tokio::sync::watch;
 
-/// Changes that are kept at most: half a minute of a thousand a second.
-const MAX_CHANGES: usize = 32 * 1024;
 /// Bytes that they keep alive at most.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Revisions of one start. Those of a later one are above all of them.
@@ -51,6 +49,8 @@ pub(crate) struct Hub {
     newest: AtomicU64,
     /// Where the revisions of this start begin; 0 until it is known.
     first: AtomicU64,
+    /// Changes that are kept at most.
+    most: usize,
     log: Mutex<Log>,
     wake: watch::Sender<u64>,
     /// Who watches: each holds one of it.
@@ -66,20 +66,20 @@ struct Log {
     changes: VecDeque<(TenantId, Change)>,
 }
 
-impl Default for Hub {
-    fn default() -> Self {
+impl Hub {
+    /// A log that keeps so many changes.
+    pub(crate) fn keeping(most: usize) -> Self {
         Self {
             newest: AtomicU64::new(0),
             first: AtomicU64::new(0),
+            most: most.max(1),
             log: Mutex::default(),
             wake: watch::Sender::new(0),
             watchers: Arc::default(),
             closed: AtomicBool::new(false),
         }
     }
-}
 
-impl Hub {
     /// Says which start of the store this is. The same each time; before the first revision is drawn.
     pub(crate) fn begin(&self, start: u32) {
         let first = u64::from(start) << NUMBER_BITS;
@@ -110,8 +110,7 @@ impl Hub {
             log.newest += 1;
             log.bytes += change.weight();
             log.changes.push_back((tenant.clone(), change));
-            while log.changes.len() > MAX_CHANGES || log.bytes > MAX_BYTES && log.changes.len() > 1
-            {
+            while log.changes.len() > self.most || log.bytes > MAX_BYTES && log.changes.len() > 1 {
                 let Some((_, oldest)) = log.changes.pop_front() else {
                     break;
                 };
@@ -202,7 +201,7 @@ mod tests {
 
     #[test]
     fn c46_the_revisions_of_a_start_are_above_those_of_the_starts_before() {
-        let (earlier, later) = (Hub::default(), Hub::default());
+        let (earlier, later) = (Hub::keeping(1), Hub::keeping(1));
         earlier.begin(3);
         later.begin(4);
         assert!(earlier.draw() < earlier.draw());
@@ -215,7 +214,7 @@ mod tests {
 
     #[test]
     fn c47_a_place_that_left_the_log_is_told_and_one_within_is_read_on_from() {
-        let (hub, tenant) = (Hub::default(), TenantId::parse("t").unwrap());
+        let (hub, tenant) = (Hub::keeping(64), TenantId::parse("t").unwrap());
         let other = TenantId::parse("u").unwrap();
         for number in 0..10 {
             hub.tell(&tenant, change(number));
@@ -228,7 +227,7 @@ mod tests {
         let expected: Vec<_> = (5..10).map(|number| change(number).session).collect();
         assert_eq!((ids, place), (expected, 20));
         assert!(matches!(hub.after(21, &tenant), Read::Lapped));
-        for number in 0..MAX_CHANGES as u128 {
+        for number in 0..64 {
             hub.tell(&tenant, change(number));
         }
         assert!(hub.has_after(20) && !hub.has_after(19));

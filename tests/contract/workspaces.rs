@@ -1,0 +1,333 @@
+//! Directories that are there as long as a test says so, an agent that works in them, and the rules about
+//! where sessions work: C45, C53, B45.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use sessionplane_core::contract::fleet::{
+    ChangeDirectory, ChangeDirectoryAnswer, CreateSession, Fleet as _,
+};
+use sessionplane_core::contract::{CallOptions, InvokeEvent};
+use sessionplane_core::domain::access::Action;
+use sessionplane_core::domain::audit::AuditAction;
+use sessionplane_core::domain::capabilities::SandboxLevel;
+use sessionplane_core::domain::command::RejectionCode;
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::ids::{AgentName, SessionId, WorkspaceName};
+use sessionplane_core::domain::place::{Checkout, Directory, Place};
+use sessionplane_core::ports::engine::{
+    Engine, EngineConnection, EngineDescription, EngineError, OpenSession,
+};
+use sessionplane_core::ports::workspaces::{Ground, PlaceError, Workspaces};
+use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
+use sessionplane_server::app::Ports;
+use sessionplane_server::app::agents::AgentCatalog;
+use sessionplane_server::app::face::Faces as _;
+
+use crate::house::{House, agents, owner};
+use crate::suite::desk::{Ask, Desk, named, with_id, within};
+use crate::suite::fleet::crew::{Crew, new};
+use crate::suite::run::Run;
+use crate::suite::world::quick;
+
+/// The agent that works in `repo` and `docs`.
+const GROUNDED: &str = "grounded";
+
+/// Directories by place, and where engines were opened.
+#[derive(Default)]
+pub(crate) struct Folders {
+    known: Mutex<BTreeMap<Place, Checkout>>,
+    opened: Arc<Mutex<Vec<Option<Place>>>>,
+}
+
+pub(crate) fn place(workspace: &str, directory: &str) -> Place {
+    Place {
+        workspace: WorkspaceName::parse(workspace).expect("a workspace"),
+        directory: Directory::parse(directory).expect("a directory"),
+    }
+}
+
+fn on(branch: &str) -> Checkout {
+    Checkout {
+        branch: Some(branch.into()),
+        commit: None,
+    }
+}
+
+impl Folders {
+    /// A directory is there, with that branch checked out.
+    fn put(&self, place: &Place, branch: &str) {
+        let mut known = self.known.lock().expect("no panic");
+        known.insert(place.clone(), on(branch));
+    }
+
+    fn take(&self, place: &Place) {
+        self.known.lock().expect("no panic").remove(place);
+    }
+
+    fn opened(&self) -> Vec<Option<Place>> {
+        std::mem::take(&mut *self.opened.lock().expect("no panic"))
+    }
+
+    /// The house's agents, and one that works in these directories.
+    pub(crate) fn agents(&self, ports: &Ports) -> AgentCatalog {
+        let name = AgentName::parse(GROUNDED).expect("a name");
+        let engine = Noting {
+            inner: ScriptedEngine::new(ports.clock.clone(), ports.spawner.clone()),
+            opened: self.opened.clone(),
+        };
+        let workspaces = ["repo", "docs"].map(|it| WorkspaceName::parse(it).expect("a name"));
+        agents(ports)
+            .with(name.clone(), Arc::new(engine))
+            .working_in(&name, workspaces.into())
+    }
+}
+
+#[async_trait]
+impl Workspaces for Folders {
+    async fn ground(&self, place: &Place) -> Result<Ground, PlaceError> {
+        if self.known.lock().expect("no panic").contains_key(place) {
+            return Ok(Ground {
+                place: place.clone(),
+                sandbox: SandboxLevel::None,
+            });
+        }
+        Err(PlaceError::Unavailable {
+            workspace: place.workspace.clone(),
+            directory: place.directory.to_string(),
+            problem: "is not there".to_owned(),
+        })
+    }
+
+    async fn checkout(&self, place: &Place) -> Option<Checkout> {
+        self.known.lock().expect("no panic").get(place).cloned()
+    }
+
+    async fn add_worktree(&self, of: &Place, branch: &str) -> Result<Place, PlaceError> {
+        let made = place(of.workspace.as_str(), &format!("worktrees/{branch}"));
+        self.put(&made, branch);
+        Ok(made)
+    }
+}
+
+/// An engine that notes where it is opened.
+struct Noting {
+    inner: ScriptedEngine,
+    opened: Arc<Mutex<Vec<Option<Place>>>>,
+}
+
+#[async_trait]
+impl Engine for Noting {
+    fn describe(&self) -> &EngineDescription {
+        self.inner.describe()
+    }
+
+    async fn open(&self, open: OpenSession) -> Result<EngineConnection, EngineError> {
+        self.opened
+            .lock()
+            .expect("no panic")
+            .push(open.place.clone());
+        self.inner.open(open).await
+    }
+}
+
+/// A house whose `repo` is there.
+fn with_repo() -> (Arc<House>, Crew) {
+    let house = House::new(quick());
+    house.folders.put(&place("repo", "."), "main");
+    let world = house.clone();
+    (house, Crew { world })
+}
+
+fn grounded(name: &str) -> CreateSession {
+    CreateSession {
+        agent: AgentName::parse(GROUNDED).ok(),
+        ..new(name)
+    }
+}
+
+async fn go(
+    house: &House,
+    session: &str,
+    to: &Place,
+    id: Option<&str>,
+) -> Result<ChangeDirectoryAnswer, CallError> {
+    let request = ChangeDirectory {
+        session: named(session),
+        workspace: Some(to.workspace.clone()),
+        directory: to.directory.clone(),
+    };
+    let caller = house.app().as_caller(owner());
+    within("move", caller.change_directory(request, with_id(id))).await
+}
+
+/// Invokes where the session's directory is gone: the one event of the answer names it.
+async fn nowhere(desk: &Desk, directory: &str) {
+    let stream = desk.open(Ask::new("say \"x\"")).await;
+    let mut stream = stream.unwrap_or_else(|error| panic!("invoke: {error:?}"));
+    match Run::next_of(&mut stream).await {
+        Some(Ok(InvokeEvent::Failed {
+            code,
+            details,
+            run: None,
+            ..
+        })) => {
+            assert_eq!(code, "directory_unavailable");
+            assert!(details.contains(directory), "{details}");
+        }
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn actions(house: &House, session: SessionId) -> Vec<AuditAction> {
+    let audits = house.store().audits(session).expect("the trail");
+    audits.into_iter().map(|audit| audit.action).collect()
+}
+
+#[tokio::test]
+async fn c45_b45_a_session_goes_on_in_its_own_directory_or_says_that_it_is_gone() {
+    let (house, crew) = with_repo();
+    let sub = place("repo", "crates/net");
+    house.folders.put(&sub, "main");
+    let request = CreateSession {
+        directory: Some(sub.directory.clone()),
+        ..grounded("net")
+    };
+    let made = crew.create(request).await;
+    assert_eq!(
+        (made.place, made.checkout),
+        (Some(sub.clone()), Some(on("main")))
+    );
+    let desk = crew.desk("net");
+    desk.run("say \"x\"").await;
+    crew.world.restart().await;
+    desk.run("say \"y\"").await;
+    assert_eq!(
+        house.folders.opened(),
+        [Some(sub.clone()), Some(sub.clone())]
+    );
+    house.folders.take(&sub);
+    let before = desk.state().await;
+    nowhere(&desk, "crates/net").await;
+    assert_eq!(desk.state().await, before, "observers see nothing");
+    assert_eq!(house.folders.opened(), [], "and nobody starts elsewhere");
+    assert_eq!(crew.get("net").await.place, Some(sub.clone()));
+    house.folders.put(&sub, "main");
+    desk.run("say \"z\"").await;
+    assert_eq!(house.folders.opened(), [Some(sub)]);
+}
+
+#[tokio::test]
+async fn c45_a_new_session_works_in_its_agent_s_first_workspace() {
+    let (house, crew) = with_repo();
+    let repo = place("repo", ".");
+    crew.desk("one")
+        .run(Ask::new("say \"x\"").agent(GROUNDED))
+        .await;
+    assert_eq!(crew.get("one").await.place, Some(repo.clone()));
+    assert_eq!(crew.create(grounded("two")).await.place, Some(repo));
+    assert_eq!(crew.create(new("nowhere")).await.place, None);
+    let docs = place("docs", ".");
+    let request = |workspace: &str| CreateSession {
+        workspace: WorkspaceName::parse(workspace).ok(),
+        ..grounded("three")
+    };
+    for (workspace, field) in [("docs", "directory"), ("etc", "workspace")] {
+        let refused = crew.try_create(request(workspace), None).await;
+        let refused = refused.expect_err("not there, or not allowed");
+        assert_eq!(refused.violations[0].field, field, "{refused}");
+    }
+    house.folders.put(&docs, "main");
+    assert_eq!(crew.create(request("docs")).await.place, Some(docs));
+    let request = CreateSession {
+        worktree_branch: Some("fix-7".to_owned()),
+        ..grounded("four")
+    };
+    let four = crew.create(request).await;
+    assert_eq!(four.place, Some(place("repo", "worktrees/fix-7")));
+    assert_eq!(four.checkout, Some(on("fix-7")));
+    house.folders.opened();
+    crew.desk("four").run("say \"x\"").await;
+    assert_eq!(house.folders.opened(), [four.place]);
+}
+
+#[tokio::test]
+async fn c53_a_move_is_judged_audited_and_holds_from_the_next_run_on() {
+    let (house, crew) = with_repo();
+    let (repo, sub) = (place("repo", "."), place("repo", "sub"));
+    let id = crew.create(grounded("net")).await.id;
+    let desk = crew.desk("net");
+    let missing = go(&house, "net", &sub, None).await.expect_err("not there");
+    assert_eq!(missing.violations[0].field, "directory");
+    let foreign = go(&house, "net", &place("etc", "."), None).await;
+    assert_eq!(
+        foreign.expect_err("not allowed").violations[0].field,
+        "workspace"
+    );
+    house.folders.put(&sub, "side");
+    let run = desk.invoke("say \"x\"\nhang").await;
+    match go(&house, "net", &sub, Some("move")).await {
+        Ok(ChangeDirectoryAnswer::Rejected(no)) => assert_eq!(no.code, RejectionCode::SessionBusy),
+        other => panic!("{other:?}"),
+    }
+    desk.abort().await;
+    run.finish().await;
+    assert_eq!(
+        crew.get("net").await.place,
+        Some(repo.clone()),
+        "nothing happened"
+    );
+    for _ in 0..2 {
+        match go(&house, "net", &sub, Some("move")).await {
+            Ok(ChangeDirectoryAnswer::Moved { session, .. }) => {
+                assert_eq!(session.place, Some(sub.clone()));
+                assert_eq!(session.checkout, Some(on("side")));
+            }
+            other => panic!("{other:?}"),
+        }
+        let moves = actions(&house, id).into_iter();
+        let moves = moves.filter(|it| *it == AuditAction::Call(Action::ChangeDirectory));
+        assert_eq!(moves.count(), 1, "a repeat moves nothing");
+    }
+    desk.run("say \"y\"").await;
+    assert_eq!(house.folders.opened(), [Some(repo), Some(sub)]);
+}
+
+#[tokio::test]
+async fn c45_what_version_control_says_is_noted_at_the_boundaries_of_runs() {
+    let (house, crew) = with_repo();
+    let repo = place("repo", ".");
+    let id = crew.create(grounded("net")).await.id;
+    let desk = crew.desk("net");
+    let mut lookout = crew.watch("").await;
+    lookout.snapshot().await;
+    let run = desk.invoke("say \"x\"\nhang").await;
+    // The agent changes the branch while it runs.
+    house.folders.put(&repo, "topic");
+    desk.abort().await;
+    run.finish().await;
+    let topic = Some(on("topic"));
+    lookout
+        .until(|it| it.of("net").is_some_and(|it| it.checkout == topic))
+        .await;
+    assert_eq!(actions(&house, id).last(), Some(&AuditAction::Checkout));
+    let noted = actions(&house, id).len();
+    // Where it is what it was, nothing is written.
+    desk.run("say \"y\"").await;
+    house.folders.put(&repo, "main");
+    crew.world.restart().await;
+    assert_eq!(
+        crew.get("net").await.checkout,
+        topic,
+        "as it was at the boundary"
+    );
+    desk.run("say \"z\"").await;
+    assert_eq!(crew.get("net").await.checkout, Some(on("main")));
+    let notes = actions(&house, id).into_iter().skip(noted);
+    assert_eq!(notes.filter(|it| *it == AuditAction::Checkout).count(), 0);
+    let options = CallOptions::default();
+    let caller = house.app().as_caller(owner());
+    let got = caller.get_session(named("net"), options).await;
+    assert_eq!(got, Ok(crew.get("net").await));
+}
