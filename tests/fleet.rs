@@ -123,7 +123,16 @@ fn phase(is: &'static str) -> impl Fn(&Value) -> bool {
 async fn c40_names_labels_and_places_outlive_the_server_and_find_the_session() {
     let house = House::new().await;
     let new = [
-        "new", "docs", "--dir", "docs", "--label", "team=net", "--priority", "5", "--key", "ci 7",
+        "new",
+        "docs",
+        "--dir",
+        "docs",
+        "--label",
+        "team=net",
+        "--priority",
+        "5",
+        "--key",
+        "ci 7",
     ];
     let created = house.does(&new).await;
     assert!(created.starts_with("created docs, 01"), "{created}");
@@ -142,9 +151,15 @@ async fn c40_names_labels_and_places_outlive_the_server_and_find_the_session() {
     assert_eq!(after["id"], before["id"], "one session");
     assert_eq!(after["name"], "guide");
     assert_eq!(after["labels"], serde_json::json!({ "area": "web" }));
-    assert_eq!((&after["priority"], &after["phase"]), (&5.into(), &"dormant".into()));
+    assert_eq!(
+        (&after["priority"], &after["phase"]),
+        (&5.into(), &"dormant".into())
+    );
     let listed = house.does(&["agents", "--label", "area=web"]).await;
-    assert!(listed.contains("guide") && listed.ends_with("1 session\n"), "{listed}");
+    assert!(
+        listed.contains("guide") && listed.ends_with("1 session\n"),
+        "{listed}"
+    );
     let (code, out, _) = house.ran(&["agents", "--label", "team=net"]).await;
     assert_eq!((code, out.as_str()), (0, "no sessions\n"));
     house.does(&["rm", "guide", "--yes"]).await;
@@ -189,7 +204,10 @@ async fn c15_c53_a_session_is_paused_resumed_and_moved_between_its_runs() {
     house.does(&["resume", "docs"]).await;
     house.does(&["invoke", "docs", "say \"yes\""]).await;
     house.does(&["cd", "docs", "crates/net"]).await;
-    assert_eq!(house.session("docs").await["place"]["directory"], "crates/net");
+    assert_eq!(
+        house.session("docs").await["place"]["directory"],
+        "crates/net"
+    );
     let mut run = house.command(&["invoke", "docs", "hang"]).spawn().unwrap();
     house.until("docs", phase("working")).await;
     let (code, _, err) = house.ran(&["cd", "docs", "."]).await;

@@ -21,7 +21,10 @@ use crate::retry::{Effect, Patience, call};
 macro_rules! attempts {
     ($client:ident, $options:ident, $effect:ident, $method:ident, $wire:ident) => {
         call($client.patience(&$options, Effect::$effect), || {
-            let (mut stub, request) = ($client.fleet_stub(), $client.timed($wire.clone(), &$options));
+            let (mut stub, request) = (
+                $client.fleet_stub(),
+                $client.timed($wire.clone(), &$options),
+            );
             async move { answered(stub.$method(request)).await }
         })
         .await?

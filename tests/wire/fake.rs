@@ -121,10 +121,6 @@ impl Fake {
     pub(crate) fn times_asked(&self) -> usize {
         self.0.asked.lock().unwrap().len()
     }
-    /// How many streams are open.
-    pub(crate) fn open(&self) -> usize {
-        self.0.open.load(Ordering::SeqCst)
-    }
     /// Waits until so many streams are open.
     pub(crate) async fn until_open(&self, streams: usize) {
         let mut told = self.0.open_told.subscribe();

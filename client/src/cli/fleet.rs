@@ -116,7 +116,9 @@ async fn names(client: &Client, name: &SessionName) -> Result<Vec<SessionName>, 
     };
     let mut names = Vec::new();
     for request in [beginning, in_use] {
-        let page = client.list_sessions(request, CallOptions::default()).await?;
+        let page = client
+            .list_sessions(request, CallOptions::default())
+            .await?;
         names.extend(page.sessions.into_iter().filter_map(|session| session.name));
     }
     Ok(names)
@@ -147,7 +149,13 @@ mod tests {
     #[test]
     fn a_name_that_is_nearly_right_leads_to_the_right_one() {
         let names = || {
-            let names = ["refactor-core", "fix-flaky-tests", "docs", "docs-old", "docs"];
+            let names = [
+                "refactor-core",
+                "fix-flaky-tests",
+                "docs",
+                "docs-old",
+                "docs",
+            ];
             names.map(|name| name.parse().unwrap()).to_vec()
         };
         let near = |name: &str| {

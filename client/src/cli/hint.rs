@@ -280,7 +280,9 @@ pub(crate) fn held(session: &SessionRef, rejection: &Rejection) -> String {
     let word = word(session);
     match rejection.code {
         RejectionCode::SessionBusy => {
-            format!("{first}\n  wait for it: {PROGRAM} wait {word}\n  stop it:     {PROGRAM} abort {word}")
+            format!(
+                "{first}\n  wait for it: {PROGRAM} wait {word}\n  stop it:     {PROGRAM} abort {word}"
+            )
         }
         _ if rejection.retryable => format!("{first}\n  the same command may succeed later"),
         _ => first,

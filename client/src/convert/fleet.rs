@@ -181,9 +181,7 @@ pub(crate) fn moved(
             sandbox: capabilities::sandbox(changed.sandbox()),
             session: Box::new(summary::required_read(changed.session)?),
         },
-        Answer::Rejected(rejected) => {
-            ChangeDirectoryAnswer::Rejected(command::rejection(rejected))
-        }
+        Answer::Rejected(rejected) => ChangeDirectoryAnswer::Rejected(command::rejection(rejected)),
     })
 }
 

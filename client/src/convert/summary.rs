@@ -37,11 +37,11 @@ pub(crate) fn read(session: v1::Session) -> Result<SessionSummary, Malformed> {
         name: optional_id("session.name", &session.name)?,
         external_key: optional_id("session.external_key", &session.external_key)?,
         agent: id("session.agent", &session.agent)?,
-        labels: labels(session.labels)?,
+        labels: labels(&session.labels)?,
         priority: Priority::parse(session.priority.into())
-            .map_err(|error| malformed("session.priority", error))?,
+            .map_err(|error| malformed("session.priority", &error))?,
         paused: session.paused,
-        place: session.place.map(place).transpose()?,
+        place: session.place.as_ref().map(place).transpose()?,
         checkout: session.checkout.map(checkout),
         lineage: lineage(&session.parent_session_id, &session.parent_entry_id)?,
         phase,
@@ -63,29 +63,29 @@ pub(crate) fn read(session: v1::Session) -> Result<SessionSummary, Malformed> {
     })
 }
 
-fn malformed(field: &'static str, problem: impl ToString) -> Malformed {
+fn malformed(field: &'static str, problem: &impl ToString) -> Malformed {
     Malformed {
         field,
         problem: problem.to_string(),
     }
 }
 
-fn labels(labels: HashMap<String, String>) -> Result<Labels, Malformed> {
+fn labels(labels: &HashMap<String, String>) -> Result<Labels, Malformed> {
     const FIELD: &str = "session.labels";
     let labels = labels.iter().map(|(key, value)| {
-        let key = LabelKey::parse(key).map_err(|error| malformed(FIELD, error))?;
-        let value = LabelValue::parse(value).map_err(|error| malformed(FIELD, error))?;
+        let key = LabelKey::parse(key).map_err(|error| malformed(FIELD, &error))?;
+        let value = LabelValue::parse(value).map_err(|error| malformed(FIELD, &error))?;
         Ok((key, value))
     });
     let labels = labels.collect::<Result<Vec<_>, Malformed>>()?;
-    Labels::of(labels).map_err(|error| malformed(FIELD, error))
+    Labels::of(labels).map_err(|error| malformed(FIELD, &error))
 }
 
-fn place(place: v1::SessionPlace) -> Result<Place, Malformed> {
+fn place(place: &v1::SessionPlace) -> Result<Place, Malformed> {
     Ok(Place {
         workspace: id("session.place.workspace", &place.workspace)?,
         directory: Directory::parse(&place.directory)
-            .map_err(|error| malformed("session.place.directory", error))?,
+            .map_err(|error| malformed("session.place.directory", &error))?,
     })
 }
 
@@ -120,12 +120,11 @@ fn phase(session: &v1::Session) -> Phase {
         v1::SessionPhase::Working => Phase::Working,
         v1::SessionPhase::Compacting => Phase::Compacting,
         v1::SessionPhase::Queued => Phase::Queued,
-        v1::SessionPhase::Ready => Phase::Ready,
         v1::SessionPhase::Paused => Phase::Paused,
         v1::SessionPhase::Dormant => Phase::Dormant,
         v1::SessionPhase::Unspecified if !session.active_run_id.is_empty() => Phase::Working,
         v1::SessionPhase::Unspecified if session.paused => Phase::Paused,
-        v1::SessionPhase::Unspecified => Phase::Ready,
+        v1::SessionPhase::Ready | v1::SessionPhase::Unspecified => Phase::Ready,
     }
 }
 

@@ -29,14 +29,38 @@ async fn staged(fleet: FleetStage) -> Fake {
 async fn new_asks_for_all_that_was_said_under_the_id_that_was_given() {
     let fake = answering(vec![session(1, "docs", 5)]).await;
     let words = [
-        "new", "docs", "--agent", "demo", "--workspace", "home", "--dir", "./crates//net",
-        "--worktree", "fix/flaky", "--label", "team=net", "--label", "urgent=", "--priority", "-5",
-        "--paused", "--key", "ci 7", "--parent", "core", "--from",
-        "01K00000000000000000000001-3", "--request-id", "r-7",
+        "new",
+        "docs",
+        "--agent",
+        "demo",
+        "--workspace",
+        "home",
+        "--dir",
+        "./crates//net",
+        "--worktree",
+        "fix/flaky",
+        "--label",
+        "team=net",
+        "--label",
+        "urgent=",
+        "--priority",
+        "-5",
+        "--paused",
+        "--key",
+        "ci 7",
+        "--parent",
+        "core",
+        "--from",
+        "01K00000000000000000000001-3",
+        "--request-id",
+        "r-7",
     ];
     let (code, out, err) = ran(&fake, &words).await;
     assert_eq!(code, 0, "{err}");
-    assert_eq!(out, format!("created docs, {}, agent demo\n", session(1, "", 1).id));
+    assert_eq!(
+        out,
+        format!("created docs, {}, agent demo\n", session(1, "", 1).id)
+    );
     let asked = fake.look(|stage| stage.fleet.created[0].clone());
     let expected = v1::CreateSessionRequest {
         request_id: "r-7".to_owned(),
@@ -95,7 +119,11 @@ async fn c40_labels_and_priority_change_only_what_was_said() {
     assert_eq!(mask(1), ["priority"]);
     let (code, out, _) = ran(&fake, &["label", "docs"]).await;
     assert_eq!((code, out.as_str()), (0, "docs: team=net\n"));
-    assert_eq!(fake.look(|stage| stage.fleet.updated.len()), 2, "only shown");
+    assert_eq!(
+        fake.look(|stage| stage.fleet.updated.len()),
+        2,
+        "only shown"
+    );
     let (code, _, err) = ran(&fake, &["priority", "docs", "101"]).await;
     assert!(code == 2 && err.contains("-100 to 100"), "{err}");
 }
@@ -113,7 +141,10 @@ async fn c15_a_pause_and_its_end_tell_what_is_true_after_them() {
     let (code, out, _) = ran(&fake, &["resume", "docs"]).await;
     assert_eq!((code, out.as_str()), (0, "docs is ready\n"));
     fake.look(|stage| {
-        assert_eq!((stage.fleet.paused.len(), stage.fleet.resumed.len()), (1, 1));
+        assert_eq!(
+            (stage.fleet.paused.len(), stage.fleet.resumed.len()),
+            (1, 1)
+        );
     });
 }
 
@@ -138,7 +169,11 @@ async fn c53_a_move_tells_where_the_next_run_starts_or_what_is_in_the_way() {
         }),
         sandbox: v1::SandboxLevel::Confined.into(),
     };
-    let answer = |answer| Ok(v1::ChangeDirectoryResponse { answer: Some(answer) });
+    let answer = |answer| {
+        Ok(v1::ChangeDirectoryResponse {
+            answer: Some(answer),
+        })
+    };
     let fake = staged(FleetStage {
         moves: [
             answer(Answer::Changed(moved)),
@@ -153,20 +188,33 @@ async fn c53_a_move_tells_where_the_next_run_starts_or_what_is_in_the_way() {
     assert_eq!((code, out.as_str()), (0, words), "{err}");
     let (code, _, err) = ran(&fake, &["cd", "docs", "."]).await;
     assert_eq!(code, 1);
-    assert!(err.contains("session_busy") && err.contains("sessionctl wait docs"), "{err}");
+    assert!(
+        err.contains("session_busy") && err.contains("sessionctl wait docs"),
+        "{err}"
+    );
     let (code, _, err) = ran(&fake, &["cd", "docs", "../x"]).await;
     assert!(code == 2 && err.contains("upwards"), "{err}");
     fake.look(|stage| {
         let asked = &stage.fleet.moved;
-        assert_eq!((asked[0].workspace.as_str(), asked[0].directory.as_str()), ("home", "docs"));
-        assert_eq!((asked[1].workspace.as_str(), asked[1].directory.as_str()), ("", "."));
+        assert_eq!(
+            (asked[0].workspace.as_str(), asked[0].directory.as_str()),
+            ("home", "docs")
+        );
+        assert_eq!(
+            (asked[1].workspace.as_str(), asked[1].directory.as_str()),
+            ("", ".")
+        );
     });
 }
 
 #[tokio::test]
 async fn rm_deletes_what_is_said_to_be_meant_and_nothing_else() {
     use v1::delete_session_response::Answer;
-    let answer = |answer| Ok(v1::DeleteSessionResponse { answer: Some(answer) });
+    let answer = |answer| {
+        Ok(v1::DeleteSessionResponse {
+            answer: Some(answer),
+        })
+    };
     let fake = staged(FleetStage {
         deletions: [
             answer(Answer::Rejected(busy())),
@@ -180,10 +228,20 @@ async fn rm_deletes_what_is_said_to_be_meant_and_nothing_else() {
     assert!(code == 2 && err.contains("rm docs --yes"), "{err}");
     assert_eq!(fake.look(|stage| stage.fleet.deleted.len()), 0);
     let (code, _, err) = ran(&fake, &["rm", "docs", "--yes"]).await;
-    assert!(code == 1 && err.contains("sessionctl rm docs --abort"), "{err}");
+    assert!(
+        code == 1 && err.contains("sessionctl rm docs --abort"),
+        "{err}"
+    );
     let (code, out, _) = ran(&fake, &["--json", "rm", "docs", "--yes", "--abort"]).await;
     assert_eq!((code, out.as_str()), (0, "{\"deleted\":{}}\n"));
-    let aborts = fake.look(|stage| stage.fleet.deleted.iter().map(|it| it.abort).collect::<Vec<_>>());
+    let aborts = fake.look(|stage| {
+        stage
+            .fleet
+            .deleted
+            .iter()
+            .map(|it| it.abort)
+            .collect::<Vec<_>>()
+    });
     assert_eq!(aborts, [false, true]);
 }
 
@@ -205,12 +263,20 @@ async fn c45_show_tells_all_that_is_known() {
     let fake = answering(vec![session(1, "docs", 5), session(1, "docs", 5)]).await;
     let (code, out, _) = ran(&fake, &["show", "docs"]).await;
     assert_eq!(code, 0);
-    for fact in ["session   01K", "name      docs", "agent     demo", "state     ready"] {
+    for fact in [
+        "session   01K",
+        "name      docs",
+        "agent     demo",
+        "state     ready",
+    ] {
         assert!(out.contains(fact), "{fact}: {out}");
     }
     let (_, out, _) = ran(&fake, &["--json", "show", "docs"]).await;
     let told: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((&told["phase"], &told["etag"]), (&"ready".into(), &"4".into()));
+    assert_eq!(
+        (&told["phase"], &told["etag"]),
+        (&"ready".into(), &"4".into())
+    );
 }
 
 /// A state with open questions of these numbers.
@@ -244,7 +310,11 @@ async fn c25_answer_answers_the_only_open_question_or_the_one_that_is_named() {
     }
     let second = format!("{}-q2", wire::RUN);
     let (code, out, err) = ran(&fake, &["answer", "docs", &second, "no"]).await;
-    assert_eq!((code, out.trim_end()), (0, &*format!("answered {second}")), "{err}");
+    assert_eq!(
+        (code, out.trim_end()),
+        (0, &*format!("answered {second}")),
+        "{err}"
+    );
     let answers = fake.look(|stage| {
         let command = |it: &v1::DispatchRequest| match it.command.clone() {
             Some(v1::dispatch_request::Command::Respond(it)) => it,

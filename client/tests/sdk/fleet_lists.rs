@@ -35,13 +35,18 @@ async fn c46_agents_lists_every_page_once_and_what_needs_people_first() {
         page(vec![session(1, "docs", 5), asking(2, "core", 6, &[1])], ""),
     ])
     .await;
-    let words = ["agents", "--label", "team=net", "--phase", "ready", "--agent", "demo"];
+    let words = [
+        "agents", "--label", "team=net", "--phase", "ready", "--agent", "demo",
+    ];
     let (code, out, err) = ran(&fake, &words).await;
     assert_eq!((code, err.as_str()), (0, ""));
     let lines: Vec<_> = out.lines().collect();
     assert_eq!(lines.len(), 5, "{out}");
     assert!(lines[1].starts_with("needs input  core"), "{out}");
-    assert!(lines[2].contains("answer: sessionctl answer core yes|no"), "{out}");
+    assert!(
+        lines[2].contains("answer: sessionctl answer core yes|no"),
+        "{out}"
+    );
     assert!(lines[3].starts_with("ready        docs"), "{out}");
     assert_eq!(lines[4], "2 sessions, 1 needs you");
     fake.look(|stage| {
@@ -94,10 +99,17 @@ async fn a_limit_is_kept_and_that_there_are_more_is_told() {
 
 #[tokio::test]
 async fn a_bare_sessionctl_shows_the_fleet_if_there_is_one_and_else_the_first_steps() {
-    let fake = listing(vec![page(vec![session(1, "docs", 5)], ""), page(vec![], "")]).await;
+    let fake = listing(vec![
+        page(vec![session(1, "docs", 5)], ""),
+        page(vec![], ""),
+    ])
+    .await;
     let (code, out, err) = ran(&fake, &[]).await;
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.contains("docs") && out.ends_with("1 session\n"), "{out}");
+    assert!(
+        out.contains("docs") && out.ends_with("1 session\n"),
+        "{out}"
+    );
     // An empty one, one that has no fleet, and no server at all.
     for _ in 0..2 {
         let (code, out, err) = ran(&fake, &[]).await;
@@ -122,7 +134,10 @@ async fn a_name_that_is_nearly_right_leads_to_the_right_one() {
     let lines: Vec<_> = err.lines().collect();
     assert_eq!(lines[0], "error: there is no session \"refacotr-core\"");
     assert_eq!(lines[1], "  did you mean refactor-core?", "{err}");
-    assert_eq!(fake.look(|stage| stage.fleet.listed[0].filter.clone()), "name = \"r*\"");
+    assert_eq!(
+        fake.look(|stage| stage.fleet.listed[0].filter.clone()),
+        "name = \"r*\""
+    );
     // A server that has no fleet to tell of is no second failure.
     let (code, _, err) = ran(&fake, &["state", "refacotr-core"]).await;
     assert!(code == 4 && !err.contains("did you mean"), "{err}");
@@ -140,7 +155,10 @@ async fn names_are_completed_with_those_that_the_server_has() {
     let (code, out, err) = told(soon(command.output()).await.unwrap());
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.contains("docs\n") && out.contains("docs-old"), "{out}");
-    assert_eq!(fake.look(|stage| stage.fleet.listed[0].filter.clone()), "name = \"do*\"");
+    assert_eq!(
+        fake.look(|stage| stage.fleet.listed[0].filter.clone()),
+        "name = \"do*\""
+    );
     // No server, no names, and no words into somebody's line.
     let mut command = sessionctl(&fake, &["--", "sessionctl", "show", "do"]);
     command
@@ -177,12 +195,18 @@ async fn c25_all_questions_of_the_fleet_are_listed_with_the_way_to_answer_them()
     .await;
     let (code, out, _) = ran(&fake, &["questions"]).await;
     assert_eq!(code, 0);
-    assert!(out.starts_with(&format!("docs  {}-q1  ", wire::RUN)), "{out}");
+    assert!(
+        out.starts_with(&format!("docs  {}-q1  ", wire::RUN)),
+        "{out}"
+    );
     assert!(out.contains("? run `make`"), "{out}");
     let (_, out, _) = ran(&fake, &["--json", "questions"]).await;
     let first: serde_json::Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
     assert_eq!(first["session_name"], "docs");
     assert_eq!(first["interaction"]["question"]["title"], "run `make`");
     let (code, out, err) = ran(&fake, &["questions"]).await;
-    assert_eq!((code, out.as_str(), err.as_str()), (0, "", "no question is open\n"));
+    assert_eq!(
+        (code, out.as_str(), err.as_str()),
+        (0, "", "no question is open\n")
+    );
 }

@@ -305,7 +305,12 @@ async fn completions_and_manual_pages_need_no_server() {
     let (code, out, _) = run(&["--json", "completions", "bash"]).await;
     let told: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &told["shell"]), (0, &"bash".into()));
-    assert!(told["script"].as_str().unwrap().contains("SESSIONCTL_COMPLETE"));
+    assert!(
+        told["script"]
+            .as_str()
+            .unwrap()
+            .contains("SESSIONCTL_COMPLETE")
+    );
     let (code, _, err) = run(&["man", &path]).await;
     assert_eq!(code, 0, "{err}");
     let (code, out, err) = run(&["--json", "man", &path]).await;

@@ -463,7 +463,10 @@ fn the_workspace_of_the_command_line_goes_first_and_is_never_passed_over() {
     };
     let workspaces = "[workspaces.main]\nroot = \"/file\"";
     let at = |name: &str, root: &str| Some((name.to_owned(), PathBuf::from(root)));
-    assert_eq!(root(workspaces, Some("/flag")).unwrap(), at("demo", "/flag"));
+    assert_eq!(
+        root(workspaces, Some("/flag")).unwrap(),
+        at("demo", "/flag")
+    );
     assert_eq!(root(workspaces, None).unwrap(), at("main", "/file"));
     assert_eq!(root("", Some("/flag")).unwrap(), at("demo", "/flag"));
     assert_eq!(root("", None).unwrap(), at("demo", "/here"));

@@ -237,7 +237,9 @@ fn label_change(text: &str) -> Result<LabelChange, String> {
             let key = LabelKey::parse(key).map_err(|error| error.to_string())?;
             Ok((key, None))
         }
-        None if !text.contains('=') => Err("write KEY=VALUE to set it, KEY- to take it away".into()),
+        None if !text.contains('=') => {
+            Err("write KEY=VALUE to set it, KEY- to take it away".into())
+        }
         None => label(text).map(|(key, value)| (key, Some(value))),
     }
 }
@@ -273,9 +275,9 @@ impl Wanted {
             }
         }));
         all.extend(
-            self.label
-                .iter()
-                .map(|(key, value)| format!("labels.{} = {}", key.as_str(), quoted(value.as_str()))),
+            self.label.iter().map(|(key, value)| {
+                format!("labels.{} = {}", key.as_str(), quoted(value.as_str()))
+            }),
         );
         all.extend(
             self.agent

@@ -9,9 +9,8 @@ fn the_command_line_is_well_formed() {
 
 #[test]
 fn a_text_comes_from_exactly_one_place() {
-    let parse = |words: &[&str]| {
-        Arguments::try_parse_from(["sessionctl"].iter().chain(words)).map(|_| ())
-    };
+    let parse =
+        |words: &[&str]| Arguments::try_parse_from(["sessionctl"].iter().chain(words)).map(|_| ());
     assert!(parse(&["steer", "docs", "go on"]).is_ok());
     assert!(parse(&["steer", "docs", "-"]).is_ok());
     assert!(parse(&["steer", "docs", "--text-file", "f"]).is_ok());

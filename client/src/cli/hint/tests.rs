@@ -159,5 +159,8 @@ fn c53_a_change_that_was_held_up_shows_what_holds_it() {
     let busy = held(&docs(), &rejection(RejectionCode::SessionBusy));
     assert!(busy.contains("sessionctl wait docs") && busy.contains("sessionctl abort docs"));
     let other = held(&docs(), &rejection(RejectionCode::BoundaryCommandFailed));
-    assert!(other.ends_with("the same command may succeed later"), "{other}");
+    assert!(
+        other.ends_with("the same command may succeed later"),
+        "{other}"
+    );
 }

@@ -69,7 +69,10 @@ pub(crate) fn asked(asked: &FleetInteraction) -> Value {
 /// What became of a move.
 pub(crate) fn moved(answer: &ChangeDirectoryAnswer) -> Value {
     match answer {
-        ChangeDirectoryAnswer::Moved { session: of, sandbox } => json!({ "changed": {
+        ChangeDirectoryAnswer::Moved {
+            session: of,
+            sandbox,
+        } => json!({ "changed": {
             "session": session(of),
             "sandbox": sandbox.as_str(),
         }}),

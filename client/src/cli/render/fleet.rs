@@ -167,7 +167,10 @@ fn cells(session: &SessionSummary, places: &Places<'_>, now: Timestamp) -> Cells
         places.words(session),
         or_dash(session.chosen.model.as_deref()),
         session.queued.to_string(),
-        session.last_run.as_ref().map_or_else(|| "-".to_owned(), last),
+        session
+            .last_run
+            .as_ref()
+            .map_or_else(|| "-".to_owned(), last),
         brief(now.since(since)),
     ])
 }
@@ -199,12 +202,7 @@ fn last(last: &LastRun) -> String {
 }
 
 /// What is asked, and how it is answered.
-fn question_row(
-    session: &SessionSummary,
-    asked: &Interaction,
-    several: bool,
-    width: usize,
-) -> Row {
+fn question_row(session: &SessionSummary, asked: &Interaction, several: bool, width: usize) -> Row {
     const LEAST: usize = 24;
     let question = &asked.question;
     let title = question.title.trim();
@@ -223,7 +221,10 @@ fn question_row(
         String::new()
     };
     let word = word(&named(session));
-    let way = format!("answer: {PROGRAM} answer {word}{which} {}", example(question));
+    let way = format!(
+        "answer: {PROGRAM} answer {word}{which} {}",
+        example(question)
+    );
     if width == usize::MAX {
         let left = visible::line(&left).into_owned();
         return Row(vec![(Tone::Plain, left), (Tone::Faint, format!("  {way}"))]);

@@ -66,6 +66,14 @@ impl Row {
     }
 }
 
+/// How many rows the terminal has.
+fn height() -> usize {
+    const USUAL: usize = 24;
+    let told = tcgetwinsize(io::stdout()).ok();
+    let told = told.map(|size| usize::from(size.ws_row));
+    told.filter(|rows| *rows > 0).unwrap_or(USUAL)
+}
+
 impl Screen {
     /// How wide a row may be: as wide as the terminal is, and as it comes in a pipe, where a program
     /// reads all of it.
@@ -76,14 +84,6 @@ impl Screen {
         let told = tcgetwinsize(io::stdout()).ok();
         let told = told.map(|size| usize::from(size.ws_col));
         told.filter(|columns| *columns > 0).unwrap_or(WIDTH)
-    }
-
-    /// How many rows the terminal has.
-    fn height(&self) -> usize {
-        const USUAL: usize = 24;
-        let told = tcgetwinsize(io::stdout()).ok();
-        let told = told.map(|size| usize::from(size.ws_row));
-        told.filter(|rows| *rows > 0).unwrap_or(USUAL)
     }
 
     /// Whether a table can be drawn again in its place.
@@ -107,7 +107,7 @@ impl Screen {
     /// room for; the last one is always there.
     pub(crate) fn redraw(&mut self, mut rows: Vec<Row>) -> io::Result<()> {
         // One row is the cursor's.
-        let most = self.height().saturating_sub(1).max(2);
+        let most = height().saturating_sub(1).max(2);
         if rows.len() > most {
             let last = rows.pop();
             let hidden = rows.len() - (most - 2);

@@ -26,8 +26,6 @@ pub(super) async fn run(
         etag: None,
     };
     let call = context.client.update_session(request, context.call());
-    let words = |it: &SessionSummary| {
-        format!("{} has priority {}", named(it), it.priority)
-    };
+    let words = |it: &SessionSummary| format!("{} has priority {}", named(it), it.priority);
     change(&session, call, words, context, screen).await
 }

@@ -19,8 +19,7 @@ pub(super) async fn run(
     let call = context
         .client
         .resume_session(session.clone(), context.call());
-    let words = |it: &SessionSummary| {
-        format!("{} is {}", named(it), phase_words(it.phase, it.paused))
-    };
+    let words =
+        |it: &SessionSummary| format!("{} is {}", named(it), phase_words(it.phase, it.paused));
     change(&session, call, words, context, screen).await
 }

@@ -38,11 +38,13 @@ impl Service {
     ) -> Script<T> {
         let mut stage = self.0.lock().unwrap();
         note(&mut stage.fleet);
-        let older = || Err(super::super::wire::ours(
-            tonic::Code::Unimplemented,
-            "UNIMPLEMENTED",
-            "refused",
-        ));
+        let older = || {
+            Err(super::super::wire::ours(
+                tonic::Code::Unimplemented,
+                "UNIMPLEMENTED",
+                "refused",
+            ))
+        };
         queue(&mut stage.fleet).pop_front().unwrap_or_else(older)
     }
 

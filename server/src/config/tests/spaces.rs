@@ -19,7 +19,9 @@ fn a_workspace_has_a_name_that_sessions_can_tell() {
 
 #[test]
 fn c47_how_long_a_session_may_show_nothing_is_configured() {
-    let minute = right("[fleet]\nstalled_after_seconds = 60").app.stalled_after;
+    let minute = right("[fleet]\nstalled_after_seconds = 60")
+        .app
+        .stalled_after;
     assert_eq!(minute, Duration::from_secs(60));
     let (_, problems) = read("[fleet]\nstalled_after_seconds = 0");
     assert_eq!(problems.len(), 1, "{problems:?}");

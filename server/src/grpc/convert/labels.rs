@@ -175,7 +175,10 @@ mod tests {
     fn c40_a_mask_says_what_changes_and_nothing_else_does() {
         let name = update(request(&["name"])).unwrap().change;
         assert_eq!(name.name, Some(Some("guide".parse().unwrap())));
-        assert_eq!((name.labels, name.priority, name.paused), (None, None, None));
+        assert_eq!(
+            (name.labels, name.priority, name.paused),
+            (None, None, None)
+        );
         let taken = wire::UpdateSessionRequest {
             name: String::new(),
             ..request(&["name"])
@@ -267,7 +270,11 @@ mod tests {
         let many = (0..33).map(|number| (format!("l{number}"), String::new()));
         let error = all(many.collect()).unwrap_err();
         assert_eq!(error.violations[0].field, "labels");
-        assert!(error.message.contains("the limit is 32"), "{}", error.message);
+        assert!(
+            error.message.contains("the limit is 32"),
+            "{}",
+            error.message
+        );
     }
 
     #[test]
@@ -275,7 +282,11 @@ mod tests {
         for bad in [-101, 101, i32::MIN, i32::MAX] {
             let error = priority(bad).unwrap_err();
             assert_eq!(error.violations[0].field, "priority");
-            assert!(error.message.contains(&bad.to_string()), "{}", error.message);
+            assert!(
+                error.message.contains(&bad.to_string()),
+                "{}",
+                error.message
+            );
         }
         assert!(priority(-100).is_ok() && priority(100).is_ok());
     }

@@ -96,7 +96,11 @@ impl Layout {
         let mut words = words.into_iter();
         let state = words.next().unwrap_or_default();
         let rest: String = words.collect();
-        let rest_tone = if tone == Tone::Faint { tone } else { Tone::Plain };
+        let rest_tone = if tone == Tone::Faint {
+            tone
+        } else {
+            Tone::Plain
+        };
         Row(vec![(tone, state), (rest_tone, rest)])
     }
 

@@ -41,7 +41,10 @@ pub(crate) fn session_lines(session: &SessionSummary, now: Timestamp) -> Vec<Str
     fact("agent", session.agent.to_string());
     fact("state", state(session, now));
     if let Some(since) = session.stalled_since {
-        fact("stalled", format!("nothing shown for {}", age(now.since(since))));
+        fact(
+            "stalled",
+            format!("nothing shown for {}", age(now.since(since))),
+        );
     }
     if let Some(place) = &session.place {
         fact("place", format!("{}:{}", place.workspace, place.directory));
@@ -86,12 +89,9 @@ pub(crate) fn session_lines(session: &SessionSummary, now: Timestamp) -> Vec<Str
 }
 
 fn state(session: &SessionSummary, now: Timestamp) -> String {
-    let mut words = phase_words(session.phase, session.paused).to_owned();
-    if let Some(since) = session.since {
-        words += &format!(" for {}", age(now.since(since)));
-    }
-    if let Some(run) = session.active_run {
-        words += &format!(", run {run}");
-    }
-    words
+    let phase = phase_words(session.phase, session.paused);
+    let since = session.since.map(|since| age(now.since(since)));
+    let since = since.map_or_else(String::new, |since| format!(" for {since}"));
+    let run = session.active_run.map(|run| format!(", run {run}"));
+    format!("{phase}{since}{}", run.unwrap_or_default())
 }

@@ -175,7 +175,10 @@ fn two_that_work_in_one_directory_are_marked_and_a_dormant_one_is_not() {
     let mut sessions = fleet();
     let text = shown(&sessions, 120);
     assert_eq!(text.matches("*crates/core").count(), 2, "{text}");
-    assert!(text.ends_with("* others work in this directory, too"), "{text}");
+    assert!(
+        text.ends_with("* others work in this directory, too"),
+        "{text}"
+    );
     for session in &mut sessions {
         if session.phase == Phase::Working {
             session.phase = Phase::Dormant;

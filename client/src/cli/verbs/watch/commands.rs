@@ -104,7 +104,10 @@ fn ended(status: ExitStatus) -> String {
 fn command(line: &[OsString], asked: &Asked) -> Option<Command> {
     let (program, arguments) = line.split_first()?;
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
     command.envs(environment(asked));
     Some(command)
 }
@@ -177,10 +180,7 @@ mod tests {
     #[tokio::test]
     async fn c60_a_crowd_of_questions_runs_a_few_commands_at_a_time_and_all_of_them() {
         let folder = tempfile::tempdir().unwrap();
-        let script = format!(
-            "touch {}/$SESSIONPLANE_SESSION",
-            folder.path().display()
-        );
+        let script = format!("touch {}/$SESSIONPLANE_SESSION", folder.path().display());
         let mut commands = Commands::new(words(&["sh", "-c", &script]));
         for number in 1..=20 {
             commands.give(asked(number, "?"));

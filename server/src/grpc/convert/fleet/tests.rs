@@ -46,7 +46,11 @@ fn a_session_that_cannot_be_is_refused_by_field() {
     refused(ulid, "name", invalid);
     refused(with(|it| it.agent = "a b".to_owned()), "agent", invalid);
     refused(with(|it| it.priority = 200), "priority", invalid);
-    refused(with(|it| it.workspace = "/w".to_owned()), "workspace", invalid);
+    refused(
+        with(|it| it.workspace = "/w".to_owned()),
+        "workspace",
+        invalid,
+    );
     for bad in ["/etc", "..", "a/../..", "a\0b"] {
         let asked = create(wire::CreateSessionRequest {
             directory: bad.to_owned(),
