@@ -195,26 +195,37 @@ async fn c25_b25_what_a_session_asks_is_seen_and_answered_from_one_terminal() {
 }
 
 #[tokio::test]
-async fn c15_c53_a_session_is_paused_resumed_and_moved_between_its_runs() {
+async fn c15_c61_a_session_is_paused_resumed_and_deleted_at_work_only_if_that_is_said() {
     let house = House::new().await;
     house.does(&["new", "docs"]).await;
     assert_eq!(house.does(&["pause", "docs"]).await, "docs is paused\n");
     let (code, _, err) = house.ran(&["invoke", "docs", "say \"no\""]).await;
-    assert!(code == 1 && err.contains("session_paused"), "{err}");
+    assert!(code == 1 && err.contains("sessionctl resume docs"), "{err}");
     house.does(&["resume", "docs"]).await;
     house.does(&["invoke", "docs", "say \"yes\""]).await;
+    let mut run = house.command(&["invoke", "docs", "hang"]).spawn().unwrap();
+    house.until("docs", phase("working")).await;
+    let (code, _, err) = house.ran(&["rm", "docs", "--yes"]).await;
+    assert!(code == 1 && err.contains("--abort"), "{err}");
+    house.does(&["rm", "docs", "--yes", "--abort"]).await;
+    let ended = timeout(DEADLINE, run.wait()).await.unwrap().unwrap();
+    assert!(!ended.success(), "it was aborted");
+}
+
+#[tokio::test]
+async fn c53_a_session_is_moved_between_its_runs_and_not_in_one() {
+    let house = House::new().await;
+    house.does(&["new", "docs"]).await;
     house.does(&["cd", "docs", "crates/net"]).await;
-    assert_eq!(
-        house.session("docs").await["place"]["directory"],
-        "crates/net"
-    );
+    let place = &house.session("docs").await["place"];
+    assert_eq!(place["directory"], "crates/net");
+    let (code, _, err) = house.ran(&["cd", "docs", "crates/none"]).await;
+    assert!(code == 1 && err.contains("crates/none"), "{err}");
     let mut run = house.command(&["invoke", "docs", "hang"]).spawn().unwrap();
     house.until("docs", phase("working")).await;
     let (code, _, err) = house.ran(&["cd", "docs", "."]).await;
     assert!(code == 1 && err.contains("session_busy"), "{err}");
-    let (code, _, err) = house.ran(&["rm", "docs", "--yes"]).await;
-    assert!(code == 1 && err.contains("--abort"), "{err}");
-    house.does(&["rm", "docs", "--yes", "--abort"]).await;
+    house.does(&["abort", "docs"]).await;
     let ended = timeout(DEADLINE, run.wait()).await.unwrap().unwrap();
     assert!(!ended.success(), "it was aborted");
 }

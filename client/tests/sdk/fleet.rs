@@ -247,15 +247,17 @@ async fn rm_deletes_what_is_said_to_be_meant_and_nothing_else() {
 
 #[tokio::test]
 async fn c41_a_name_that_is_taken_leads_to_who_has_it() {
-    let taken = wire::ours(Code::AlreadyExists, "NAME_TAKEN", "refused");
+    let taken = || Err(wire::ours(Code::AlreadyExists, "NAME_TAKEN", "refused"));
     let fake = staged(FleetStage {
-        sessions: [Err(taken)].into(),
+        sessions: [taken(), taken()].into(),
         ..FleetStage::default()
     })
     .await;
     let (code, out, err) = ran(&fake, &["new", "docs"]).await;
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.contains("sessionctl show docs"), "{err}");
+    let (code, _, err) = ran(&fake, &["rename", "core", "docs"]).await;
+    assert!(code == 1 && err.contains("sessionctl show docs"), "{err}");
 }
 
 #[tokio::test]

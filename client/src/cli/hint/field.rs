@@ -1,7 +1,7 @@
 //! The words of the API in a refusal, as the words that a person typed. Words only.
 
 /// What is typed for a field. The longer of two that begin alike comes first.
-const TYPED: [(&str, &str); 29] = [
+const TYPED: [(&str, &str); 28] = [
     ("branch_hints.from_entry_id", "--from"),
     ("branch_hints", "--from"),
     ("parent_session", "--parent"),
@@ -25,7 +25,6 @@ const TYPED: [(&str, &str); 29] = [
     ("agent", "--agent"),
     ("from_entry_id", "--from"),
     ("worktree_branch", "--worktree"),
-    ("external_key", "--key"),
     ("labels", "the labels"),
     ("workspace", "--workspace"),
     ("directory", "the directory"),

@@ -1,12 +1,15 @@
 //! `sessionctl rename`.
 
 use sessionplane_core::contract::fleet::{Fleet as _, UpdateSession};
+use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::fleet::metadata::MetadataChange;
+use sessionplane_core::domain::ids::SessionRef;
 
-use super::changed::change;
 use crate::cli::args::RenameArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
+use crate::cli::hint::Effect;
+use crate::cli::json;
 use crate::cli::render::named;
 use crate::cli::screen::Screen;
 
@@ -16,6 +19,7 @@ pub(super) async fn run(
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
     let session = args.session.session;
+    let wanted = SessionRef::Name(args.name.clone());
     let request = UpdateSession {
         session: session.clone(),
         change: MetadataChange {
@@ -25,6 +29,17 @@ pub(super) async fn run(
         etag: None,
     };
     let call = context.client.update_session(request, context.call());
-    let words = |renamed: &_| format!("{session} is {} now", named(renamed));
-    change(&session, call, words, context, screen).await
+    let renamed = context.patiently(screen, Effect::Writes, call).await?;
+    let renamed = renamed.map_err(|error| {
+        // Who has the name is told, not who wanted it.
+        let taken = error.reason == Reason::NameTaken;
+        let about = if taken { &wanted } else { &session };
+        context.stop(error, Some(about), Effect::Writes)
+    })?;
+    if context.globals.json {
+        screen.json(&json::session(&renamed))?;
+    } else {
+        screen.line(&format!("{session} is {} now", named(&renamed)))?;
+    }
+    Ok(Exit::Done)
 }
