@@ -183,7 +183,6 @@ async fn c47_a_change_reaches_a_watcher_within_20_ms_and_many_come_as_one() {
         crew.update("docs", relabel(&format!("n=v{number}"))).await;
     }
     let last = crew.get("docs").await;
-    lookout.bookmark = None;
     lookout.until(|it| it.of("docs") == Some(&last)).await;
     let took = began.elapsed();
     assert!(took <= Duration::from_millis(60), "{took:?}");
@@ -197,7 +196,7 @@ async fn c46_a_session_that_shows_nothing_is_marked_and_unmarked() {
     };
     let (_house, crew) = crew(config);
     let desk = crew.desk("docs");
-    let run = desk.invoke("say \"x\"\nwait 100s\nsay \"y\"\nhang").await;
+    let run = desk.invoke("say \"x\"\nwait 50s\nsay \"y\"\nhang").await;
     let asks = crew.desk("asks");
     let asking = asks.invoke("ask q confirm \"Go on?\"\nwait-answers").await;
     let mut stalled = crew.watch("stalled = true").await;
@@ -324,11 +323,7 @@ async fn c40_a_caller_that_leaves_leaves_no_change_untold() {
             }
         });
         let stored = stored.await.expect("a name");
-        lookout.bookmark = None;
-        let told = |it: &Lookout| it.of(stored.as_str()).is_some();
-        if !told(&lookout) {
-            lookout.until(told).await;
-        }
+        lookout.until(|it| it.of(stored.as_str()).is_some()).await;
     }
 }
 

@@ -170,7 +170,7 @@ async fn c63_a_run_settles_in_a_drain_and_who_watches_it_is_told_while_the_rest_
     let gone = idle.last().unwrap().as_ref().expect_err("in words");
     let ended = (Reason::ServerDraining, Outcome::StreamEnded);
     assert_eq!((gone.reason, gone.outcome), ended);
-    let new = detached(named("new"), "say \"x\"".to_owned());
+    let new = detached(named("late"), "say \"x\"".to_owned());
     let client = daemon.client();
     let refused = client.invoke(new, CallOptions::default()).await;
     let refused = refused.err().expect("nothing new begins");

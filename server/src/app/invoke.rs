@@ -1,6 +1,6 @@
 //! `Invoke`: joins the run that the request id started, or has the session's task admit a new one.
 
-use std::sync::Arc;
+mod streams;
 
 use futures_util::stream;
 use sessionplane_core::contract::{CallOptions, InvokeEvent, InvokeRequest, Parent, ResultStream};
@@ -12,22 +12,20 @@ use sessionplane_core::domain::ids::{AgentName, RunId, SessionId, SessionRef};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{Answer, InvokeFacts, StreamId};
 use sessionplane_core::domain::place::{Checkout, Place};
-use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::provenance::Channel;
-use sessionplane_core::domain::run::{Failure, RunOutcome, RunRecord, code};
+use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{Lineage, SessionRecord, StoredSession};
-use sessionplane_core::ports::workspaces::PlaceError;
 use tokio::sync::oneshot;
 
 use super::caller::{AppCaller, Bound, check_text, store};
-use super::channel::{Channel as EventChannel, RunSoFar};
-use super::cursor::Cursor;
 use super::digest;
 use super::dispatch::{check_same, lost};
 use super::fleet::{Ground, check_name, usual};
-use super::invoke_stream::{Attachment, InvokeStream};
+use super::invoke_stream::Attachment;
 use super::session_loss::Loss;
 use super::session_mail::{Mail, NoReply, Reply};
+pub(crate) use streams::terminal;
+use streams::{admitted, busy, failed, joined, unavailable};
 
 /// How often an invoke looks again after another call created the session of the same name.
 const ATTEMPTS: usize = 4;
@@ -110,18 +108,20 @@ impl AppCaller {
                 ..
             })) => Ok(Some(failed(failure))),
             Ok(Ok(Reply {
-                answer: Answer::Elsewhere,
-                ..
-            })) => Ok(None),
-            Ok(Ok(Reply {
                 answer: Answer::Refused(error),
                 ..
             })) => Err(error),
+            Ok(
+                Ok(Reply {
+                    answer: Answer::Elsewhere,
+                    ..
+                })
+                | Err(NoReply::NameTaken),
+            ) => Ok(None),
             Ok(Ok(_)) => Err(CallError::unknown(
                 Reason::Internal,
                 "the session answered something else than was asked",
             )),
-            Ok(Err(NoReply::NameTaken)) => Ok(None),
             Ok(Err(no)) => Err(lost(&no)),
             Err(_) => Err(lost(&NoReply::Lost(Loss::Right))),
         }
@@ -324,6 +324,13 @@ impl AppCaller {
             .run(run)
             .await
             .map_err(store)?;
+        if record.is_none() {
+            // With its session its record was erased.
+            let stored = self.context.ports.repository.session(session).await;
+            stored
+                .map_err(store)?
+                .ok_or_else(CallError::no_such_session)?;
+        }
         let record = record
             .filter(|record| record.settled.is_some())
             .ok_or_else(|| {
@@ -393,115 +400,3 @@ impl AppCaller {
 
 /// The texts of undelivered inputs that one record tells at most, in bytes.
 const UNDELIVERED_TEXTS: usize = 1024 * 1024;
-
-/// The stream of a run that was admitted, from its first event on.
-fn admitted(
-    channel: Arc<EventChannel>,
-    run: RunId,
-    position: Position,
-    attachment: Attachment,
-) -> ResultStream<InvokeEvent> {
-    let accepted = InvokeEvent::Accepted {
-        session: channel.session(),
-        run,
-        position,
-        joined: false,
-    };
-    let cursor = Cursor::after(channel, position.seq);
-    Box::pin(InvokeStream::new(cursor, run, vec![accepted], attachment))
-}
-
-/// The stream of a run that is active: what is retained of it, and what follows. It is read from the
-/// ring like everything else, so that a joiner that does not read keeps nothing alive.
-fn joined(
-    channel: Arc<EventChannel>,
-    run: RunId,
-    so_far: &RunSoFar,
-    attachment: Attachment,
-) -> ResultStream<InvokeEvent> {
-    let position = Position {
-        epoch: channel.epoch(),
-        seq: so_far.before,
-    };
-    let mut first = vec![InvokeEvent::Accepted {
-        session: channel.session(),
-        run,
-        position,
-        joined: true,
-    }];
-    if so_far.skipped > 0 {
-        let skipped = so_far.skipped;
-        first.push(InvokeEvent::Resumed { skipped });
-    }
-    let cursor = Cursor::after(channel, so_far.before);
-    let stream = InvokeStream::new(cursor, run, first, attachment);
-    Box::pin(stream.replaying_up_to(so_far.newest))
-}
-
-/// C7: one event, a typed answer. Observers see nothing.
-fn busy(run: Option<RunId>) -> ResultStream<InvokeEvent> {
-    let details = match run {
-        Some(run) => {
-            format!("run {run} is active in this session; steer it, queue a follow_up, or abort it")
-        }
-        None => "the session is being compacted; wait until it is over, or abort it".to_owned(),
-    };
-    failed(Failure {
-        code: code::SESSION_BUSY.to_owned(),
-        details,
-        retryable: true,
-    })
-}
-
-/// C15, C45: an invoke that is not admitted. Observers see nothing.
-fn failed(failure: Failure) -> ResultStream<InvokeEvent> {
-    let Failure {
-        code,
-        details,
-        retryable,
-    } = failure;
-    let failed = InvokeEvent::Failed {
-        code,
-        details,
-        retryable,
-        run: None,
-    };
-    Box::pin(stream::iter([Ok(failed)]))
-}
-
-/// C45: the place is named, and never replaced by another.
-fn unavailable(error: &PlaceError) -> Failure {
-    Failure {
-        code: code::DIRECTORY_UNAVAILABLE.to_owned(),
-        details: format!("{error}; put it back, or move the session with ChangeDirectory"),
-        retryable: true,
-    }
-}
-
-/// The terminal that a settled run projects to.
-pub(crate) fn terminal(run: RunRecord) -> InvokeEvent {
-    let outcome = run.settled.as_ref().map(|settled| settled.outcome.clone());
-    let run = Box::new(run);
-    match outcome {
-        Some(RunOutcome::Completed) => InvokeEvent::Completed { run },
-        Some(RunOutcome::Failed(failure)) => InvokeEvent::Failed {
-            code: failure.code,
-            details: failure.details,
-            retryable: failure.retryable,
-            run: Some(run),
-        },
-        Some(RunOutcome::Aborted) => InvokeEvent::Failed {
-            code: code::ABORTED.to_owned(),
-            details: "the run was aborted".to_owned(),
-            // C9: an abort is a settled outcome; nothing replays it on its own.
-            retryable: false,
-            run: Some(run),
-        },
-        None => InvokeEvent::Failed {
-            code: code::INTERRUPTED.to_owned(),
-            details: "the run has no recorded end".to_owned(),
-            retryable: true,
-            run: Some(run),
-        },
-    }
-}

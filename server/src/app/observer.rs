@@ -276,7 +276,9 @@ fn lost(channel: &Channel) -> CallError {
     let loss = channel.loss().unwrap_or(Loss::Right);
     let told = match loss {
         Loss::Right => "this server no longer serves the session",
-        Loss::Store | Loss::Deleted => loss.told(),
+        Loss::Store => loss.told(),
+        // What it would ask again for is not there.
+        Loss::Deleted => return CallError::no_such_session(),
     };
     CallError::stream_ended(loss.reason(), format!("{told}; subscribe again"))
 }

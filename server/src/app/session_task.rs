@@ -17,8 +17,8 @@ use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
-    self, DetachCause, Effect, EngineTag, Input, ReplyId, Round, Session, Step, StreamId, Timer,
-    Waiting,
+    self, DetachCause, DispatchFacts, Effect, EngineTag, Input, ReplyId, Round, Session, Step,
+    StreamId, Timer, Waiting,
 };
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::CommitError;
@@ -73,6 +73,8 @@ pub(crate) struct SessionTask {
     chores: Chores,
     /// A run would find something here: the session is shown as ready.
     warm: bool,
+    /// It was sent something: until then its sender is on the way.
+    served: bool,
     /// Held from before the first mail is looked at until there is nothing to do.
     at_work: Option<AtWork>,
 }
@@ -171,6 +173,7 @@ impl SessionTask {
             detached: FuturesUnordered::new(),
             chores: Chores::default(),
             warm: false,
+            served: false,
             at_work: None,
         }
     }
@@ -218,10 +221,11 @@ impl SessionTask {
     async fn wake(&mut self) -> Wake {
         let idle = self.is_idle();
         // What only changed the session itself leaves nothing that would be worth keeping.
-        let ttl = if self.warm {
-            self.context.config.idle_ttl
-        } else {
+        let leaves = self.served && !self.warm;
+        let ttl = if leaves {
             Duration::ZERO
+        } else {
+            self.context.config.idle_ttl
         };
         let writes = self.in_flight.is_some() || self.chores.write();
         let (clock, seat) = (self.context.ports.clock.clone(), self.seat.clone());
@@ -253,6 +257,7 @@ impl SessionTask {
     }
 
     async fn mail(&mut self, mail: Mail) {
+        self.served = true;
         // Before the drain is looked at: either it sees this session at work, or this sees the drain.
         let (work, draining) = (&self.context.work, &self.context.draining);
         let channel = &self.channel;
@@ -289,27 +294,10 @@ impl SessionTask {
                 }
             }
             Mail::Dispatch {
-                mut facts,
+                facts,
                 reply,
                 flight,
-            } => {
-                // A boundary mutation writes under a token of its own, minted here like a run's. Also
-                // for a session that is not free: it may be once this is stepped.
-                if facts.command.kind().is_boundary() {
-                    facts.token = match self.context.ports.leases.mint().await {
-                        Ok(token) => Some(token),
-                        Err(error) => {
-                            // A caller that left does not miss its answer.
-                            let _ = reply.send(Err(NoReply::Refused(store(error))));
-                            return;
-                        }
-                    };
-                }
-                Input::Dispatch {
-                    reply: self.expect(reply, flight),
-                    facts,
-                }
-            }
+            } => return self.dispatch(facts, reply, flight).await,
             Mail::Chore {
                 chore,
                 reply,
@@ -332,6 +320,28 @@ impl SessionTask {
             }
         };
         self.offer([input]);
+    }
+
+    async fn dispatch(
+        &mut self,
+        mut facts: Box<DispatchFacts>,
+        reply: ReplyTo,
+        flight: Option<Flight>,
+    ) {
+        // A boundary mutation writes under a token of its own, minted here like a run's. Also for a
+        // session that is not free: it may be once this is stepped.
+        if facts.command.kind().is_boundary() {
+            facts.token = match self.context.ports.leases.mint().await {
+                Ok(token) => Some(token),
+                Err(error) => {
+                    // A caller that left does not miss its answer.
+                    let _ = reply.send(Err(NoReply::Refused(store(error))));
+                    return;
+                }
+            };
+        }
+        let reply = self.expect(reply, flight);
+        self.offer([Input::Dispatch { reply, facts }]);
     }
 
     pub(super) fn expect(&mut self, reply: ReplyTo, flight: Option<Flight>) -> ReplyId {

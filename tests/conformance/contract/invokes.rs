@@ -92,7 +92,7 @@ pub(crate) async fn c07_a_busy_session_answers_in_one_event_unseen(worlds: &dyn 
 pub(crate) async fn c07_of_64_concurrent_invokes_one_is_accepted(worlds: &dyn Worlds) {
     let world = worlds.make(quick()).await;
     for existing in [false, true] {
-        let desk = Desk::new(&world, if existing { "existing" } else { "new" });
+        let desk = Desk::new(&world, if existing { "existing" } else { "fresh" });
         if existing {
             desk.run("say \"x\"").await;
         }

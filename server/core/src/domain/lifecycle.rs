@@ -38,9 +38,10 @@ pub use input::{
     AgentFacts, CallFacts, DetachCause, DispatchFacts, EngineTag, Input, InvokeFacts,
     NavigationTarget, PlaceFacts, ReplyId, StreamId, Timer,
 };
+pub use placing::Deletion;
 pub use recover::{CutRun, give_up_boundary, interrupt};
 pub use round::Round;
-pub use state::{ActiveCompaction, ActiveRun, Deletion, EngineStatus, Phase, QueuedInput, Session};
+pub use state::{ActiveCompaction, ActiveRun, EngineStatus, Phase, QueuedInput, Session};
 pub use waiting::Waiting;
 
 use super::time::Timestamp;

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use sessionplane_core::contract::OnDisconnect;
+use sessionplane_core::domain::binding::Method;
 use sessionplane_core::domain::command::{Command, CommandKind};
 use sessionplane_core::domain::ids::{EntryId, InteractionId, RunId};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
-    DetachCause, Effect, EngineTag, Input, ReplyId, StreamId, Timer,
+    DetachCause, Effect, EngineTag, Input, InvokeFacts, ReplyId, StreamId, Timer,
 };
 use sessionplane_core::ports::engine::Revalidation;
 
@@ -38,6 +39,15 @@ enum Op {
     Choose(u8),
     Navigate(u64),
     Compact,
+    /// The session is created at rest, if it is not there.
+    Create,
+    /// To one of two directories or to none.
+    Move(u8),
+    /// Version control says this of one of them.
+    Noted(u8, u8),
+    Delete,
+    /// While it is paused, or after its place was looked up that it then had.
+    HeldInvoke(bool),
     /// The question of this number, rightly or not.
     Respond(Of, u32, bool),
     Attach(Of, u64, OnDisconnect),
@@ -90,6 +100,11 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0_u8..6).prop_map(Op::Choose),
         2 => (0_u64..30).prop_map(Op::Navigate),
         2 => Just(Op::Compact),
+        1 => Just(Op::Create),
+        2 => (0_u8..3).prop_map(Op::Move),
+        2 => (0_u8..3, 0_u8..3).prop_map(|(place, branch)| Op::Noted(place, branch)),
+        1 => Just(Op::Delete),
+        1 => any::<bool>().prop_map(Op::HeldInvoke),
         4 => (of(), 1_u32..5, prop::bool::weighted(0.8))
             .prop_map(|(of, n, right)| Op::Respond(of, n, right)),
         6 => (kind, prop::option::weighted(0.3, of())).prop_map(|(kind, of)| Op::Dispatch(kind, of)),
@@ -177,7 +192,8 @@ impl Bench {
         let reply = ReplyId(self.calls);
         let input = match op {
             Op::Invoke(keyed, on) => {
-                let facts = facts::invoke(self.calls, self.shell.mint(), keyed, on);
+                let mut facts = facts::invoke(self.calls, self.shell.mint(), keyed, on);
+                self.look(&mut facts);
                 if self.shell.session().is_free() && !self.shell.in_flight() {
                     self.begins(EngineTag {
                         run: Some(facts.run),
@@ -198,6 +214,9 @@ impl Bench {
                 let session = facts::record().id;
                 let entry = EntryId { session, seq };
                 return self.command(Command::Navigate { entry });
+            }
+            Op::Create | Op::Move(_) | Op::Noted(..) | Op::Delete | Op::HeldInvoke(_) => {
+                self.fleet(reply, &op)
             }
             Op::Compact => return self.command(Command::Compact { instructions: None }),
             Op::Respond(of, ordinal, right) => {
@@ -234,12 +253,60 @@ impl Bench {
                 timer,
             },
             Op::Land if self.shell.in_flight() => return self.shell.land(),
+            Op::Land if self.shell.session().deletion().is_some() => return self.shell.keep(),
             Op::Land => return,
             Op::Crash(applied) => return self.shell.crash(applied),
             Op::Advance(millis) => return self.shell.advance(Duration::from_millis(millis)),
         };
         self.shell.send(input);
         self.learn();
+    }
+
+    /// What the fleet and its server do to the session.
+    fn fleet(&mut self, reply: ReplyId, op: &Op) -> Input {
+        let (call, token) = (self.calls, self.shell.mint());
+        let place = |which: u8| match which {
+            0 => None,
+            1 => Some(facts::place(".")),
+            _ => Some(facts::place("sub")),
+        };
+        let placing = |method, place| Box::new(facts::placing(call, token, method, place));
+        match *op {
+            Op::Create => {
+                let facts = placing(Method::CreateSession, place(1));
+                Input::Create { reply, facts }
+            }
+            Op::Move(to) => {
+                let facts = placing(Method::ChangeDirectory, place(to));
+                Input::Move { reply, facts }
+            }
+            Op::Delete => Input::Delete {
+                reply,
+                call: Box::new(facts::call(call, Method::DeleteSession, true)),
+                token: LeaseToken(token),
+            },
+            Op::HeldInvoke(paused) => {
+                let mut facts = facts::invoke(call, token, true, OnDisconnect::Detach);
+                facts.paused = paused;
+                // Where it stood at first: it may have been moved since.
+                facts.place = place(1);
+                let facts = Box::new(facts);
+                Input::Invoke { reply, facts }
+            }
+            Op::Noted(at, branch) => Input::Noted {
+                token: LeaseToken(token),
+                place: place(at).unwrap_or_else(|| facts::place("elsewhere")),
+                checkout: (branch > 0).then(|| facts::checkout(&format!("b{branch}"))),
+            },
+            _ => unreachable!("the fleet does nothing else"),
+        }
+    }
+
+    /// What an app layer reads of a session's place before it invokes.
+    fn look(&self, facts: &mut InvokeFacts) {
+        if let Some(stored) = &self.shell.store.session {
+            facts.place.clone_from(&stored.head.place);
+        }
     }
 
     /// The run that a caller is about; a compaction is of none.

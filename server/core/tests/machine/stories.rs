@@ -9,6 +9,7 @@ mod disconnect;
 mod dispatch;
 mod interactions;
 mod output;
+mod placing;
 mod queue;
 mod recovery;
 mod settle;

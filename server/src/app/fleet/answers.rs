@@ -19,7 +19,7 @@ use crate::app::single_flight::Flight;
 /// What became of a change of a session.
 pub(super) enum Judged {
     /// It is done: the session in that step, if it still exists.
-    Done(Option<SessionSummary>),
+    Done(Option<Box<SessionSummary>>),
     /// A run or a compaction is in the way.
     Rejected(Rejection),
     /// A name or a key is taken.
@@ -68,7 +68,9 @@ impl AppCaller {
             Err(_) => return Err(lost(&NoReply::Lost(Loss::Right))),
         };
         match answer {
-            Answer::Changed => Ok(Judged::Done(channel.shown().map(|it| (*it).clone()))),
+            Answer::Changed => Ok(Judged::Done(
+                channel.shown().map(|it| Box::new((*it).clone())),
+            )),
             Answer::Dispatched(DispatchAnswer::Rejected(no)) => Ok(Judged::Rejected(no)),
             Answer::Refused(error) => Err(error),
             _ => Err(unexpected()),
@@ -94,7 +96,9 @@ pub(super) fn unexpected() -> CallError {
 /// What was done to a session that is gone by the time of the answer.
 pub(super) fn done(judged: Judged) -> Result<SessionSummary, CallError> {
     match judged {
-        Judged::Done(summary) => summary.ok_or_else(CallError::no_such_session),
+        Judged::Done(summary) => summary
+            .map(|summary| *summary)
+            .ok_or_else(CallError::no_such_session),
         Judged::Rejected(_) | Judged::Taken => Err(unexpected()),
     }
 }

@@ -4,8 +4,12 @@ use sessionplane_core::contract::Parent;
 use sessionplane_core::contract::fleet::{
     ChangeDirectory, CreateSession, DeleteSession, UpdateSession,
 };
+use sessionplane_core::domain::fleet::labels::LabelValue;
 use sessionplane_core::domain::fleet::metadata::{LabelsChange, MetadataChange};
-use sessionplane_core::domain::ids::{SessionRef, TenantId};
+use sessionplane_core::domain::ids::{
+    AgentName, ExternalKey, SessionName, SessionRef, TenantId, WorkspaceName,
+};
+use sessionplane_core::domain::place::Directory;
 use sessionplane_core::domain::provenance::Digest;
 
 use crate::app::digest::Fields;
@@ -24,17 +28,17 @@ pub(super) fn of_create(request: &CreateSession) -> Digest {
         parent,
     } = request;
     let mut fields = Fields::new("CreateSession");
-    fields.optional(name.as_ref().map(|it| it.as_str()));
-    fields.optional(external_key.as_ref().map(|it| it.as_str()));
-    fields.optional(agent.as_ref().map(|it| it.as_str()));
+    fields.optional(name.as_ref().map(SessionName::as_str));
+    fields.optional(external_key.as_ref().map(ExternalKey::as_str));
+    fields.optional(agent.as_ref().map(AgentName::as_str));
     for (key, value) in labels.iter() {
         fields.text(key.as_str());
         fields.optional(Some(value.as_str()));
     }
     fields.text(&priority.to_string());
     fields.text(if *paused { "1" } else { "0" });
-    fields.optional(workspace.as_ref().map(|it| it.as_str()));
-    fields.optional(directory.as_ref().map(|it| it.as_str()));
+    fields.optional(workspace.as_ref().map(WorkspaceName::as_str));
+    fields.optional(directory.as_ref().map(Directory::as_str));
     fields.optional(worktree_branch.as_deref());
     if let Some(Parent { session, entry }) = parent {
         fields.session(session);
@@ -58,7 +62,7 @@ pub(super) fn of_update(request: &UpdateSession) -> Digest {
     let mut fields = Fields::new("UpdateSession");
     fields.session(session);
     fields.text(if name.is_some() { "1" } else { "0" });
-    fields.optional(name.iter().flatten().next().map(|it| it.as_str()));
+    fields.optional(name.iter().flatten().next().map(SessionName::as_str));
     match labels {
         None => fields.text("none"),
         Some(LabelsChange::Replace(labels)) => {
@@ -72,7 +76,7 @@ pub(super) fn of_update(request: &UpdateSession) -> Digest {
             fields.text("merge");
             for (key, value) in changes {
                 fields.text(key.as_str());
-                fields.optional(value.as_ref().map(|it| it.as_str()));
+                fields.optional(value.as_ref().map(LabelValue::as_str));
             }
         }
     }
@@ -105,7 +109,7 @@ pub(super) fn of_move(request: &ChangeDirectory) -> Digest {
     } = request;
     let mut fields = Fields::new("ChangeDirectory");
     fields.session(session);
-    fields.optional(workspace.as_ref().map(|it| it.as_str()));
+    fields.optional(workspace.as_ref().map(WorkspaceName::as_str));
     fields.text(directory.as_str());
     fields.finish()
 }

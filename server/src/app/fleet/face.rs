@@ -42,7 +42,8 @@ impl Fleet for AppCaller {
         request: ListSessions,
         options: CallOptions,
     ) -> Result<SessionPage, CallError> {
-        self.within(options.deadline, self.list(request)).await
+        self.within(options.deadline, Box::pin(self.list(request)))
+            .await
     }
 
     async fn watch_sessions(

@@ -7,9 +7,9 @@ use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::SessionName;
 
 /// The names.
-const RESERVED: [&str; 16] = [
-    "agent", "agents", "all", "any", "fleet", "me", "new", "none", "null", "parent", "self",
-    "server", "session", "sessions", "system", "this",
+const RESERVED: [&str; 15] = [
+    "agent", "agents", "all", "any", "fleet", "me", "new", "none", "null", "self", "server",
+    "session", "sessions", "system", "this",
 ];
 
 /// Refuses a reserved name.

@@ -118,12 +118,10 @@ impl AppCaller {
 
     /// C4: only who may create in the tenant learns that a name is taken.
     pub(super) async fn name_taken(&self, field: &str) -> CallError {
-        match self.authorize_tenant(Action::Create).await {
-            Err(refused) => refused,
-            Ok(_) => {
-                let message = format!("another session has this {field}; choose another one");
-                CallError::refused(Reason::NameTaken, message).about_field(field)
-            }
+        if let Err(refused) = self.authorize_tenant(Action::Create).await {
+            return refused;
         }
+        let message = format!("another session has this {field}; choose another one");
+        CallError::refused(Reason::NameTaken, message).about_field(field)
     }
 }

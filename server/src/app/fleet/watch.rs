@@ -249,7 +249,7 @@ fn sent_away() -> CallError {
 
 fn too_many(most: usize) -> CallError {
     let message = format!(
-        "{most} watches are open (limits.max_observers); close one, or ask with ListSessions"
+        "{most} watches are open (limits.max_observers_per_session); close one, or ask with ListSessions"
     );
     CallError::refused(Reason::LimitReached, message)
 }

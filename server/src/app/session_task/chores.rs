@@ -15,7 +15,7 @@ use sessionplane_core::domain::commit::MetadataCommit;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::fleet::metadata::{Metadata, MetadataChange};
 use sessionplane_core::domain::ids::{SessionId, TenantId};
-use sessionplane_core::domain::lifecycle::{Answer, CallFacts, Input};
+use sessionplane_core::domain::lifecycle::{Answer, CallFacts, Deletion, Input};
 use sessionplane_core::domain::place::{Checkout, Place};
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::CommitError;
@@ -285,7 +285,7 @@ impl SessionTask {
     }
 
     fn answer_deletion(&mut self, answer: Answer) {
-        let Some(id) = self.session.deletion().map(|deletion| deletion.reply()) else {
+        let Some(id) = self.session.deletion().map(Deletion::reply) else {
             return;
         };
         if let Some((reply, flight)) = self.replies.remove(&id) {

@@ -175,10 +175,12 @@ impl Crew {
         }
     }
 
-    /// The names of what a filter finds, in the order of creation.
+    /// The names of what a filter finds, sorted.
     pub(crate) async fn names(&self, filter: &str) -> Vec<String> {
         let sessions = self.list_by(filter, SessionOrder::Id, 0).await;
-        names(&sessions)
+        let mut names = names(&sessions);
+        names.sort();
+        names
     }
 
     pub(crate) async fn watch(&self, filter: &str) -> Lookout {
@@ -241,6 +243,8 @@ impl Lookout {
             }
             SessionWatchItem::Bookmark(bookmark) => self.bookmark = Some(bookmark),
             SessionWatchItem::Changed { sessions, gone } => {
+                // What a bookmark says is all that was told before it.
+                self.bookmark = None;
                 for session in sessions {
                     let before = self.seen.insert(session.id, session.clone());
                     if let Some(before) = before {
@@ -274,10 +278,12 @@ impl Lookout {
         self.names()
     }
 
-    /// The names of what is seen now, in the order of creation.
+    /// The names of what is seen now, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let seen: Vec<_> = self.seen.values().cloned().collect();
-        names(&seen)
+        let mut names = names(&seen);
+        names.sort();
+        names
     }
 
     pub(crate) fn of(&self, name: &str) -> Option<&SessionSummary> {

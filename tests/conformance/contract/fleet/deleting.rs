@@ -77,24 +77,24 @@ pub(crate) async fn c61_a_session_at_work_is_deleted_only_if_that_is_said(
 
 pub(crate) async fn c61_a_session_that_others_branch_off_stays(worlds: &dyn FleetWorlds) {
     let crew = Crew::new(worlds).await;
-    crew.create(new("parent")).await;
+    crew.create(new("trunk")).await;
     let branch = CreateSession {
         parent: Some(Parent {
-            session: named("parent"),
+            session: named("trunk"),
             entry: None,
         }),
         ..new("child")
     };
     crew.create(branch).await;
-    let refused = crew.try_delete(named("parent"), false, None).await;
+    let refused = crew.try_delete(named("trunk"), false, None).await;
     assert_eq!(
         refused.expect_err("it has a child").reason,
         Reason::HasChildren
     );
     // It is as it was, and takes what it took before.
-    crew.update("parent", relabel("a=b")).await;
-    crew.desk("parent").run("say \"x\"").await;
-    for name in ["child", "parent"] {
+    crew.update("trunk", relabel("a=b")).await;
+    crew.desk("trunk").run("say \"x\"").await;
+    for name in ["child", "trunk"] {
         let deleted = crew.try_delete(named(name), false, None).await;
         assert_eq!(deleted, Ok(DeleteAnswer::Deleted), "{name}");
     }

@@ -15,13 +15,13 @@ use super::crew::{Crew, label, labels, new, relabel};
 
 pub(crate) async fn c45_what_was_set_is_there_after_a_restart(worlds: &dyn FleetWorlds) {
     let crew = Crew::new(worlds).await;
-    let parent = crew.create(new("parent")).await;
+    let parent = crew.create(new("trunk")).await;
     let request = CreateSession {
         labels: labels(&["team=net", "kind=flaky"]),
         priority: Priority::parse(7).expect("a priority"),
         paused: true,
         parent: Some(Parent {
-            session: named("parent"),
+            session: named("trunk"),
             entry: None,
         }),
         ..new("child")

@@ -5,7 +5,7 @@
 use super::labels::{LabelKey, LabelValue, Priority};
 use super::phase::Phase;
 use super::summary::SessionSummary;
-use crate::domain::ids::{AgentName, SessionId, WorkspaceName};
+use crate::domain::ids::{AgentName, ExternalKey, SessionId, SessionName, WorkspaceName};
 use crate::domain::time::Timestamp;
 
 /// Which sessions are wanted.
@@ -131,9 +131,9 @@ impl Condition {
             Self::Agent(agent) => session.agent == *agent,
             Self::HasLabel(key) => session.labels.get(key).is_some(),
             Self::Label(key, value) => session.labels.get(key) == Some(value),
-            Self::Name(pattern) => pattern.matches(session.name.as_ref().map(|it| it.as_str())),
+            Self::Name(pattern) => pattern.matches(session.name.as_ref().map(SessionName::as_str)),
             Self::ExternalKey(pattern) => {
-                pattern.matches(session.external_key.as_ref().map(|it| it.as_str()))
+                pattern.matches(session.external_key.as_ref().map(ExternalKey::as_str))
             }
             Self::Parent(id) => session.lineage.is_some_and(|it| it.parent == *id),
             Self::Workspace(name) => place.is_some_and(|place| place.workspace == *name),
@@ -225,9 +225,9 @@ impl Filter {
 impl Condition {
     fn term(&self) -> Option<IndexTerm> {
         let stored = match self {
-            Self::Phase(Phase::Dormant | Phase::Queued) => return None,
             Self::Phase(Phase::Paused) | Self::Paused(true) => StoredTerm::Paused,
-            Self::Phase(_) | Self::Stalled(true) => return Some(IndexTerm::Live),
+            Self::Phase(Phase::NeedsInput | Phase::Working | Phase::Compacting | Phase::Ready)
+            | Self::Stalled(true) => return Some(IndexTerm::Live),
             Self::Name(Pattern::Whole(text) | Pattern::Prefix(text)) => {
                 StoredTerm::NamePrefix(text.clone())
             }
@@ -235,7 +235,8 @@ impl Condition {
             Self::Parent(id) => StoredTerm::Parent(*id),
             Self::Workspace(name) => StoredTerm::Workspace(name.clone()),
             Self::Agent(name) => StoredTerm::Agent(name.clone()),
-            Self::Stalled(false)
+            Self::Phase(Phase::Dormant | Phase::Queued)
+            | Self::Stalled(false)
             | Self::Paused(false)
             | Self::HasLabel(_)
             | Self::ExternalKey(_)

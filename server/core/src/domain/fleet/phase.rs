@@ -67,6 +67,10 @@ impl Phase {
 
 /// What a phase is derived from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, recorded elsewhere"
+)]
 pub struct PhaseFacts {
     /// Idle, running or compacting, as `GetState` tells it.
     pub status: Status,

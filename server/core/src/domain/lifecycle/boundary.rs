@@ -120,13 +120,14 @@ pub(super) fn free(
     reply: ReplyId,
     facts: &DispatchFacts,
 ) -> Option<LeaseToken> {
-    if turn.session.exists
-        && let Some(run) = facts.expected_run
-    {
+    if !is_there(turn, reply) {
+        return None;
+    }
+    if let Some(run) = facts.expected_run {
         turn.answer(reply, not_within(run, facts.command.kind()));
         return None;
     }
-    if !unheld(turn, reply) {
+    if !is_held_by_nobody(turn, reply) {
         return None;
     }
     if facts.token.is_none() {
@@ -138,12 +139,19 @@ pub(super) fn free(
 
 /// Whether the session exists and nothing holds it; else the caller is told.
 pub(super) fn unheld(turn: &mut Turn<'_>, reply: ReplyId) -> bool {
+    is_there(turn, reply) && is_held_by_nobody(turn, reply)
+}
+
+fn is_there(turn: &mut Turn<'_>, reply: ReplyId) -> bool {
     if !turn.session.exists {
         let message = "the session does not exist yet; its first invoke creates it";
         let error = CallError::refused(Reason::NoSuchSession, message);
         turn.answer(reply, Answer::Refused(error));
-        return false;
     }
+    turn.session.exists
+}
+
+fn is_held_by_nobody(turn: &mut Turn<'_>, reply: ReplyId) -> bool {
     let (what, admitted_in) = match &turn.session.active {
         Active::Nothing => return true,
         Active::Deletion(_) => (

@@ -7,7 +7,7 @@ use super::boundary::{open, unheld};
 use super::dispatch::bind;
 use super::effect::Answer;
 use super::input::{CallFacts, PlaceFacts, ReplyId};
-use super::state::{Active, Deletion, Session};
+use super::state::{Active, Session};
 use super::turn::Turn;
 use crate::domain::access::Action;
 use crate::domain::audit::{AuditAction, AuditRecord};
@@ -17,6 +17,29 @@ use crate::domain::error::{CallError, Reason};
 use crate::domain::lease::{Holder, LeaseToken};
 use crate::domain::place::{Checkout, Place};
 use crate::domain::time::Timestamp;
+
+/// A deletion, from when nothing else holds the session until the store has judged it. Nothing else
+/// is decided meanwhile: whoever comes waits.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Deletion {
+    pub(super) reply: ReplyId,
+    pub(super) call: CallFacts,
+    pub(super) token: LeaseToken,
+}
+
+impl Deletion {
+    /// Where its answer goes.
+    #[must_use]
+    pub fn reply(&self) -> ReplyId {
+        self.reply
+    }
+
+    /// The token that it is done under.
+    #[must_use]
+    pub fn token(&self) -> LeaseToken {
+        self.token
+    }
+}
 
 /// A session at rest: what its first invoke would create, without the run.
 pub(super) fn create(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts) {
@@ -96,6 +119,16 @@ pub(super) fn kept(turn: &mut Turn<'_>) {
 }
 
 impl Session {
+    /// The deletion that waits for the store. It is handed over once no commit is in flight or being
+    /// gathered.
+    #[must_use]
+    pub fn deletion(&self) -> Option<&Deletion> {
+        match &self.active {
+            Active::Deletion(deletion) => Some(deletion),
+            Active::Nothing | Active::Run(_) | Active::Compaction(_) => None,
+        }
+    }
+
     /// What the store is asked for a deletion, once all that was decided before it is durable: the
     /// head that it expects is the one that stands. `metadata` is the revision that they have.
     #[must_use]

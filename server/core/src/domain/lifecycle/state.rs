@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::conflate::Conflation;
-use super::input::{CallFacts, EngineTag, ReplyId, StreamId, Timer};
+use super::input::{EngineTag, StreamId, Timer};
 use super::open::Finished;
+use super::placing::Deletion;
 use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
 use crate::domain::ids::{EntryId, InputId, SessionId};
@@ -92,16 +93,6 @@ impl Session {
         self.active.compaction()
     }
 
-    /// The deletion that waits for the store. It is handed over once no commit is in flight or being
-    /// gathered.
-    #[must_use]
-    pub fn deletion(&self) -> Option<&Deletion> {
-        match &self.active {
-            Active::Deletion(deletion) => Some(deletion),
-            Active::Nothing | Active::Run(_) | Active::Compaction(_) => None,
-        }
-    }
-
     /// Whether nothing holds the session.
     #[must_use]
     pub fn is_free(&self) -> bool {
@@ -171,29 +162,6 @@ impl Active {
             Self::Compaction(compaction) => Some(compaction),
             Self::Nothing | Self::Run(_) | Self::Deletion(_) => None,
         }
-    }
-}
-
-/// A deletion, from when nothing else holds the session until the store has judged it. Nothing else
-/// is decided meanwhile: whoever comes waits.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Deletion {
-    pub(super) reply: ReplyId,
-    pub(super) call: CallFacts,
-    pub(super) token: LeaseToken,
-}
-
-impl Deletion {
-    /// Where its answer goes.
-    #[must_use]
-    pub fn reply(&self) -> ReplyId {
-        self.reply
-    }
-
-    /// The token that it is done under.
-    #[must_use]
-    pub fn token(&self) -> LeaseToken {
-        self.token
     }
 }
 

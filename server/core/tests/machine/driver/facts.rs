@@ -13,14 +13,15 @@ use sessionplane_core::domain::command::{Command, CommandKind};
 use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::ids::{
     AgentName, EntryId, InteractionId, PrincipalId, RequestId, RunId, SessionId, SessionName,
-    TenantId,
+    TenantId, WorkspaceName,
 };
 use sessionplane_core::domain::interaction::{InteractionAnswer, InteractionKind};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
-    AgentFacts, CallFacts, DispatchFacts, InvokeFacts, StreamId,
+    AgentFacts, CallFacts, DispatchFacts, InvokeFacts, PlaceFacts, StreamId,
 };
 use sessionplane_core::domain::limits::Limits;
+use sessionplane_core::domain::place::{Checkout, Directory, Place};
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
 use sessionplane_core::domain::run::RunSettings;
 use sessionplane_core::domain::session::SessionRecord;
@@ -160,6 +161,31 @@ pub(crate) fn invoke(n: u64, token: u64, keyed: bool, on_disconnect: OnDisconnec
         place: None,
         checkout: None,
         call,
+    }
+}
+
+/// A directory of the one workspace.
+pub(crate) fn place(directory: &str) -> Place {
+    Place {
+        workspace: WorkspaceName::parse("repo").unwrap(),
+        directory: Directory::parse(directory).unwrap(),
+    }
+}
+
+pub(crate) fn checkout(branch: &str) -> Checkout {
+    Checkout {
+        branch: Some(branch.into()),
+        commit: None,
+    }
+}
+
+/// The `n`th call moves the session, or creates it there.
+pub(crate) fn placing(n: u64, token: u64, method: Method, place: Option<Place>) -> PlaceFacts {
+    PlaceFacts {
+        call: call(n, method, true),
+        token: LeaseToken(token),
+        place,
+        checkout: None,
     }
 }
 

@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sessionplane_core::domain::commit::Commit;
+use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::invariants::{self, Trace};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
-    Answer, Effect, EngineTag, Input, ReplyId, Round, Session, Step, Timer, Waiting,
+    Answer, Deletion, Effect, EngineTag, Input, ReplyId, Round, Session, Step, Timer, Waiting,
     give_up_boundary, interrupt, step,
 };
 use sessionplane_core::domain::limits::Limits;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::view::SessionView;
+use sessionplane_core::ports::fleet_rules;
 
 use super::facts;
 use super::rng::Fingerprint;
@@ -133,11 +135,34 @@ impl Shell {
         self.seal();
     }
 
-    /// Commits until nothing is in flight.
+    /// Commits until nothing is in flight. A deletion is not taken.
     pub(crate) fn settle_disk(&mut self) {
-        while self.flight.is_some() {
-            self.land();
+        while self.flight.is_some() || self.session.deletion().is_some() {
+            if self.flight.is_some() {
+                self.land();
+            } else {
+                self.keep();
+            }
         }
+    }
+
+    /// The store is asked for the session's end, and does not take it: another session branches off it.
+    pub(crate) fn keep(&mut self) {
+        assert!(self.flight.is_none(), "what was decided before is durable");
+        let commit = self.session.deletion_commit(1, self.now);
+        let judged = fleet_rules::judge_deletion(&commit.expect("a deletion"), &self.store);
+        judged.expect("but for that a store takes it");
+        let reply = self.session.deletion().map(Deletion::reply);
+        let error = CallError::refused(Reason::HasChildren, "a session branches off it");
+        let answer = Effect::Answer(reply.expect("a deletion"), Answer::Refused(error));
+        self.perform(vec![answer]);
+        let mut effects = Vec::new();
+        self.step(Input::Kept, 0, &mut effects);
+        while let Some(input) = self.waiting.pop(&self.session) {
+            self.step(input, 0, &mut effects);
+        }
+        self.perform(effects);
+        self.seal();
     }
 
     /// The process dies, or a commit failed: what was in flight may or may not be in the store.

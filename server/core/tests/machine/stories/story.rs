@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use sessionplane_core::contract::OnDisconnect;
+use sessionplane_core::domain::binding::Method;
 use sessionplane_core::domain::command::{CommandKind, DispatchAnswer, RejectionCode};
 use sessionplane_core::domain::event::{EventBody, OutputChannel};
 use sessionplane_core::domain::ids::{InputId, RunId};
 use sessionplane_core::domain::input::InputFate;
+use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
     ActiveRun, Answer, DetachCause, DispatchFacts, Effect, EngineTag, Input, InvokeFacts, ReplyId,
     StreamId,
 };
+use sessionplane_core::domain::place::Place;
 use sessionplane_core::domain::run::{RunOutcome, RunRecord};
 use sessionplane_core::domain::usage::Usage;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, Revalidation, StopReason};
@@ -62,6 +65,7 @@ impl Story {
     ) -> ReplyId {
         let (call, reply) = self.call();
         let mut facts = facts::invoke(call, self.shell.mint(), keyed, on_disconnect);
+        facts.place.clone_from(&self.shell.session().head().place);
         change(&mut facts);
         if self.shell.session().is_free() {
             self.tag = Some(EngineTag {
@@ -87,6 +91,42 @@ impl Story {
     pub(crate) fn input(&self, ordinal: u32) -> InputId {
         let run = self.run();
         InputId { run, ordinal }
+    }
+
+    /// The session is created at rest.
+    pub(crate) fn creates(&mut self, place: Option<Place>) -> ReplyId {
+        let (call, reply) = self.call();
+        let facts = facts::placing(call, self.shell.mint(), Method::CreateSession, place);
+        let facts = Box::new(facts);
+        self.shell.send(Input::Create { reply, facts });
+        reply
+    }
+
+    pub(crate) fn moves(&mut self, to: &str) -> ReplyId {
+        let (call, reply) = self.call();
+        let place = Some(facts::place(to));
+        let facts = facts::placing(call, self.shell.mint(), Method::ChangeDirectory, place);
+        let facts = Box::new(facts);
+        self.shell.send(Input::Move { reply, facts });
+        reply
+    }
+
+    pub(crate) fn deletes(&mut self) -> ReplyId {
+        let (call, reply) = self.call();
+        let token = LeaseToken(self.shell.mint());
+        let call = Box::new(facts::call(call, Method::DeleteSession, true));
+        self.shell.send(Input::Delete { reply, call, token });
+        reply
+    }
+
+    /// Version control says this of a directory.
+    pub(crate) fn notes(&mut self, directory: &str, branch: &str) {
+        let token = LeaseToken(self.shell.mint());
+        self.shell.send(Input::Noted {
+            token,
+            place: facts::place(directory),
+            checkout: Some(facts::checkout(branch)),
+        });
     }
 
     pub(crate) fn dispatch(&mut self, kind: CommandKind) -> ReplyId {
