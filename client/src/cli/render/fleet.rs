@@ -232,6 +232,9 @@ fn question_row(session: &SessionSummary, asked: &Interaction, several: bool, wi
     let most = width.saturating_sub(visible::columns(&way) + 2);
     let left = visible::fitted(&left, most.max(LEAST.min(width)));
     let room = width.saturating_sub(visible::columns(&left) + 2);
+    if room == 0 {
+        return Row::of(Tone::Alarm, left);
+    }
     let way = visible::clipped_to_columns(&way, room);
     Row(vec![(Tone::Alarm, left), (Tone::Plain, format!("  {way}"))])
 }
