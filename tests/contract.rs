@@ -63,3 +63,4 @@ use remote::OverTheWire;
 contract_conformance!(in_process, InProcess);
 contract_conformance!(over_the_wire, OverTheWire);
 fleet_conformance!(fleet_in_process, InProcess);
+fleet_conformance!(fleet_over_the_wire, OverTheWire);

@@ -38,6 +38,7 @@ pub mod single_flight;
 mod transcript;
 mod work;
 
+pub(crate) use fleet::MAX_PAGE as MAX_SESSIONS_PAGE;
 /// What pages have at most, for the table of limits.
 pub(crate) use observe::{MAX_PAGE as MAX_ENTRIES_PAGE, PAGE_BYTES as MAX_PAGE_BYTES};
 pub(crate) use runs::MAX_PAGE as MAX_RUNS_PAGE;

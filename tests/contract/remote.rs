@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use sessionplane_client::{Client, ClientOptions, Token};
+use sessionplane_core::contract::fleet::Fleet;
 use sessionplane_core::domain::access::{Principal, PrincipalKind};
 use sessionplane_core::domain::ids::{PrincipalId, TenantId};
 use sessionplane_core::domain::provenance::Trust;
@@ -21,6 +22,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::house::{agents, ports, settle_cut_runs};
+use crate::suite::fleet::{FleetWorld, FleetWorlds};
 use crate::suite::world::{Caller, World, Worlds};
 
 const OWNER: &str = "sp_owner_0123456789";
@@ -103,15 +105,14 @@ impl Worlds for OverTheWire {
 #[async_trait]
 impl Worlds for WithFace {
     async fn make(&self, config: AppConfig) -> Arc<dyn World> {
-        let directory = tempfile::tempdir().expect("a directory");
-        let face = self.0.clone();
-        let start = start(&directory, config, face.clone()).await;
-        Arc::new(Remote {
-            config,
-            face,
-            directory,
-            start: Mutex::new(Some(start)),
-        })
+        Arc::new(Remote::new(config, self.0.clone()).await)
+    }
+}
+
+#[async_trait]
+impl FleetWorlds for OverTheWire {
+    async fn make_fleet(&self, config: AppConfig) -> Arc<dyn FleetWorld> {
+        Arc::new(Remote::new(config, Config::default()).await)
     }
 }
 
@@ -151,11 +152,22 @@ pub(crate) async fn start(directory: &TempDir, config: AppConfig, face: Config) 
 }
 
 impl Remote {
+    async fn new(config: AppConfig, face: Config) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let start = start(&directory, config, face.clone()).await;
+        Self {
+            config,
+            face,
+            directory,
+            start: Mutex::new(Some(start)),
+        }
+    }
+
     fn started(&self) -> MutexGuard<'_, Option<Start>> {
         self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn client(&self, which: impl Fn(&Start) -> Arc<Client>) -> Arc<dyn Caller> {
+    fn client(&self, which: impl Fn(&Start) -> Arc<Client>) -> Arc<Client> {
         which(self.started().as_ref().expect("it is started"))
     }
 }
@@ -175,6 +187,20 @@ impl World for Remote {
         before.kill().await;
         let start = start(&self.directory, self.config, self.face.clone()).await;
         *self.started() = Some(start);
+    }
+}
+
+impl FleetWorld for Remote {
+    fn fleet(&self) -> Arc<dyn Fleet> {
+        self.client(|start| start.owner.clone())
+    }
+
+    fn strangers_fleet(&self) -> Option<Arc<dyn Fleet>> {
+        Some(self.client(|start| start.stranger.clone()))
+    }
+
+    fn as_world(self: Arc<Self>) -> Arc<dyn World> {
+        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! An application layer that does as the test says, and remembers what it was asked.
 
-mod fleet;
+pub(crate) mod fleet;
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};

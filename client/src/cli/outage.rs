@@ -14,6 +14,13 @@ impl Outage {
         self.0.get_or_insert(now);
     }
 
+    /// The same; what is the matter if that is news.
+    pub(crate) fn begun(&mut self, target: &Target, now: Instant) -> Option<String> {
+        let is_news = !self.is_on();
+        self.begin(now);
+        self.words(target, now).filter(|_| is_news)
+    }
+
     /// Somebody has answered.
     pub(crate) fn end(&mut self) {
         self.0 = None;
@@ -53,7 +60,9 @@ mod tests {
             words,
             "unreachable for 83 s; start it again, or Ctrl-C to leave: http://127.0.0.1:1"
         );
+        assert_eq!(outage.begun(&target, after(83)), None, "no news");
         outage.end();
         assert!(!outage.is_on());
+        assert!(outage.begun(&target, after(90)).is_some());
     }
 }

@@ -1,6 +1,7 @@
 //! How this program is called in a hint, so that the hint can be pasted: its name and the flags that
 //! say which server is meant. Flags that came from the environment are there the next time too.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -59,6 +60,26 @@ fn called(matches: &ArgMatches) -> String {
         words.push("--insecure-send-token".to_owned());
     }
     words.join(" ")
+}
+
+/// The flags of a command line, which may be unfinished, that say which server is meant.
+pub(crate) fn that_say_where(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let (mut kept, mut words) = (Vec::new(), words);
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy();
+        let with_value = |(_, flag): &(&str, &str)| {
+            let rest = text.strip_prefix(flag);
+            rest.is_some_and(|rest| rest.starts_with('='))
+        };
+        if text == "--insecure-send-token" || WHERE.iter().any(with_value) {
+            kept.push(word);
+        } else if WHERE.iter().any(|(_, flag)| text == *flag)
+            && let Some(value) = words.next()
+        {
+            kept.extend([word, value]);
+        }
+    }
+    kept
 }
 
 #[cfg(test)]

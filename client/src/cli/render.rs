@@ -2,6 +2,7 @@
 
 mod entry;
 mod event;
+mod fleet;
 mod flow;
 mod interaction;
 mod live;
@@ -12,11 +13,12 @@ mod time;
 
 pub(crate) use entry::entry_lines;
 pub(crate) use event::{Log, STARTS_OVER, compaction_words, connection_line};
+pub(crate) use fleet::{content, in_order, named, phase_words, session_lines, summary_line, table};
 pub(crate) use flow::Flow;
 pub(crate) use interaction::{Desk, asked, question_lines};
 pub(crate) use run::{run_lines, run_row, runs_heading, settled_lines};
 pub(crate) use state::{bar, capability_lines, offer_lines, state_lines, summary};
 pub(crate) use thread::Thread;
-pub(crate) use time::rfc3339;
+pub(crate) use time::{brief, rfc3339};
 
 use super::screen::WIDTH;

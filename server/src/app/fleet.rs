@@ -25,4 +25,5 @@ mod view;
 mod watch;
 
 pub(crate) use ground::{Ground, usual};
+pub(crate) use list::MAX_PAGE;
 pub(crate) use names::check_name;

@@ -1,7 +1,10 @@
 //! The limits that nobody sets: the contract fixes them, so that every server is the same to its
 //! clients. Told beside those that are set, so that there is one table of limits.
 
+use sessionplane_core::domain::fleet::filter::{MAX_CONDITIONS, MAX_FILTER_BYTES};
+use sessionplane_core::domain::fleet::labels;
 use sessionplane_core::domain::limits as core;
+use sessionplane_core::domain::place::MAX_DIRECTORY_BYTES;
 
 use crate::grpc::{FILTER_MOST, HEALTH_QUESTION_BYTES, STRANGERS_STREAMS};
 
@@ -62,6 +65,48 @@ pub(crate) static OF_CALLS: &[Fixed] = &[
         limit: crate::app::MAX_RUNS_PAGE as u128,
         unit: "",
         about: "Runs in one page. Go on with `next_page_token`.",
+    },
+    Fixed {
+        name: "ListSessionsRequest.page_size",
+        limit: crate::app::MAX_SESSIONS_PAGE as u128,
+        unit: "",
+        about: "Sessions in one page, and questions in one of `ListInteractions`. Go on with `next_page_token`.",
+    },
+    Fixed {
+        name: "ListSessionsRequest.filter",
+        limit: MAX_FILTER_BYTES as u128,
+        unit: "bytes",
+        about: "A filter of sessions. A longer one is refused: INVALID_ARGUMENT; filter by a label instead.",
+    },
+    Fixed {
+        name: "conditions of a filter",
+        limit: MAX_CONDITIONS as u128,
+        unit: "",
+        about: "What a filter of sessions compares.",
+    },
+    Fixed {
+        name: "labels",
+        limit: labels::MAX_LABELS as u128,
+        unit: "",
+        about: "Labels of a session.",
+    },
+    Fixed {
+        name: "the key of a label",
+        limit: labels::MAX_KEY_BYTES as u128,
+        unit: "bytes",
+        about: "Of a-z, 0-9 and inner `.`, `_`, `-` and `/`.",
+    },
+    Fixed {
+        name: "the value of a label",
+        limit: labels::MAX_VALUE_BYTES as u128,
+        unit: "bytes",
+        about: "Text without control characters; it may be empty.",
+    },
+    Fixed {
+        name: "a directory of a session",
+        limit: MAX_DIRECTORY_BYTES as u128,
+        unit: "bytes",
+        about: "Relative to its workspace. A longer one is refused: TOO_LARGE.",
     },
     Fixed {
         name: "a page",

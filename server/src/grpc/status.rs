@@ -66,9 +66,8 @@ fn code(reason: Reason) -> Code {
         Reason::Unauthenticated => Code::Unauthenticated,
         Reason::PermissionDenied => Code::PermissionDenied,
         Reason::RequestIdReused | Reason::NameTaken => Code::AlreadyExists,
-        Reason::EtagMismatch => Code::Aborted,
+        Reason::EtagMismatch | Reason::ObserverTooSlow => Code::Aborted,
         Reason::HasChildren => Code::FailedPrecondition,
-        Reason::ObserverTooSlow => Code::Aborted,
         Reason::LimitReached => Code::ResourceExhausted,
         Reason::Overloaded
         | Reason::ServerDraining
@@ -194,9 +193,8 @@ mod tests {
             R::Unauthenticated => Code::Unauthenticated,
             R::PermissionDenied => Code::PermissionDenied,
             R::RequestIdReused | R::NameTaken => Code::AlreadyExists,
-            R::EtagMismatch => Code::Aborted,
+            R::EtagMismatch | R::ObserverTooSlow => Code::Aborted,
             R::HasChildren => Code::FailedPrecondition,
-            R::ObserverTooSlow => Code::Aborted,
             R::LimitReached => Code::ResourceExhausted,
             R::ServerDraining
             | R::ServingLost

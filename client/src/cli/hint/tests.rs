@@ -1,7 +1,5 @@
 //! What refusals say.
 
-use sessionplane_core::domain::ids::SessionName;
-
 use super::*;
 
 fn docs() -> SessionRef {
@@ -131,4 +129,38 @@ fn a_rejection_shows_its_code_and_the_way_on() {
     ];
     let said = said.map(|(kind, code)| rejected(&docs(), kind, &rejection(code)));
     insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn c15_an_invoke_that_began_nothing_shows_the_way_on() {
+    let said = |failure| not_begun(&docs(), failure, "why");
+    let words = "session_paused: why\n  let it go on: sessionctl resume docs";
+    assert_eq!(said("session_paused"), words);
+    assert!(said("directory_unavailable").ends_with("sessionctl cd docs DIR"));
+    assert!(said("session_busy").contains("sessionctl attach docs"));
+    assert_eq!(said("odd"), "odd: why");
+}
+
+#[test]
+fn near_names_stand_between_what_happened_and_what_to_do() {
+    let near = ["docs", "dogs"].map(|name| name.parse().unwrap());
+    let words = with_near_names("no such\n  create it".to_owned(), &near);
+    assert_eq!(words, "no such\n  did you mean docs, or dogs?\n  create it");
+    assert_eq!(with_near_names("no such".to_owned(), &[]), "no such");
+}
+
+#[test]
+fn c53_a_change_that_was_held_up_shows_what_holds_it() {
+    let rejection = |code| Rejection {
+        code,
+        message: "a run is active".to_owned(),
+        retryable: true,
+    };
+    let busy = held(&docs(), &rejection(RejectionCode::SessionBusy));
+    assert!(busy.contains("sessionctl wait docs") && busy.contains("sessionctl abort docs"));
+    let other = held(&docs(), &rejection(RejectionCode::BoundaryCommandFailed));
+    assert!(
+        other.ends_with("the same command may succeed later"),
+        "{other}"
+    );
 }

@@ -243,8 +243,7 @@ impl Following<'_> {
         }
         let words = match record {
             Some(record) => settled_lines(record).join("\n"),
-            None if failure == code::SESSION_BUSY => hint::busy(&self.session, details),
-            None => format!("{failure}: {details}"),
+            None => hint::not_begun(&self.session, failure, details),
         };
         self.screen.error(&words)?;
         Ok(Exit::Failed)

@@ -91,7 +91,8 @@ impl AppCaller {
             order: SessionOrder::Id,
             page: PAGE,
         };
-        let watcher = Watcher {
+        let resumed = matches!(stage, Stage::Live);
+        let mut watcher = Watcher {
             viewer,
             search,
             question,
@@ -101,6 +102,10 @@ impl AppCaller {
             ready,
             _seat: seat,
         };
+        if resumed {
+            // The caller hears that it is taken up, however quiet the fleet is.
+            watcher.bookmark();
+        }
         Ok(Box::pin(stream::unfold(watcher, |mut watcher| async {
             let item = watcher.next().await?;
             Some((item, watcher))
