@@ -20,6 +20,7 @@ mod prompt;
 mod render;
 mod screen;
 mod session;
+mod top;
 mod verbs;
 mod visible;
 

@@ -25,7 +25,7 @@ pub(crate) fn age(took: Duration) -> String {
 }
 
 /// How long something took, in one unit and at most four characters up to 999 days.
-pub(super) fn brief(took: Duration) -> String {
+pub(crate) fn brief(took: Duration) -> String {
     let seconds = took.as_secs();
     match seconds {
         0..60 => format!("{seconds}s"),
