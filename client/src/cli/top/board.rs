@@ -4,10 +4,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use sessionplane_core::contract::fleet::SessionWatchItem;
 use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::SessionId;
+
+use crate::fleet_watch::FleetWatchItem;
 
 /// A part of the fleet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -135,8 +136,6 @@ pub(crate) enum Mode {
 #[derive(Debug)]
 pub(crate) struct Board {
     sessions: BTreeMap<SessionId, SessionSummary>,
-    /// Sessions of a snapshot that is not whole yet: until its bookmark the former ones are shown.
-    arriving: Option<BTreeMap<SessionId, SessionSummary>>,
     pub(crate) tab: Tab,
     pub(crate) selected: Option<SessionId>,
     pub(crate) filter: String,
@@ -149,7 +148,6 @@ impl Default for Board {
     fn default() -> Self {
         Self {
             sessions: BTreeMap::new(),
-            arriving: Some(BTreeMap::new()),
             tab: Tab::default(),
             selected: None,
             filter: String::new(),
@@ -162,28 +160,17 @@ impl Default for Board {
 
 impl Board {
     /// Takes in what the watch told.
-    pub(crate) fn told(&mut self, item: SessionWatchItem) {
+    pub(crate) fn told(&mut self, item: FleetWatchItem) {
         match item {
-            SessionWatchItem::BookmarkExpired => self.arriving = Some(BTreeMap::new()),
-            SessionWatchItem::Changed { sessions, gone } => {
-                let whole = self.arriving.as_mut().unwrap_or(&mut self.sessions);
+            FleetWatchItem::Changed { sessions, gone } => {
                 for id in gone {
-                    whole.remove(&id);
+                    self.sessions.remove(&id);
                 }
-                for session in sessions {
-                    // At least once: an older view may come after a newer one.
-                    let known = whole.get(&session.id).map_or(0, |known| known.revision);
-                    if session.revision >= known {
-                        whole.insert(session.id, session);
-                    }
-                }
+                let sessions = sessions.into_iter();
+                self.sessions.extend(sessions.map(|session| (session.id, session)));
             }
-            SessionWatchItem::Bookmark(_) => {
-                if let Some(whole) = self.arriving.take() {
-                    self.sessions = whole;
-                }
-                self.link = Link::Live;
-            }
+            FleetWatchItem::Current => self.link = Link::Live,
+            FleetWatchItem::Reconnecting { error, .. } => self.link = Link::Lost(error.message),
         }
         self.keep_selection();
     }

@@ -3,7 +3,6 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use sessionplane_core::contract::fleet::SessionWatchItem;
 use sessionplane_core::domain::fleet::labels::{Labels, Priority};
 use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
@@ -20,6 +19,7 @@ use sessionplane_core::domain::usage::Usage;
 
 use super::board::{Mode, Notice, Tab};
 use super::*;
+use crate::fleet_watch::FleetWatchItem;
 
 const NOW: Timestamp = Timestamp::from_millis(10_000_000);
 
@@ -86,14 +86,11 @@ fn asking(number: u128, name: &str) -> SessionSummary {
     session
 }
 
-fn changed(sessions: Vec<SessionSummary>) -> SessionWatchItem {
+fn changed(sessions: Vec<SessionSummary>) -> FleetWatchItem {
     let gone = Vec::new();
-    SessionWatchItem::Changed { sessions, gone }
+    FleetWatchItem::Changed { sessions, gone }
 }
 
-fn bookmark() -> SessionWatchItem {
-    SessionWatchItem::Bookmark("b".to_owned())
-}
 
 /// Seven sessions, in no order.
 fn fleet() -> Board {
@@ -111,7 +108,7 @@ fn fleet() -> Board {
         session(6, "bench", Phase::Paused),
         session(7, "wire", Phase::Compacting),
     ]));
-    board.told(bookmark());
+    board.told(FleetWatchItem::Current);
     board
 }
 
@@ -161,31 +158,6 @@ fn c46_what_needs_people_comes_first_and_each_tab_counts_its_own() {
 }
 
 #[test]
-fn c47_an_older_view_that_comes_late_does_not_replace_a_newer_one() {
-    let mut board = fleet();
-    let mut newer = session(3, "refactor-core", Phase::Ready);
-    newer.revision = 9;
-    board.told(changed(vec![newer]));
-    board.told(changed(vec![session(3, "refactor-core", Phase::Working)]));
-    assert_eq!(board.count(Tab::Working), 2);
-    assert_eq!(board.count(Tab::All), 7, "no session twice");
-}
-
-#[test]
-fn c47_an_expired_bookmark_shows_the_former_fleet_until_the_new_one_is_whole() {
-    let mut board = fleet();
-    board.told(SessionWatchItem::BookmarkExpired);
-    board.told(changed(vec![session(2, "docs", Phase::Dormant)]));
-    assert_eq!(board.count(Tab::All), 7);
-    board.told(bookmark());
-    assert_eq!(
-        names(&board),
-        ["docs"],
-        "what was deleted meanwhile is gone"
-    );
-}
-
-#[test]
 fn the_selection_follows_its_session_and_leaves_one_that_goes() {
     let mut board = fleet();
     select(&mut board, "docs");
@@ -194,7 +166,7 @@ fn the_selection_follows_its_session_and_leaves_one_that_goes() {
     let id = asks.id;
     board.told(changed(vec![asks]));
     assert_eq!(board.selected, Some(id));
-    let gone = SessionWatchItem::Changed {
+    let gone = FleetWatchItem::Changed {
         sessions: Vec::new(),
         gone: vec![id],
     };
@@ -397,7 +369,7 @@ fn what_others_wrote_does_not_steer_the_terminal() {
         commit: None,
     });
     board.told(changed(vec![hostile]));
-    board.told(bookmark());
+    board.told(FleetWatchItem::Current);
     let shown = screen(&board, 120, 20);
     assert!(
         !shown.contains('\u{1b}') && !shown.contains('\u{202e}'),
