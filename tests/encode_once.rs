@@ -56,6 +56,7 @@ impl Running {
             artifacts: Arc::new(MemoryArtifacts::default()),
             clock: Arc::new(TokioClock::start()),
             entropy: Arc::new(OsEntropy),
+            workspaces: None,
             digest_key: DigestKey::new([7; 32]),
             spawner: Arc::new(TokioSpawner::current()),
         };

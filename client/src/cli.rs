@@ -3,11 +3,13 @@
 
 mod answering;
 mod args;
+mod completing;
 mod context;
 mod credentials;
 mod echo;
 mod entry;
 mod exit;
+mod fleet;
 mod hint;
 mod interrupt;
 mod json;
@@ -20,6 +22,8 @@ mod prompt;
 mod render;
 mod screen;
 mod session;
+#[cfg(test)]
+pub(crate) mod testing;
 mod top;
 mod verbs;
 mod visible;

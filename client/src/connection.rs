@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sessionplane::v1::fleet_client::FleetClient;
 use sessionplane::v1::invoke_client::InvokeClient;
 use sessionplane::v1::session_control_client::SessionControlClient;
 use sessionplane_core::contract::CallOptions;
@@ -86,6 +87,11 @@ impl Client {
     pub(crate) fn control_stub(&self) -> SessionControlClient<Channel> {
         SessionControlClient::new(self.inner.channel.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
+    }
+
+    /// The fleet's generated stub.
+    pub(crate) fn fleet_stub(&self) -> FleetClient<Channel> {
+        FleetClient::new(self.inner.channel.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
     }
 
     /// A message with the caller's credential.

@@ -7,6 +7,7 @@ pub(crate) mod command;
 pub(crate) mod entry;
 pub(crate) mod event;
 mod field;
+pub(crate) mod fleet;
 pub(crate) mod interaction;
 pub(crate) mod invoke;
 pub(crate) mod observation;
@@ -16,6 +17,7 @@ mod position;
 pub(crate) mod run;
 mod session;
 pub(crate) mod state;
+pub(crate) mod summary;
 mod usage;
 
 pub(crate) use field::Malformed;

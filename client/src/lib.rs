@@ -1,10 +1,11 @@
 //! Rust SDK of Sessionplane, and the rooms of the command line client `sessionctl`.
 //!
-//! A [`Client`] implements the contract's two traits, [`contract::Agent`] and
-//! [`contract::SessionControl`], over gRPC: what a program writes against them runs unchanged
-//! inside the server and outside of it. Besides them it offers what only a remote caller needs:
-//! [`Client::invoke_to_end`], which rejoins a run whose stream was lost, and [`Client::watch`],
-//! which observes a session across broken connections and restarts.
+//! A [`Client`] implements the contract's three traits, [`contract::Agent`],
+//! [`contract::SessionControl`] and [`contract::fleet::Fleet`], over gRPC: what a program writes
+//! against them runs unchanged inside the server and outside of it. Besides them it offers what only
+//! a remote caller needs: [`Client::invoke_to_end`], which rejoins a run whose stream was lost,
+//! [`Client::watch`], which observes a session across broken connections and restarts, and
+//! [`Client::watch_fleet`], which does the same for all sessions.
 //!
 //! Every type is the core's. No type of prost or tonic is part of the public API.
 //!
@@ -31,6 +32,8 @@ mod clock;
 mod connection;
 mod control;
 mod convert;
+mod fleet;
+mod fleet_watch;
 mod opening;
 mod options;
 mod outcome;
@@ -48,6 +51,7 @@ pub use sessionplane_core::{contract, domain};
 pub use backoff::Backoff;
 pub use clock::mint_request_id;
 pub use connection::Client;
+pub use fleet_watch::{FleetWatch, FleetWatchItem, FleetWatchOptions};
 pub use options::{ClientOptions, ConnectError};
 pub use rejoin::{RunItem, RunStream, detached};
 pub use target::{DEFAULT_ADDRESS, Target, TargetError};

@@ -15,6 +15,7 @@ pub mod digest;
 mod dispatch;
 pub mod engine_host;
 pub mod face;
+mod fleet;
 mod heartbeat;
 mod invoke;
 pub mod invoke_stream;

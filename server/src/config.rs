@@ -4,6 +4,8 @@
 //! tell what is declared. A setting is never a secret: secrets are in files that a setting names, so
 //! that everything here can be shown. What must never enter: what a value brings about.
 
+#[macro_use]
+mod declaring;
 mod declared;
 mod explain;
 mod file;
@@ -23,7 +25,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sessionplane_core::domain::ids::AgentName;
+use sessionplane_core::domain::ids::{AgentName, WorkspaceName};
 use tracing_subscriber::EnvFilter;
 
 pub use self::explain::{explain, explain_one};
@@ -143,6 +145,19 @@ impl Default for Settings {
 pub struct Workspace {
     /// Its root on this host.
     pub root: PathBuf,
+    /// Engines may write into it.
+    pub writable: bool,
+}
+
+/// An agent that is to be served.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// Its name.
+    pub name: AgentName,
+    /// What drives it.
+    pub kind: EngineKind,
+    /// The workspace that it sees, if it sees one.
+    pub workspace: Option<(WorkspaceName, Workspace)>,
 }
 
 /// What drives an agent.
@@ -186,28 +201,15 @@ impl Settings {
     }
 
     /// The agents to serve: those configured, or the two built-in ones over the workspace that the
-    /// command line names, else over the first one that is configured, else over `here`.
+    /// command line names, else over the first one that is configured, else over `here`. A workspace
+    /// without a name of its own has that of its agent.
     ///
     /// # Errors
     /// When a name is malformed, when an agent names a workspace that is not configured, or when
     /// the command line names one although agents are configured.
-    pub fn agents(
-        &self,
-        flag: Option<&Path>,
-        here: &Path,
-    ) -> Result<Vec<(AgentName, EngineKind, Option<PathBuf>)>, ConfigError> {
+    pub fn agents(&self, flag: Option<&Path>, here: &Path) -> Result<Vec<Served>, ConfigError> {
         if self.agents.is_empty() {
-            let configured = self.workspaces.values().next();
-            let configured = configured.map(|space| space.root.as_path());
-            let root = flag.or(configured).unwrap_or(here).to_owned();
-            return Ok(vec![
-                (agent_name("agents", "demo")?, EngineKind::Demo, Some(root)),
-                (
-                    agent_name("agents", "scripted")?,
-                    EngineKind::Scripted,
-                    None,
-                ),
-            ]);
+            return self.built_in(flag, here);
         }
         if flag.is_some() {
             return Err(value(
@@ -223,17 +225,44 @@ impl Settings {
         agents.collect()
     }
 
-    fn agent(
-        &self,
-        name: &str,
-        agent: &Agent,
-    ) -> Result<(AgentName, EngineKind, Option<PathBuf>), ConfigError> {
+    fn built_in(&self, flag: Option<&Path>, here: &Path) -> Result<Vec<Served>, ConfigError> {
+        let demo = agent_name("agents", "demo")?;
+        let unnamed = |root: &Path| {
+            let space = Workspace {
+                root: root.to_owned(),
+                writable: false,
+            };
+            workspace_name("agents.demo", demo.as_str()).map(|name| (name, space))
+        };
+        let workspace = match (flag, self.workspaces.iter().next()) {
+            (Some(flag), _) => unnamed(flag)?,
+            (None, Some((name, space))) => (workspace_name(name, name)?, space.clone()),
+            (None, None) => unnamed(here)?,
+        };
+        Ok(vec![
+            Served {
+                name: demo.clone(),
+                kind: EngineKind::Demo,
+                workspace: Some(workspace),
+            },
+            Served {
+                name: agent_name("agents", "scripted")?,
+                kind: EngineKind::Scripted,
+                workspace: None,
+            },
+        ])
+    }
+
+    fn agent(&self, name: &str, agent: &Agent) -> Result<Served, ConfigError> {
         let engine = format!("agents.{name}.engine");
         let kind = agent
             .kind()
             .ok_or_else(|| value(engine, "is missing; use demo or scripted"))?;
-        let root = self.workspace_of(name, agent, kind)?;
-        Ok((agent_name(&format!("agents.{name}"), name)?, kind, root))
+        Ok(Served {
+            workspace: self.workspace_of(name, agent, kind)?,
+            name: agent_name(&format!("agents.{name}"), name)?,
+            kind,
+        })
     }
 
     fn workspace_of(
@@ -241,7 +270,7 @@ impl Settings {
         name: &str,
         agent: &Agent,
         kind: EngineKind,
-    ) -> Result<Option<PathBuf>, ConfigError> {
+    ) -> Result<Option<(WorkspaceName, Workspace)>, ConfigError> {
         let key = format!("agents.{name}.workspace");
         let Some(workspace) = &agent.workspace else {
             return match kind {
@@ -253,7 +282,8 @@ impl Settings {
             };
         };
         if let Some(found) = self.workspaces.get(workspace) {
-            return Ok(Some(found.root.clone()));
+            let name = workspace_name(&key, workspace)?;
+            return Ok(Some((name, found.clone())));
         }
         let known: Vec<&str> = self.workspaces.keys().map(String::as_str).collect();
         let known = match &known[..] {
@@ -336,6 +366,11 @@ impl Settings {
                 tell(value("edge.web_origins", what));
             }
         }
+        for name in self.workspaces.keys() {
+            if let Err(error) = workspace_name(&format!("workspaces.{name}.root"), name) {
+                tell(error);
+            }
+        }
         let mut names = Vec::new();
         for (name, agent) in &self.agents {
             // One that is wrong in itself is an agent all the same.
@@ -381,6 +416,10 @@ pub fn default_data_dir() -> Result<PathBuf, ConfigError> {
 
 fn agent_name(key: &str, name: &str) -> Result<AgentName, ConfigError> {
     AgentName::parse(name).map_err(|error| value(key, format!("{name:?}: {error}")))
+}
+
+fn workspace_name(key: &str, name: &str) -> Result<WorkspaceName, ConfigError> {
+    WorkspaceName::parse(name).map_err(|error| value(key, format!("{name:?}: {error}")))
 }
 
 fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {

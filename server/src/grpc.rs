@@ -1,6 +1,6 @@
 //! The gRPC face of the server.
 //!
-//! What is inside: the two public services, health and reflection, who-calls, the one mapping of
+//! What is inside: the three public services, health and reflection, who-calls, the one mapping of
 //! errors to statuses, and the listener with its connections. What must never enter: a rule of the
 //! domain, an adapter's name, a second place that makes a status.
 //!
@@ -23,6 +23,7 @@ mod connection;
 mod convert;
 mod ending;
 pub mod events;
+mod fleet;
 mod health;
 mod hearing;
 mod invoke;

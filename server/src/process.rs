@@ -381,6 +381,7 @@ fn ports(
         clock: Arc::new(TokioClock::start()),
         entropy: Arc::new(OsEntropy),
         spawner: Arc::new(TokioSpawner::current()),
+        workspaces: None,
         digest_key: DigestKey::new(secret::open(data_dir)?),
     })
 }

@@ -260,6 +260,7 @@ fn counted_ports(
         artifacts: Arc::new(MemoryArtifacts::default()),
         clock: Arc::new(TokioClock::start()),
         entropy: Arc::new(OsEntropy),
+        workspaces: None,
         digest_key: DigestKey::new([7; 32]),
         spawner: Arc::new(spawner),
     };

@@ -134,6 +134,7 @@ impl Books {
                 leaf,
                 chosen,
                 resolved,
+                renamed: _,
             } => inner.stands(
                 session,
                 at,

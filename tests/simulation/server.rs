@@ -159,6 +159,7 @@ impl Host {
                 }),
                 clock: self.executor.clock(),
                 entropy: self.entropy.clone(),
+                workspaces: None,
                 digest_key: DigestKey::new([7; 32]),
                 spawner: self.executor.spawner(process),
             };

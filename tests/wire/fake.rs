@@ -1,5 +1,7 @@
 //! An application layer that does as the test says, and remembers what it was asked.
 
+pub(crate) mod fleet;
+
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -118,6 +120,10 @@ impl Fake {
     }
     pub(crate) fn times_asked(&self) -> usize {
         self.0.asked.lock().unwrap().len()
+    }
+    /// How many streams are open.
+    pub(crate) fn open(&self) -> usize {
+        self.0.open.load(Ordering::SeqCst)
     }
     /// Waits until so many streams are open.
     pub(crate) async fn until_open(&self, streams: usize) {

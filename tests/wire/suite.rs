@@ -14,6 +14,7 @@ mod doors;
 mod draining;
 mod edge;
 mod fake;
+mod fleet;
 #[path = "../tools/pki.rs"]
 mod pki;
 mod probes;

@@ -120,9 +120,8 @@ fn ids(choices: &[Choice]) -> String {
 /// Every answer but a form's.
 fn single(question: &Question, text: &str) -> Result<InteractionAnswer, String> {
     let answer = match &question.shape {
-        Shape::Approval(choices) | Shape::Select(choices) => {
-            InteractionAnswer::Choice(choice(choices, text.trim()))
-        }
+        Shape::Approval(choices) => InteractionAnswer::Choice(approval(choices, text.trim())),
+        Shape::Select(choices) => InteractionAnswer::Choice(choice(choices, text.trim())),
         Shape::Confirm => InteractionAnswer::Confirmed(yes(text.trim())?),
         Shape::Input { .. } | Shape::Form(_) => InteractionAnswer::Text(text.to_owned()),
     };
@@ -144,6 +143,31 @@ fn choice(choices: &[Choice], text: &str) -> String {
         }
     }
     text.to_owned()
+}
+
+/// A choice of an approval. Who says yes or no means the one choice that says so in another word;
+/// where several do, or none, it is as good as no choice.
+fn approval(choices: &[Choice], text: &str) -> String {
+    const YES: [&str; 6] = ["yes", "allow", "approve", "accept", "ok", "proceed"];
+    const NO: [&str; 6] = ["no", "deny", "reject", "decline", "refuse", "disallow"];
+    let meant = choice(choices, text);
+    if choices.iter().any(|choice| choice.id == meant) {
+        return meant;
+    }
+    let words = match yes(text) {
+        Ok(true) => YES,
+        Ok(false) => NO,
+        Err(_) => return meant,
+    };
+    let says = |choice: &&Choice| {
+        let first = choice.id.split(['-', '_', ' ', '.']).next();
+        first.is_some_and(|first| words.iter().any(|word| first.eq_ignore_ascii_case(word)))
+    };
+    let mut saying = choices.iter().filter(says);
+    match (saying.next(), saying.next()) {
+        (Some(only), None) => only.id.clone(),
+        _ => meant,
+    }
 }
 
 fn yes(text: &str) -> Result<bool, String> {
@@ -255,6 +279,25 @@ mod tests {
         let text = InteractionAnswer::Text("two words".to_owned());
         assert_eq!(words(&input, &["two", "words"]), Ok(text.clone()));
         assert_eq!(from_text(&input, "two words\r\n"), Ok(text));
+    }
+
+    #[test]
+    fn c25_yes_and_no_mean_the_one_choice_of_an_approval_that_says_so() {
+        let approval = question(Shape::Approval(choices()));
+        let chosen = |id: &str| Ok(InteractionAnswer::Choice(id.to_owned()));
+        assert_eq!(words(&approval, &["yes"]), chosen("allow"));
+        assert_eq!(words(&approval, &["N"]), chosen("deny"));
+        let mut several = choices();
+        several.push(Choice {
+            id: "allow-always".to_owned(),
+            label: "Always".to_owned(),
+        });
+        let several = question(Shape::Approval(several));
+        assert!(words(&several, &["yes"]).is_err(), "which one?");
+        assert_eq!(words(&several, &["no"]), chosen("deny"));
+        assert_eq!(words(&several, &["allow-always"]), chosen("allow-always"));
+        let select = question(Shape::Select(choices()));
+        assert!(words(&select, &["yes"]).is_err(), "no approval");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 )]
 
 mod control;
+mod fleet;
 mod reading;
 mod value;
 
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use sessionplane_core::domain::ids::{AgentName, RequestId, SessionRef};
 
+use super::completing::names;
 use super::place::Place;
 use super::screen::Looks;
 use super::session;
@@ -24,6 +26,10 @@ use crate::target::Target;
 pub(crate) use control::{
     AbortArgs, CompactArgs, NavigateArgs, RespondArgs, SetModelArgs, SetThinkingArgs, TextArgs,
     TextSource,
+};
+pub(crate) use fleet::{
+    AgentsArgs, AnswerArgs, CdArgs, LabelArgs, NewArgs, PriorityArgs, QuestionsArgs, RenameArgs,
+    RmArgs, TopArgs, WatchArgs, quoted,
 };
 pub(crate) use reading::{EntriesArgs, EventsArgs, RunArgs, RunsArgs, TargetArgs, WaitArgs};
 use value::{count, duration};
@@ -38,7 +44,7 @@ Exit codes:
   2    the command line or its input makes no sense; nothing was sent
   3    no answer that tells: no connection, outcome unknown, time-out, stream
        lost or cut; repeat with the same --request-id to find out
-  4    no such session, run or agent
+  4    no such session, run or agent, or more than one that may be meant
   130  interrupted
 
 The token is looked for in --token-file, then SESSIONPLANE_TOKEN, then the file
@@ -138,6 +144,22 @@ impl Globals {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Verb {
+    /// List the sessions, what needs you first
+    ///
+    /// Under a session that waits for an answer is what it asks. A directory with
+    /// a * before it is one that several sessions of the list work in.
+    #[command(after_help = fleet::AGENTS_EXAMPLES)]
+    Agents(AgentsArgs),
+    /// Watch and steer the fleet on the whole terminal
+    ///
+    /// Enter attaches to the selected session; keys answer, steer, abort, pause
+    /// and rename. ? lists them.
+    Top(TopArgs),
+    /// Create a session, at rest
+    #[command(after_help = fleet::NEW_EXAMPLES)]
+    New(NewArgs),
+    /// Show what is known of a session
+    Show(SessionArgs),
     /// Give a session a prompt and follow the run to its end
     ///
     /// The answer goes to standard output, all else to standard error. Ctrl-C
@@ -193,6 +215,35 @@ pub(crate) enum Verb {
     /// A secret is better read from a file or a pipe than typed as an argument.
     #[command(after_help = control::RESPOND_EXAMPLES)]
     Respond(RespondArgs),
+    /// List what all runs ask, oldest first, and how to answer it
+    Questions(QuestionsArgs),
+    /// Answer what a session asks
+    ///
+    /// The answer is yes or no, a choice's id, a text, or NAME=VALUE for each
+    /// field of a form. Without an id the only open question is meant; if there
+    /// are several they are listed (exit 4).
+    #[command(override_usage = "sessionctl answer [OPTIONS] SESSION [ID] ANSWER...\n       \
+        sessionctl answer [OPTIONS] SESSION [ID] --text-file PATH",
+        after_help = fleet::ANSWER_EXAMPLES)]
+    Answer(AnswerArgs),
+    /// Tell each question when it is asked, until Ctrl-C
+    #[command(after_help = fleet::WATCH_EXAMPLES)]
+    Watch(WatchArgs),
+    /// Give a session another name; its id, history and streams stay
+    Rename(RenameArgs),
+    /// Set labels of a session, or take them away
+    #[command(after_help = fleet::LABEL_EXAMPLES)]
+    Label(LabelArgs),
+    /// Say how urgent a session is
+    Priority(PriorityArgs),
+    /// Hold a session: the active run settles, and nothing begins after it
+    Pause(SessionArgs),
+    /// Let a paused session go on
+    Resume(SessionArgs),
+    /// Move a session to another directory; its next run starts there
+    Cd(CdArgs),
+    /// Delete a session with its conversation, runs and artifacts
+    Rm(RmArgs),
     /// Have a summary take the place of the earlier conversation
     ///
     /// Only between runs. The answer comes at once and says that it began;
@@ -227,9 +278,12 @@ impl Verb {
     pub(crate) fn waits(&self) -> Waits {
         match self {
             Self::Invoke(_) => Waits::Run,
-            Self::Attach(_) | Self::Events(_) | Self::Entries(EntriesArgs { follow: true, .. }) => {
-                Waits::Stream
-            }
+            Self::Attach(_)
+            | Self::Events(_)
+            | Self::Watch(_)
+            | Self::Top(_)
+            | Self::Agents(AgentsArgs { watch: true, .. })
+            | Self::Entries(EntriesArgs { follow: true, .. }) => Waits::Stream,
             Self::Steer(_)
             | Self::FollowUp(_)
             | Self::Abort(_)
@@ -237,8 +291,20 @@ impl Verb {
             | Self::Compact(_)
             | Self::SetModel(_)
             | Self::SetThinking(_)
-            | Self::Navigate(_) => Waits::Answer(Effect::Writes),
-            Self::State(_)
+            | Self::Navigate(_)
+            | Self::New(_)
+            | Self::Answer(_)
+            | Self::Rename(_)
+            | Self::Label(_)
+            | Self::Priority(_)
+            | Self::Pause(_)
+            | Self::Resume(_)
+            | Self::Cd(_)
+            | Self::Rm(_) => Waits::Answer(Effect::Writes),
+            Self::Agents(_)
+            | Self::Show(_)
+            | Self::Questions(_)
+            | Self::State(_)
             | Self::Entries(_)
             | Self::Runs(_)
             | Self::Run(_)
@@ -274,7 +340,7 @@ pub(crate) enum Waits {
 #[derive(Args, Debug)]
 pub(crate) struct SessionArgs {
     /// The session: an id, a name, or key:TEXT
-    #[arg(value_name = "SESSION", value_parser = session::parse)]
+    #[arg(value_name = "SESSION", value_parser = session::parse, add = names())]
     pub(crate) session: SessionRef,
 }
 
@@ -288,7 +354,8 @@ pub(crate) struct InvokeArgs {
     #[arg(long, value_name = "AGENT", requires = "new")]
     pub(crate) agent: Option<AgentName>,
     /// The session that a new one branches off: its past becomes the new one's
-    #[arg(long, value_name = "SESSION", value_parser = session::parse, requires = "new")]
+    #[arg(long, value_name = "SESSION", value_parser = session::parse, requires = "new",
+        add = names())]
     pub(crate) parent: Option<SessionRef>,
     /// The last entry of the parent's past: an id, or its number [default: where
     /// the parent is]
@@ -341,82 +408,4 @@ pub(crate) struct AttachArgs {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory as _;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_well_formed() {
-        Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn a_text_comes_from_exactly_one_place() {
-        let parse = |words: &[&str]| {
-            Arguments::try_parse_from(["sessionctl"].iter().chain(words)).map(|_| ())
-        };
-        assert!(parse(&["steer", "docs", "go on"]).is_ok());
-        assert!(parse(&["steer", "docs", "-"]).is_ok());
-        assert!(parse(&["steer", "docs", "--text-file", "f"]).is_ok());
-        assert!(parse(&["steer", "docs"]).is_err());
-        assert!(parse(&["steer", "docs", "go on", "--text-file", "f"]).is_err());
-        assert!(parse(&["invoke", "docs"]).is_err());
-    }
-
-    #[test]
-    fn a_count_that_makes_no_sense_says_what_would() {
-        for words in [
-            ["attach", "docs", "--last", "-3"],
-            ["attach", "docs", "--last", "many"],
-            ["entries", "docs", "--limit", "-1"],
-            ["entries", "docs", "--limit", "0"],
-            ["state", "docs", "--timeout", "-3s"],
-        ] {
-            let refused = Arguments::try_parse_from(["sessionctl"].iter().chain(&words));
-            let refused = refused.unwrap_err().to_string();
-            assert!(refused.contains("invalid value"), "{words:?}: {refused}");
-        }
-    }
-
-    #[test]
-    fn help_fits_eighty_columns() {
-        let mut command = Arguments::command();
-        command.build();
-        let mut all = vec![command.render_long_help().to_string()];
-        for verb in command.get_subcommands_mut() {
-            all.push(verb.render_long_help().to_string());
-        }
-        for line in all.iter().flat_map(|help| help.lines()) {
-            assert!(line.chars().count() <= 80, "too wide: {line}");
-        }
-    }
-
-    #[test]
-    fn help_of_the_whole_and_of_each_verb() {
-        let mut command = Arguments::command();
-        command.build();
-        insta::assert_snapshot!("help", command.render_long_help().to_string());
-        for name in [
-            "invoke",
-            "attach",
-            "entries",
-            "events",
-            "steer",
-            "runs",
-            "wait",
-            "respond",
-            "compact",
-            "set-model",
-            "set-thinking",
-            "navigate",
-            "capabilities",
-            "commands",
-            "completions",
-            "man",
-        ] {
-            let verb = command.find_subcommand_mut(name).unwrap();
-            insta::assert_snapshot!(format!("help_{name}"), verb.render_long_help().to_string());
-        }
-    }
-}
+mod tests;

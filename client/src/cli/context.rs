@@ -3,12 +3,12 @@
 use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sessionplane_core::contract::{CallOptions, SessionControl as _, SessionState};
 use sessionplane_core::domain::error::{CallError, Reason};
-use sessionplane_core::domain::ids::{RequestId, RunId, SessionRef};
+use sessionplane_core::domain::ids::{RequestId, RunId, SessionName, SessionRef};
 
 use super::args::{Globals, TextSource, Waits};
 use super::exit::{Exit, Stop};
@@ -16,7 +16,7 @@ use super::hint::{self, About, Effect};
 use super::interrupt::Interrupts;
 use super::program::PROGRAM;
 use super::screen::Screen;
-use super::{credentials, prompt};
+use super::{credentials, fleet, prompt};
 use crate::clock::mint_request_id;
 use crate::connection::Client;
 
@@ -41,6 +41,8 @@ pub(crate) struct Context {
     streams: AtomicBool,
     /// What goes on however long it is waited for, once the server has told that it does.
     goes_on: Mutex<Option<GoesOn>>,
+    /// A name that no session has.
+    unknown: Mutex<Option<SessionName>>,
 }
 
 /// What goes on by itself.
@@ -72,6 +74,7 @@ impl Context {
             reading: AtomicBool::new(false),
             streams: AtomicBool::new(false),
             goes_on: Mutex::new(None),
+            unknown: Mutex::new(None),
         })
     }
 
@@ -96,7 +99,36 @@ impl Context {
         about: impl Into<About<'a>>,
         effect: Effect,
     ) -> Stop {
-        hint::refusal(error, about.into(), effect, self)
+        let about = about.into();
+        if let (Reason::NoSuchSession, About::Session(SessionRef::Name(name))) =
+            (error.reason, about)
+        {
+            *self.unknown_name() = Some(name.clone());
+        }
+        hint::refusal(error, about, effect, self)
+    }
+
+    fn unknown_name(&self) -> MutexGuard<'_, Option<SessionName>> {
+        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A failure, with the names that may have been meant if it is for a name that no session has.
+    pub(crate) async fn with_near_names(&self, stop: Stop) -> Stop {
+        let Some(name) = self.unknown_name().take() else {
+            return stop;
+        };
+        match stop {
+            Stop::Failed { exit, words, error }
+                if error
+                    .as_ref()
+                    .is_some_and(|error| error.reason == Reason::NoSuchSession) =>
+            {
+                let near = fleet::near(&self.client, &name).await;
+                let words = hint::with_near_names(words, &near);
+                Stop::Failed { exit, words, error }
+            }
+            stop => stop,
+        }
     }
 
     /// Reads the text that a command line gives. A file or a pipe may keep it waiting, which neither
@@ -162,7 +194,7 @@ impl Context {
         self.streams.store(true, Ordering::Relaxed);
     }
 
-    fn waited_for(&self) -> std::sync::MutexGuard<'_, Option<GoesOn>> {
+    fn waited_for(&self) -> MutexGuard<'_, Option<GoesOn>> {
         self.goes_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

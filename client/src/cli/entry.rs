@@ -6,8 +6,10 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
+use tokio::runtime::Runtime;
 
 use super::args::{Arguments, Globals, Verb, Waits};
+use super::completing;
 use super::context::Context;
 use super::exit::{Exit, Stop};
 use super::program::{self, PROGRAM};
@@ -26,16 +28,21 @@ fn first_steps() -> String {
 /// Runs `sessionctl`.
 #[must_use]
 pub fn main() -> ExitCode {
+    match completing::answered() {
+        Ok(false) => {}
+        Ok(true) => return Exit::Done.into(),
+        Err(error) => return told(&error).into(),
+    }
     let arguments = match arguments() {
         Ok(arguments) => arguments,
         Err(error) => return told(&error).into(),
     };
     let mut screen = Screen::of_process(arguments.globals.looks());
-    let Some(verb) = arguments.verb else {
-        let printed = screen.line(&first_steps()).map_err(Stop::from);
-        return ended(printed.map(|()| Exit::Done), &mut screen, false).into();
-    };
     let json = arguments.globals.json;
+    let Some(verb) = arguments.verb else {
+        let end = bare(arguments.globals, &mut screen);
+        return ended(end, &mut screen, json).into();
+    };
     if let Some(end) = verbs::alone(&verb, json, &mut screen) {
         return ended(end, &mut screen, json).into();
     }
@@ -99,12 +106,27 @@ fn told(error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
-fn started(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit, Stop> {
+/// Without a verb: the fleet if there is one, else the first steps.
+fn bare(globals: Globals, screen: &mut Screen) -> Result<Exit, Stop> {
+    let runtime = runtime()?;
+    let shown = runtime.block_on(verbs::bare(globals, screen));
+    runtime.shutdown_background();
+    if !shown? {
+        screen.line(&first_steps())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn runtime() -> Result<Runtime, Stop> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
-        .build()
-        .map_err(|error| Stop::failed(Exit::Failed, format!("cannot start: {error}")))?;
+        .build();
+    runtime.map_err(|error| Stop::failed(Exit::Failed, format!("cannot start: {error}")))
+}
+
+fn started(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit, Stop> {
+    let runtime = runtime()?;
     let end = runtime.block_on(timed(verb, globals, screen));
     // A read of standard input cannot be interrupted; the process does not wait for it.
     runtime.shutdown_background();
@@ -124,6 +146,10 @@ async fn timed(verb: Verb, globals: Globals, screen: &mut Screen) -> Result<Exit
         Some(timeout) => tokio::time::timeout(timeout, run)
             .await
             .unwrap_or_else(|_| Err(context.out_of_time(waits, timeout))),
+    };
+    let end = match end {
+        Err(stop) => Err(context.with_near_names(stop).await),
+        end => end,
     };
     match end {
         Err(Stop::Unread) if waits == Waits::Run => Err(unread(&context)),

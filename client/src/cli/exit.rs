@@ -18,7 +18,7 @@ pub(crate) enum Exit {
     /// No answer that tells: no connection was made, the outcome is unknown, the time is up, or the
     /// stream is lost or was cut.
     Unknown = 3,
-    /// No such session, run or agent.
+    /// No such session, run or agent, or more than one that may be meant.
     NotFound = 4,
     /// Ended by Ctrl-C.
     Interrupted = 130,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sessionplane_core::domain::command::{Command, CommandKind, Rejection, RejectionCode};
 use sessionplane_core::domain::error::{CallError, FieldViolation, Outcome, Reason};
-use sessionplane_core::domain::ids::{RequestId, RunId, SessionRef};
+use sessionplane_core::domain::ids::{RequestId, RunId, SessionName, SessionRef};
 
 use super::context::Context;
 use super::exit::{Exit, Stop};
@@ -174,6 +174,19 @@ fn next_steps(
             let when = after.map_or_else(String::new, |after| format!(" in {after:?}"));
             vec![format!("try again{when}")]
         }
+        (Reason::NameTaken, About::Session(session)) => {
+            let word = word(session);
+            vec![
+                format!("who has it:   {PROGRAM} show {word}"),
+                format!("be there:     {PROGRAM} attach {word}"),
+            ]
+        }
+        (Reason::HasChildren, About::Session(session)) => {
+            let word = word(session);
+            vec![format!(
+                "who they are: {PROGRAM} agents --filter 'parent = ID', with the id from {PROGRAM} show {word}"
+            )]
+        }
         (Reason::RequestIdReused, _) => {
             vec!["give another --request-id, or none".to_owned()]
         }
@@ -248,6 +261,22 @@ pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Reje
     format!("{first}\n  {next}")
 }
 
+/// A change between runs that what is active did not let happen.
+pub(crate) fn held(session: &SessionRef, rejection: &Rejection) -> String {
+    let (message, _) = field::said(&rejection.message);
+    let first = format!("rejected, {}: {message}", rejection.code.as_str());
+    let word = word(session);
+    match rejection.code {
+        RejectionCode::SessionBusy => {
+            format!(
+                "{first}\n  wait for it: {PROGRAM} wait {word}\n  stop it:     {PROGRAM} abort {word}"
+            )
+        }
+        _ if rejection.retryable => format!("{first}\n  the same command may succeed later"),
+        _ => first,
+    }
+}
+
 /// The command line that gives a command once more under its id, which does nothing twice.
 pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) -> String {
     let chosen = |chosen: &Option<String>| match chosen {
@@ -316,6 +345,19 @@ pub(crate) fn interrupted(effect: Effect, context: &Context) -> Stop {
         Effect::Writes => format!("interrupted; {}", unknown(context.request_id.as_str())),
     };
     Stop::failed(Exit::Interrupted, words)
+}
+
+/// Words about an unknown name, with the names that are nearly so after the first line.
+pub(crate) fn with_near_names(words: String, near: &[SessionName]) -> String {
+    if near.is_empty() {
+        return words;
+    }
+    let near: Vec<_> = near.iter().map(SessionName::as_str).collect();
+    let meant = format!("did you mean {}?", near.join(", or "));
+    match words.split_once('\n') {
+        Some((first, rest)) => format!("{first}\n  {meant}\n{rest}"),
+        None => format!("{words}\n  {meant}"),
+    }
 }
 
 /// How to find out what became of a call.

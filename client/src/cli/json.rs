@@ -5,6 +5,7 @@ mod answer;
 mod entry;
 mod event;
 mod field;
+mod fleet;
 mod interaction;
 mod run;
 mod state;
@@ -14,6 +15,7 @@ pub(crate) use entry::entry;
 pub(crate) use event::{
     compacted, full_backfill, invoked, missed, missed_text, rejoined, rejoining, watched,
 };
+pub(crate) use fleet::{asked, deleted, gone, moved, session};
 pub(crate) use interaction::interaction;
 pub(crate) use run::run;
 pub(crate) use state::state;

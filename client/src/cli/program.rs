@@ -81,6 +81,26 @@ fn called(matches: &ArgMatches) -> Called {
     }
 }
 
+/// The flags of a command line, which may be unfinished, that say which server is meant.
+pub(crate) fn that_say_where(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let (mut kept, mut words) = (Vec::new(), words);
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy();
+        let with_value = |(_, flag): &(&str, &str)| {
+            let rest = text.strip_prefix(flag);
+            rest.is_some_and(|rest| rest.starts_with('='))
+        };
+        if text == "--insecure-send-token" || WHERE.iter().any(with_value) {
+            kept.push(word);
+        } else if WHERE.iter().any(|(_, flag)| text == *flag)
+            && let Some(value) = words.next()
+        {
+            kept.extend([word, value]);
+        }
+    }
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;

@@ -1,6 +1,8 @@
 //! The terminal, or the files in its place: who writes where, in which style, and whose line the
 //! cursor is on. Knows nothing of sessions.
 
+mod rows;
+
 use std::io::{self, IsTerminal as _, Write};
 
 use rustix::process::getpgrp;
@@ -8,6 +10,7 @@ use rustix::termios::tcgetpgrp;
 use serde_json::Value;
 
 use super::{markdown, visible};
+pub(crate) use rows::{Row, Tone};
 
 const DIM: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
@@ -80,6 +83,8 @@ pub(crate) struct Screen {
     merged: bool,
     /// The rows below everything else, which the next output replaces.
     foot: Vec<String>,
+    /// Rows of a table that can be drawn again in its place.
+    drawn: usize,
     looks: Looks,
 }
 
@@ -130,6 +135,7 @@ impl Screen {
             err,
             merged: false,
             foot: Vec::new(),
+            drawn: 0,
             looks: Looks::default(),
         }
     }

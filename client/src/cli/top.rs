@@ -5,7 +5,6 @@
 //! clock, or the terminal itself. The verb (`verbs/top.rs`) brings them together.
 
 mod board;
-mod details;
 mod draw;
 mod keys;
 mod terminal;

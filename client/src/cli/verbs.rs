@@ -1,10 +1,14 @@
 //! The verbs, one file each, and the one place that tells them apart.
 
 mod abort;
+mod agents;
 mod alone;
+mod answer;
 mod attach;
 mod capabilities;
 mod catch_up;
+mod cd;
+mod changed;
 mod commands;
 mod compact;
 mod compaction;
@@ -13,16 +17,28 @@ mod entries;
 mod events;
 mod follow_up;
 mod invoke;
+mod label;
 mod navigate;
+mod new;
+mod pause;
+mod priority;
+mod questions;
+mod rename;
 mod respond;
+mod resume;
+mod rm;
 mod run;
 mod runs;
 mod set_model;
 mod set_thinking;
+mod show;
 mod state;
 mod steer;
+mod top;
 mod wait;
+mod watch;
 
+pub(crate) use agents::bare;
 pub(crate) use alone::run as alone;
 
 use super::args::Verb;
@@ -49,6 +65,20 @@ pub(crate) async fn run(verb: Verb, context: &Context, screen: &mut Screen) -> R
         Verb::SetModel(args) => set_model::run(args, context, screen).await,
         Verb::SetThinking(args) => set_thinking::run(args, context, screen).await,
         Verb::Navigate(args) => navigate::run(args, context, screen).await,
+        Verb::Top(args) => top::run(args, context, screen).await,
+        Verb::Agents(args) => agents::run(args, context, screen).await,
+        Verb::New(args) => new::run(args, context, screen).await,
+        Verb::Show(args) => show::run(args, context, screen).await,
+        Verb::Questions(args) => questions::run(args, context, screen).await,
+        Verb::Answer(args) => answer::run(args, context, screen).await,
+        Verb::Watch(args) => watch::run(args, context, screen).await,
+        Verb::Rename(args) => rename::run(args, context, screen).await,
+        Verb::Label(args) => label::run(args, context, screen).await,
+        Verb::Priority(args) => priority::run(args, context, screen).await,
+        Verb::Pause(args) => pause::run(args, context, screen).await,
+        Verb::Resume(args) => resume::run(args, context, screen).await,
+        Verb::Cd(args) => cd::run(args, context, screen).await,
+        Verb::Rm(args) => rm::run(args, context, screen).await,
         Verb::Capabilities(args) => capabilities::run(args, context, screen).await,
         Verb::Commands(args) => commands::run(args, context, screen).await,
         alone @ (Verb::Completions(_) | Verb::Man(_) | Verb::Version) => {

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
 /// A text of several lines: line feeds and tabs stay, all else that steers is made visible.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\n' || c == '\t')
@@ -22,6 +24,41 @@ pub(crate) fn clipped(text: &str, width: usize) -> String {
     }
     let kept = line.chars().take(width.saturating_sub(1));
     kept.chain(['…']).collect()
+}
+
+/// One line in exactly `width` columns of a terminal: filled up with spaces, or cut off, which an
+/// ellipsis tells.
+pub(crate) fn fitted(text: &str, width: usize) -> String {
+    let mut out = clipped_to_columns(text, width);
+    let filled = columns(&out);
+    out.extend(std::iter::repeat_n(' ', width.saturating_sub(filled)));
+    out
+}
+
+/// At most `width` columns of one line.
+pub(crate) fn clipped_to_columns(text: &str, width: usize) -> String {
+    let line = line(text);
+    if columns(&line) <= width {
+        return line.into_owned();
+    }
+    let (mut out, mut used) = (String::new(), 0);
+    for c in line.chars() {
+        used += c.width().unwrap_or(0);
+        // One column is the ellipsis'.
+        if used >= width {
+            break;
+        }
+        out.push(c);
+    }
+    if width > 0 {
+        out.push('…');
+    }
+    out
+}
+
+/// How many columns of a terminal a line takes.
+pub(crate) fn columns(text: &str) -> usize {
+    line(text).width()
 }
 
 /// A JSON text, which escapes no more than ASCII's control characters, with all others escaped that
@@ -105,6 +142,21 @@ mod tests {
         for text in ["héllo", "日本語", "👩\u{200d}💻", "می\u{200c}خواهم"] {
             assert!(matches!(lines(text), Cow::Borrowed(same) if same == text));
         }
+    }
+
+    #[test]
+    fn a_cell_has_its_columns_whatever_the_script() {
+        for (text, expected) in [
+            ("abc", "abc  "),
+            ("abcdef", "abcd…"),
+            ("日本語", "日本…"),
+            ("日本", "日本 "),
+            ("", "     "),
+        ] {
+            let cell = fitted(text, 5);
+            assert_eq!((cell.as_str(), columns(&cell)), (expected, 5), "{text}");
+        }
+        assert_eq!(clipped_to_columns("abc", 0), "");
     }
 
     #[test]

@@ -46,10 +46,7 @@ pub(crate) fn answer(answer: v1::GetCapabilitiesResponse) -> Result<CapabilityRe
             thinking: told.thinking,
             navigate: told.navigate,
             interactions: told.interactions().filter_map(interaction::kind).collect(),
-            sandbox: match told.sandbox() {
-                v1::SandboxLevel::Confined => SandboxLevel::Confined,
-                v1::SandboxLevel::None | v1::SandboxLevel::Unspecified => SandboxLevel::None,
-            },
+            sandbox: sandbox(told.sandbox()),
             steering: told.steering.map(|steering| Steering {
                 after_tools: steering.after_tools,
                 preempts_text: steering.preempts_text,
@@ -59,6 +56,14 @@ pub(crate) fn answer(answer: v1::GetCapabilitiesResponse) -> Result<CapabilityRe
             usage: told.usage,
         },
     })
+}
+
+/// How far an engine is held in. A level that this client does not know is not relied on.
+pub(crate) fn sandbox(level: v1::SandboxLevel) -> SandboxLevel {
+    match level {
+        v1::SandboxLevel::Confined => SandboxLevel::Confined,
+        v1::SandboxLevel::None | v1::SandboxLevel::Unspecified => SandboxLevel::None,
+    }
 }
 
 fn model(model: &v1::Model) -> Model {

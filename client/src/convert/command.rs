@@ -82,7 +82,8 @@ fn fate(accepted: &v1::DispatchAccepted) -> Result<InputFate, Malformed> {
     })
 }
 
-fn rejection(rejected: v1::DispatchRejected) -> Rejection {
+/// A typed no.
+pub(crate) fn rejection(rejected: v1::DispatchRejected) -> Rejection {
     use v1::RejectionCode as Wire;
     let code = match rejected.code() {
         Wire::UnsupportedCapability => RejectionCode::UnsupportedCapability,

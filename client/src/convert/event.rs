@@ -203,6 +203,10 @@ fn state_changed(changed: v1::StateChanged) -> Result<EventBody, Malformed> {
             settings: run::settings(changed.model, changed.thinking_level),
             available_levels: changed.available_thinking_levels,
         },
+        renamed: changed
+            .session_name
+            .map(|name| optional_id("state_changed.session_name", &name))
+            .transpose()?,
     })
 }
 

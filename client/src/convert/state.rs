@@ -62,7 +62,8 @@ pub(crate) fn read(state: v1::SessionState) -> Result<SessionState, Malformed> {
     })
 }
 
-fn last_run(last: &v1::LastRun) -> Result<LastRun, Malformed> {
+/// How a session's newest run ended.
+pub(crate) fn last_run(last: &v1::LastRun) -> Result<LastRun, Malformed> {
     Ok(LastRun {
         outcome: run::ending(last.outcome(), &last.code, &last.details, last.retryable),
         run: id("state.last_run.run_id", &last.run_id)?,

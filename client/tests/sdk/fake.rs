@@ -1,5 +1,7 @@
 //! A server that answers from a script and remembers what it was asked.
 
+pub(crate) mod fleet;
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -7,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _, stream};
+use sessionplane::v1::fleet_server::FleetServer;
 use sessionplane::v1::invoke_server::{Invoke, InvokeServer};
 use sessionplane::v1::session_control_server::{SessionControl, SessionControlServer};
 use sessionplane::v1::{self, InvokeRequest};
@@ -17,6 +20,8 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Response, Status, async_trait};
+
+use fleet::FleetStage;
 
 /// Longest wait of a test for anything.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
@@ -70,6 +75,7 @@ pub(crate) struct Stage {
     pub(crate) no_run: bool,
     /// What `ListCommands` answers to every call; two pages without one.
     pub(crate) offers: Option<v1::ListCommandsResponse>,
+    pub(crate) fleet: FleetStage,
 }
 
 /// A served stage.
@@ -91,7 +97,8 @@ impl Fake {
         let task = tokio::spawn(async move {
             tonic::transport::Server::builder()
                 .add_service(InvokeServer::new(service.clone()))
-                .add_service(SessionControlServer::new(service))
+                .add_service(SessionControlServer::new(service.clone()))
+                .add_service(FleetServer::new(service))
                 .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async move {
                     stopped.notified().await;
                 })

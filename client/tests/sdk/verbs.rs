@@ -300,16 +300,17 @@ async fn completions_and_manual_pages_need_no_server() {
     for shell in ["bash", "zsh", "fish"] {
         let (code, out, err) = run(&["completions", shell]).await;
         assert_eq!((code, err.as_str()), (0, ""), "{shell}");
-        assert!(out.contains("set-thinking"), "{shell}");
-        assert!(
-            out.contains("compaction_finished"),
-            "{shell}: types of events"
-        );
+        assert!(out.contains("SESSIONCTL_COMPLETE"), "{shell}");
     }
     let (code, out, _) = run(&["--json", "completions", "bash"]).await;
     let told: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &told["shell"]), (0, &"bash".into()));
-    assert!(told["script"].as_str().unwrap().contains("set-thinking"));
+    assert!(
+        told["script"]
+            .as_str()
+            .unwrap()
+            .contains("SESSIONCTL_COMPLETE")
+    );
     let (code, _, err) = run(&["man", &path]).await;
     assert_eq!(code, 0, "{err}");
     let (code, out, err) = run(&["--json", "man", &path]).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sessionplane_core::domain::error::{CallError, Reason};
-use sessionplane_core::domain::ids::AgentName;
+use sessionplane_core::domain::ids::{AgentName, WorkspaceName};
 use sessionplane_core::domain::lifecycle::AgentFacts;
 use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::ports::engine::Engine;
@@ -31,6 +31,7 @@ impl Agent {
         let facts = AgentFacts {
             capabilities: described.capabilities.clone(),
             models: described.models.clone(),
+            workspaces: Vec::new(),
         };
         Self {
             facts: Arc::new(facts),
@@ -53,6 +54,20 @@ impl AgentCatalog {
     #[must_use]
     pub fn with(mut self, name: AgentName, engine: Arc<dyn Engine>) -> Self {
         self.agents.insert(name, Agent::new(engine));
+        self
+    }
+
+    /// Says in which workspaces an agent may work, the first one unless another is named. An agent that
+    /// is not in the catalog stays so.
+    #[must_use]
+    pub fn working_in(mut self, name: &AgentName, workspaces: Vec<WorkspaceName>) -> Self {
+        if let Some(agent) = self.agents.get_mut(name) {
+            let facts = AgentFacts {
+                workspaces,
+                ..(*agent.facts).clone()
+            };
+            agent.facts = Arc::new(facts);
+        }
         self
     }
 

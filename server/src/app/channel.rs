@@ -1,7 +1,10 @@
 //! The event channel of one session: a bounded ring of numbered events and the state they fold to.
 //!
 //! Numbering, folding and retaining are one step under one lock, so no observer ever reads a state
-//! that is older than an event it has seen. A publisher never waits for an observer.
+//! that is older than an event it has seen. A publisher never waits for an observer. The same step
+//! makes what the fleet shows of the session.
+
+mod fleet;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,13 +14,17 @@ use sessionplane_core::domain::event::{Event, EventBody, EventEnvelope};
 use sessionplane_core::domain::ids::{RunId, SessionId, TenantId};
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::session::SessionRecord;
+use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::view::SessionView;
 use tokio::sync::watch;
 
 use super::config::AppConfig;
+use super::fleet::hub::Hub;
 use super::observation::Published;
 use super::ring_budget::{Budget, Ring};
 use super::session_loss::Loss;
+use fleet::Fleet;
+pub(crate) use fleet::Placed;
 
 /// One session's channel.
 pub struct Channel {
@@ -44,6 +51,7 @@ struct Inner {
     ring: VecDeque<Arc<Published>>,
     bytes: usize,
     view: SessionView,
+    fleet: Fleet,
     /// The run that is active, or was the last one to be.
     run: Option<Span>,
     /// Nothing will be published any more: this face lost the session, and why.
@@ -94,14 +102,16 @@ impl Channel {
         record: &SessionRecord,
         epoch: u64,
         view: SessionView,
+        placed: Placed,
         config: &AppConfig,
-        budget: Arc<Budget>,
+        (budget, hub): (Arc<Budget>, Arc<Hub>),
     ) -> Self {
         let inner = Inner {
             seq: 0,
             ring: VecDeque::new(),
             bytes: 0,
             view,
+            fleet: Fleet::new(hub, record.clone(), placed),
             run: None,
             closed: None,
         };
@@ -151,7 +161,17 @@ impl Channel {
 
     /// Numbers events, folds them into the view and shows them: one step, one wake.
     pub fn publish(&self, events: impl IntoIterator<Item = Event>) {
-        self.append(self.lock(), events);
+        self.append(self.lock(), events, None);
+    }
+
+    /// The same, and says in the same step where the session works: it exists from now on.
+    pub(crate) fn publish_at(
+        &self,
+        events: impl IntoIterator<Item = Event>,
+        placed: Placed,
+        now: Timestamp,
+    ) {
+        self.append(self.lock(), events, Some((placed, now)));
     }
 
     /// Publishes the last event. Whoever reads on from here, also who came late, is told the end.
@@ -160,19 +180,32 @@ impl Channel {
         let mut inner = self.lock();
         if inner.closed.is_none() {
             inner.closed = Some(loss);
-            return self.append(inner, [last]);
+            return self.append(inner, [last], None);
         }
         let newest = inner.seq;
         drop(inner);
         self.wake.send_replace(newest);
     }
 
-    fn append(&self, mut inner: MutexGuard<'_, Inner>, events: impl IntoIterator<Item = Event>) {
+    fn append(
+        &self,
+        mut inner: MutexGuard<'_, Inner>,
+        events: impl IntoIterator<Item = Event>,
+        placed: Option<(Placed, Timestamp)>,
+    ) {
         let before = inner.seq;
+        let mut changed = None;
+        if let Some((placed, at)) = placed {
+            inner.fleet.place(placed);
+            changed = Some(at);
+        }
         for event in events {
             inner.seq += 1;
             let seq = inner.seq;
             inner.view.apply(&event);
+            if inner.fleet.note(&event) {
+                changed = Some(event.at);
+            }
             match (&event.body, event.run) {
                 (EventBody::RunStarted { .. }, Some(run)) => {
                     inner.run = Some(Span {
@@ -200,6 +233,10 @@ impl Channel {
             };
             inner.ring.push_back(Arc::new(Published::new(envelope)));
             self.trim(&mut inner, self.ring_bytes);
+        }
+        if let Some(at) = changed {
+            let inner = &mut *inner;
+            inner.fleet.remake(&inner.view, at);
         }
         let seq = inner.seq;
         drop(inner);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::event::{Event, EventBody};
 use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::session::SessionRecord;
 use sessionplane_core::domain::settings::ModelPolicy;
 use sessionplane_core::domain::time::Timestamp;
@@ -15,6 +16,7 @@ use sessionplane_core::ports::repository::{ReadError, Repository};
 use super::agents::AgentCatalog;
 use super::channel::Channel;
 use super::config::AppConfig;
+use super::fleet::hub::Hub;
 use super::ring_budget::Budget;
 use super::session_loss::Loss;
 
@@ -22,6 +24,7 @@ use super::session_loss::Loss;
 pub(crate) struct Channels {
     config: AppConfig,
     budget: Arc<Budget>,
+    hub: Arc<Hub>,
     table: Mutex<Table>,
 }
 
@@ -29,8 +32,24 @@ struct Table {
     channels: BTreeMap<SessionId, Arc<Channel>>,
     /// How many there may be before those that serve nobody are looked for.
     sweep_at: usize,
-    /// Grows when channels are dropped: a view that was loaded before may be outdated by then.
-    evictions: u64,
+    /// Grows when channels are dropped, and when rows were changed that had none: what was loaded before
+    /// may be outdated by then.
+    outdated: u64,
+    /// The revision of every session that has no channel: above all that were told of it by one.
+    floor: u64,
+    /// How many sessions without a channel are having a run settled that was cut.
+    settling: usize,
+}
+
+/// Taken before rows are read of a session that has no channel. A session's rows change only while it has
+/// one, or while it is being settled: if the ticket still counts and there is no channel, then they say
+/// what the session has been at all the while.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ticket {
+    outdated: u64,
+    /// The revision of what is read.
+    pub(crate) revision: u64,
+    settling: usize,
 }
 
 impl Table {
@@ -39,7 +58,7 @@ impl Table {
     ///
     /// The next look is at twice of what is left, so that its cost per insertion is constant however
     /// many channels are in use.
-    fn evict(&mut self, idle_channels: usize) -> Vec<Arc<Channel>> {
+    fn evict(&mut self, idle_channels: usize, hub: &Hub) -> Vec<Arc<Channel>> {
         if self.channels.len() < self.sweep_at {
             return Vec::new();
         }
@@ -51,22 +70,43 @@ impl Table {
             }
             !idle
         });
-        self.evictions += evicted.len() as u64;
+        self.outdated += evicted.len() as u64;
+        if !evicted.is_empty() {
+            self.raise(hub);
+        }
         self.sweep_at = idle_channels.max(2 * self.channels.len());
         evicted
     }
 }
 
+impl Table {
+    /// What is said from now on of sessions without a channel is newer than what any channel said.
+    fn raise(&mut self, hub: &Hub) {
+        self.floor = self.floor.max(hub.newest());
+    }
+
+    fn ticket(&self, hub: &Hub) -> Ticket {
+        Ticket {
+            outdated: self.outdated,
+            revision: self.floor.max(hub.first().unwrap_or(0)),
+            settling: self.settling,
+        }
+    }
+}
+
 impl Channels {
-    pub(crate) fn new(config: AppConfig) -> Self {
+    pub(crate) fn new(config: AppConfig, hub: Arc<Hub>) -> Self {
         let table = Table {
             channels: BTreeMap::new(),
             sweep_at: config.idle_channels.max(1),
-            evictions: 0,
+            outdated: 0,
+            floor: 0,
+            settling: 0,
         };
         Self {
             budget: Budget::new(config.all_rings_bytes, config.idle_ring_bytes),
             config,
+            hub,
             table: Mutex::new(table),
         }
     }
@@ -85,12 +125,12 @@ impl Channels {
         agents: &AgentCatalog,
     ) -> Result<Option<Arc<Channel>>, ReadError> {
         loop {
-            let evictions = {
+            let outdated = {
                 let table = self.lock();
                 if let Some(channel) = table.channels.get(&session) {
                     return Ok(Some(channel.clone()));
                 }
-                table.evictions
+                table.outdated
             };
             let Some(stored) = repository.session(session).await? else {
                 return Ok(None);
@@ -100,16 +140,20 @@ impl Channels {
                 None => Vec::new(),
             };
             let models = agents.models(&stored.record.agent);
-            let epoch = leases.mint().await?.0;
+            let token = leases.mint().await?;
+            self.hub.begin(token.start());
+            let placed = (stored.head.place.clone(), stored.head.checkout.clone());
             let made = Channel::new(
                 &stored.record,
-                epoch,
+                token.0,
                 SessionView::dormant(&stored, &models, asked),
+                placed,
                 &self.config,
-                self.budget.clone(),
+                (self.budget.clone(), self.hub.clone()),
             );
             let table = self.lock();
-            if table.evictions == evictions {
+            if table.outdated == outdated {
+                made.found(table.ticket(&self.hub).revision);
                 return Ok(Some(self.insert(table, made)));
             }
         }
@@ -122,12 +166,14 @@ impl Channels {
         models: &ModelPolicy,
         epoch: u64,
     ) -> Arc<Channel> {
+        self.hub.begin(LeaseToken(epoch).start());
         let made = Channel::new(
             record,
             epoch,
             SessionView::unborn(record.identity(), models),
+            (None, None),
             &self.config,
-            self.budget.clone(),
+            (self.budget.clone(), self.hub.clone()),
         );
         self.insert(self.lock(), made)
     }
@@ -135,8 +181,59 @@ impl Channels {
     /// Takes a channel out: the next reader makes one from the stored rows.
     pub(crate) fn forget(&self, session: SessionId) -> Option<Arc<Channel>> {
         let mut table = self.lock();
-        table.evictions += 1;
-        table.channels.remove(&session)
+        table.outdated += 1;
+        let forgotten = table.channels.remove(&session);
+        // It draws no revision any more by the time that the floor is above those it drew.
+        if let Some(channel) = &forgotten {
+            channel.retire();
+        }
+        table.raise(&self.hub);
+        forgotten
+    }
+
+    /// To be taken before rows are read, and shown after it.
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.lock().ticket(&self.hub)
+    }
+
+    /// A session's channel, or whether what was read of the session since the ticket was taken counts.
+    pub(crate) fn judge(&self, session: SessionId, ticket: Ticket) -> Judged {
+        let table = self.lock();
+        match table.channels.get(&session) {
+            Some(channel) => Judged::Channel(channel.clone()),
+            None if ticket.settling == 0 && table.ticket(&self.hub) == ticket => Judged::Counts,
+            None => Judged::Outdated,
+        }
+    }
+
+    /// Rows of a session that has no channel are about to change: what is read of any meanwhile does
+    /// not count.
+    pub(crate) fn settling(&self) -> Settling<'_> {
+        self.lock().settling += 1;
+        Settling(self)
+    }
+
+    /// Channels of sessions after one, or before one, in the order of ids; at most so many.
+    pub(crate) fn beside(
+        &self,
+        place: Option<SessionId>,
+        descending: bool,
+        max: usize,
+    ) -> Vec<Arc<Channel>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let table = self.lock();
+        let end = place.map_or(Unbounded, Excluded);
+        if descending {
+            let channels = table.channels.range((Unbounded, end)).rev();
+            return channels.take(max).map(|(_, it)| it.clone()).collect();
+        }
+        let channels = table.channels.range((end, Unbounded));
+        channels.take(max).map(|(_, it)| it.clone()).collect()
+    }
+
+    /// Every channel.
+    pub(crate) fn all(&self) -> Vec<Arc<Channel>> {
+        self.lock().channels.values().cloned().collect()
     }
 
     /// Ends every stream: nobody serves any session here any more.
@@ -157,7 +254,7 @@ impl Channels {
         if let Some(channel) = table.channels.get(&made.session()) {
             return channel.clone();
         }
-        let evicted = table.evict(self.config.idle_channels.max(1));
+        let evicted = table.evict(self.config.idle_channels.max(1), &self.hub);
         let channel = Arc::new(made);
         self.budget.count(&channel);
         table.channels.insert(channel.session(), channel.clone());
@@ -172,245 +269,27 @@ impl Channels {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use futures_util::StreamExt as _;
-    use sessionplane_core::domain::compaction::CompactionOutcome;
-    use sessionplane_core::domain::fleet::metadata::Metadata;
-    use sessionplane_core::domain::ids::{AgentName, InteractionId, RunId, TenantId};
-    use sessionplane_core::domain::interaction::{
-        Interaction, InteractionAnswer, Question, Resolution, ResolutionCause, Shape,
-    };
-    use sessionplane_core::domain::run::Failure;
+/// What [`Channels::judge`] says.
+pub(crate) enum Judged {
+    /// The session has a channel, which knows it better.
+    Channel(Arc<Channel>),
+    /// It has none, and what was read is what there is.
+    Counts,
+    /// It may have changed since: read again.
+    Outdated,
+}
 
-    use super::*;
-    use crate::app::cursor::{Cursor, Cut};
-    use crate::app::ring_budget::Ring as _;
+/// Until it is dropped, rows of a session without a channel change.
+pub(crate) struct Settling<'a>(&'a Channels);
 
-    fn record(number: u128) -> SessionRecord {
-        SessionRecord {
-            id: SessionId::mint(Timestamp::from_millis(1), number),
-            tenant: TenantId::parse("t").unwrap(),
-            metadata: Metadata::first(None, Timestamp::from_millis(1)),
-            external_key: None,
-            agent: AgentName::parse("a").unwrap(),
-            created_at: Timestamp::from_millis(1),
-            lineage: None,
-        }
-    }
-
-    fn fill(channel: &Channel, events: u32) {
-        for turn in 0..events {
-            let body = EventBody::TurnStarted { turn };
-            channel.publish([Event {
-                at: Timestamp::from_millis(2),
-                run: None,
-                body,
-            }]);
-        }
-    }
-
-    #[test]
-    fn c35_all_rings_together_keep_a_bounded_number_of_bytes() {
-        const LIMIT: usize = 256 * 1024;
-        let config = AppConfig {
-            ring_bytes: 64 * 1024,
-            all_rings_bytes: LIMIT,
-            ..AppConfig::default()
-        };
-        let channels = Channels::new(config);
-        let made: Vec<_> = (1..=64)
-            .map(|number| channels.unborn(&record(number), &ModelPolicy::default(), 1))
-            .collect();
-        // One after the other, so that those that are quiet again hold what the next one wants.
-        for (at, channel) in made.iter().enumerate() {
-            fill(channel, 200);
-            let alive: usize = made.iter().map(|channel| channel.bytes()).sum();
-            assert_eq!(channels.budget.used(), alive);
-            assert!(alive <= LIMIT, "{alive} bytes in {} rings", at + 1);
-        }
-        assert!(
-            made.iter().all(|channel| channel.retained() > 0),
-            "each keeps its newest"
-        );
-        // Where many others have come to rest, one that is hot has all that it may have.
-        for channel in &made[1..] {
-            channel.rest(1024);
-        }
-        fill(&made[0], 200);
-        assert!(made[0].bytes() > 62 * 1024, "{} bytes", made[0].bytes());
-    }
-
-    /// One reader, run after run, each in a session of its own: what rests gives way to what is read.
-    #[tokio::test]
-    async fn c35_sessions_that_have_settled_do_not_cut_the_readers_of_the_one_that_runs() {
-        const RING: usize = 64 * 1024;
-        let config = AppConfig {
-            ring_bytes: RING,
-            all_rings_bytes: 8 * RING,
-            idle_ring_bytes: 1024,
-            ..AppConfig::default()
-        };
-        let channels = Channels::new(config);
-        let mut kept = Vec::new();
-        for number in 1..=40 {
-            let channel = channels.unborn(&record(number), &ModelPolicy::default(), 1);
-            let mut reader = Cursor::after(channel.clone(), 0);
-            // It reads nothing until all is there: so much it may be behind.
-            fill(&channel, 60);
-            for seq in 1..=60 {
-                let read = reader.next().await;
-                let told = matches!(&read, Some(Ok(event)) if event.envelope().seq == seq);
-                assert!(told, "session {number} at event {seq}");
-            }
-            kept.push(channel);
-            assert!(channels.budget.used() <= 8 * RING);
-        }
-    }
-
-    #[test]
-    fn c27_who_made_a_channel_too_late_takes_the_one_that_is_there() {
-        let config = AppConfig {
-            idle_channels: 1,
-            ..AppConfig::default()
-        };
-        let channels = Channels::new(config);
-        // Two readers found none; the second has minted the later epoch and is done first.
-        let told = channels.unborn(&record(1), &ModelPolicy::default(), 2);
-        let position = told.position();
-        drop(told);
-        let late = channels.unborn(&record(1), &ModelPolicy::default(), 1);
-        assert!(
-            late.position() >= position,
-            "{position:?} was told, and then {:?}",
-            late.position()
-        );
-    }
-
-    /// C35: what a ring may keep is bounded in bytes, whatever the events are that hold them.
-    #[test]
-    fn c35_the_texts_of_questions_answers_and_failures_count_in_a_ring() {
-        let run = RunId::mint(Timestamp::from_millis(1), 1);
-        let id = InteractionId { run, ordinal: 1 };
-        let answer = InteractionAnswer::Text("a".repeat(10_000));
-        let question = Question {
-            title: String::new(),
-            details: "d".repeat(20_000),
-            shape: Shape::Input { secret: false },
-            default: Some(answer.clone()),
-        };
-        let interaction = Interaction {
-            id,
-            question,
-            asked_at: Timestamp::default(),
-            deadline: None,
-            resolution: None,
-        };
-        let resolution = Resolution {
-            at: Timestamp::default(),
-            cause: ResolutionCause::Answered,
-            answer: Some(answer),
-            origin: None,
-        };
-        let failure = Failure {
-            code: "x".to_owned(),
-            details: "f".repeat(4000),
-            retryable: false,
-        };
-        let bodies = [
-            EventBody::InteractionRequested {
-                interaction: Box::new(interaction),
-            },
-            EventBody::InteractionResolved {
-                id,
-                resolution: Box::new(resolution),
-            },
-            EventBody::CompactionFinished {
-                outcome: CompactionOutcome::Failed(failure),
-            },
-        ];
-        let channels = Channels::new(AppConfig::default());
-        for (body, least) in bodies.into_iter().zip([30_000, 10_000, 4000]) {
-            let channel = channels.unborn(&record(least as u128), &ModelPolicy::default(), 1);
-            let at = Timestamp::default();
-            channel.publish([Event {
-                at,
-                run: None,
-                body,
-            }]);
-            assert!(channel.bytes() >= least, "{} of {least}", channel.bytes());
-        }
-    }
-
-    #[test]
-    fn channels_that_serve_nobody_go_and_the_look_for_them_is_rare() {
-        let config = AppConfig {
-            idle_channels: 16,
-            ..AppConfig::default()
-        };
-        let channels = Channels::new(config);
-        let mut number = 0;
-        let mut open = || {
-            number += 1;
-            channels.unborn(&record(number), &ModelPolicy::default(), 1)
-        };
-        let in_use: Vec<_> = (0..100).map(|_| open()).collect();
-        let idle: Vec<_> = (0..20).map(|_| open().session()).collect();
-        // Not each insertion looks through all that are in use.
-        let kept = idle.iter().filter(|id| channels.get(**id).is_some());
-        assert_eq!(kept.count(), 20);
-        for _ in 0..1000 {
-            drop(open());
-            assert!(channels.lock().channels.len() <= 2 * in_use.len());
-        }
-        drop(in_use);
-        for _ in 0..1000 {
-            drop(open());
-        }
-        assert!(channels.lock().channels.len() <= 16);
-    }
-
-    #[tokio::test]
-    async fn c35_a_watched_session_that_comes_to_rest_keeps_little_and_cuts_nobody_up_to_date() {
-        let channels = Channels::new(AppConfig::default());
-        let channel = channels.unborn(&record(1), &ModelPolicy::default(), 1);
-        let (mut reading, mut stalled) = (
-            Cursor::after(channel.clone(), 0),
-            Cursor::after(channel.clone(), 0),
-        );
-        fill(&channel, 1000);
-        for _ in 0..1000 {
-            assert!(matches!(reading.next().await, Some(Ok(_))));
-        }
-        channel.rest(8 * 1024);
-        assert!(channels.budget.used() <= 8 * 1024);
-        fill(&channel, 1);
-        assert!(
-            matches!(reading.next().await, Some(Ok(event)) if event.envelope().seq == 1001),
-            "who was up to date reads on"
-        );
-        assert!(matches!(stalled.next().await, Some(Err(Cut::Lapped))));
-    }
-
-    #[test]
-    fn c35_a_session_without_a_task_keeps_little_and_still_knows_its_place() {
-        let channels = Channels::new(AppConfig::default());
-        let channel = channels.unborn(&record(1), &ModelPolicy::default(), 1);
-        fill(&channel, 1000);
-        channel.rest(8 * 1024);
-        assert!(channel.retained() <= 8, "{} events", channel.retained());
-        let (_, position) = channel
-            .resume_after(1000)
-            .expect("who was up to date resumes");
-        assert_eq!(position.seq, 1000);
-        assert!(
-            channel.resume_after(10).is_none(),
-            "who was not is told a gap"
-        );
-        let used = channels.budget.used();
-        drop(channels.forget(channel.session()));
-        drop(channel);
-        assert!(used > 0);
-        assert_eq!(channels.budget.used(), 0, "a dropped ring gives all back");
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        let mut table = self.0.lock();
+        table.settling -= 1;
+        table.outdated += 1;
+        table.raise(&self.0.hub);
     }
 }
+
+#[cfg(test)]
+mod tests;

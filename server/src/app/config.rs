@@ -32,6 +32,8 @@ pub struct AppConfig {
     pub engine_open_timeout: Duration,
     /// How long `GetState` waits for a position that has not been reached.
     pub position_wait: Duration,
+    /// How long a session that works shows nothing until it counts as stalled.
+    pub stalled_after: Duration,
 }
 
 impl Default for AppConfig {
@@ -49,6 +51,7 @@ impl Default for AppConfig {
             binding_retention: Duration::from_secs(24 * 60 * 60),
             engine_open_timeout: Duration::from_secs(30),
             position_wait: Duration::from_secs(1),
+            stalled_after: Duration::from_secs(5 * 60),
         }
     }
 }

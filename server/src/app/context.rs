@@ -1,7 +1,7 @@
 //! The application: its ports, its configuration and what it holds in memory.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
@@ -10,9 +10,11 @@ use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::artifact_store::ArtifactStore;
 use sessionplane_core::ports::authorizer::Authorizer;
-use sessionplane_core::ports::clock::{Clock, Entropy, Spawner};
+use sessionplane_core::ports::clock::{Clock, Entropy, Spawner, TaskHandle};
 use sessionplane_core::ports::lease_store::LeaseStore;
 use sessionplane_core::ports::repository::{ReadError, Repository};
+use sessionplane_core::ports::workspaces::Workspaces;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::agents::AgentCatalog;
@@ -21,6 +23,8 @@ use super::channel::Channel;
 use super::channels::Channels;
 use super::config::AppConfig;
 use super::digest::DigestKey;
+use super::fleet::hub::Hub;
+use super::fleet::{eraser, stalls};
 use super::recovery::{self, RecoveryError};
 use super::residents::Residents;
 use super::single_flight::SingleFlight;
@@ -43,6 +47,8 @@ pub struct Ports {
     pub entropy: Arc<dyn Entropy>,
     /// Concurrency.
     pub spawner: Arc<dyn Spawner>,
+    /// The directory trees that sessions work in; none where there are none.
+    pub workspaces: Option<Arc<dyn Workspaces>>,
     /// Keeps answers from being guessed from what is stored of them; it lives as long as the store.
     pub digest_key: DigestKey,
 }
@@ -53,6 +59,10 @@ pub(crate) struct Context {
     pub(crate) config: AppConfig,
     pub(crate) agents: AgentCatalog,
     pub(crate) channels: Channels,
+    /// What watchers of the fleet read.
+    pub(crate) hub: Arc<Hub>,
+    /// Wakes who erases what deleted sessions held.
+    pub(crate) deleted: Notify,
     pub(crate) residents: Residents,
     pub(crate) flights: SingleFlight,
     pub(crate) work: Work,
@@ -98,6 +108,11 @@ impl Context {
 
     /// Settles the session's run if it was cut, or refuses the session by name.
     pub(crate) async fn settled(&self, session: SessionId) -> Result<(), CallError> {
+        let cut = self.ports.leases.cut(session).await.map_err(store)?;
+        if cut.is_none() {
+            return Ok(());
+        }
+        let _settling = self.channels.settling();
         let settled = recovery::settle_if_cut(&self.ports, session).await;
         settled.map(|_| ()).map_err(|error| {
             tracing::error!(%error, "a run that was cut cannot be settled; its session is refused");
@@ -113,12 +128,41 @@ impl Context {
 /// Owns the sessions' tasks, which share the context with it and would keep it alive for ever. When
 /// the last handle on the application is dropped they are cancelled, as if the process had ended, and
 /// whoever still reads a stream is told so.
-pub(crate) struct Life(Arc<Context>);
+pub(crate) struct Life {
+    context: Arc<Context>,
+    /// What looks after the fleet: they share the context, too, and dropping them ends them.
+    keepers: Mutex<Vec<Box<dyn TaskHandle>>>,
+}
+
+impl Life {
+    fn new(context: Arc<Context>) -> Self {
+        let spawner = &context.ports.spawner;
+        let stalls = spawner.spawn("stalls", Box::pin(stalls::mark(context.clone())));
+        let eraser = spawner.spawn("eraser", Box::pin(eraser::erase(context.clone())));
+        Self {
+            keepers: Mutex::new(vec![stalls, eraser]),
+            context,
+        }
+    }
+
+    /// Waits until they have ended, once they were told to.
+    async fn ended(&self) {
+        let keepers = std::mem::take(&mut *self.lock());
+        for keeper in keepers {
+            keeper.join().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Box<dyn TaskHandle>>> {
+        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Drop for Life {
     fn drop(&mut self) {
-        self.0.residents.cancel();
-        self.0.channels.close(self.0.ports.clock.now());
+        self.context.residents.cancel();
+        self.context.channels.close(self.context.ports.clock.now());
+        self.context.hub.close();
     }
 }
 
@@ -134,8 +178,11 @@ impl App {
     /// Builds the application. Call [`super::recovery::recover`] before anybody is served.
     #[must_use]
     pub fn new(ports: Ports, agents: AgentCatalog, config: AppConfig) -> Self {
+        let hub = Arc::<Hub>::default();
         let context = Context {
-            channels: Channels::new(config),
+            channels: Channels::new(config, hub.clone()),
+            hub,
+            deleted: Notify::new(),
             residents: Residents::default(),
             flights: SingleFlight::default(),
             work: Work::default(),
@@ -149,7 +196,7 @@ impl App {
         };
         let context = Arc::new(context);
         Self {
-            life: Arc::new(Life(context.clone())),
+            life: Arc::new(Life::new(context.clone())),
             context,
         }
     }
@@ -228,5 +275,6 @@ impl App {
         self.context.draining.cancel();
         self.context.stopping.cancel();
         self.context.residents.drained().await;
+        self.life.ended().await;
     }
 }

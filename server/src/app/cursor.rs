@@ -134,7 +134,11 @@ mod tests {
             created_at: Timestamp::from_millis(1),
             lineage: None,
         };
-        Channels::new(AppConfig::default()).unborn(&record, &ModelPolicy::default(), 7)
+        Channels::new(AppConfig::default(), Arc::default()).unborn(
+            &record,
+            &ModelPolicy::default(),
+            7,
+        )
     }
 
     fn event(turn: u32) -> Event {

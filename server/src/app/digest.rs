@@ -106,20 +106,21 @@ pub fn of_dispatch(request: &DispatchRequest, key: &DigestKey) -> Digest {
     }
 }
 
-struct Fields(Sha256);
+/// Fields of a request, on the way to their digest.
+pub(crate) struct Fields(Sha256);
 
 impl Fields {
-    fn new(method: &str) -> Self {
+    pub(crate) fn new(method: &str) -> Self {
         let mut fields = Self(Sha256::new());
         fields.text(method);
         fields
     }
-    fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.0.update((text.len() as u64).to_be_bytes());
         self.0.update(text.as_bytes());
     }
     /// A text that may be absent: not the same as an empty one.
-    fn optional(&mut self, text: Option<&str>) {
+    pub(crate) fn optional(&mut self, text: Option<&str>) {
         self.text(if text.is_some() { "1" } else { "0" });
         self.text(text.unwrap_or_default());
     }
@@ -146,7 +147,7 @@ impl Fields {
             }
         }
     }
-    fn session(&mut self, session: &SessionRef) {
+    pub(crate) fn session(&mut self, session: &SessionRef) {
         let (kind, text) = match session {
             SessionRef::Id(id) => ("id", id.to_string()),
             SessionRef::Name(name) => ("name", name.to_string()),
@@ -155,7 +156,7 @@ impl Fields {
         self.text(kind);
         self.text(&text);
     }
-    fn finish(self) -> Digest {
+    pub(crate) fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
     }
 }

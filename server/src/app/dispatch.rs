@@ -166,12 +166,15 @@ fn judged(answer: Answer) -> Result<DispatchAnswer, CallError> {
     match answer {
         Answer::Dispatched(answer) => Ok(answer),
         Answer::Refused(error) => Err(error),
-        Answer::Admitted { .. } | Answer::Busy { .. } | Answer::Attached { .. } => {
-            Err(CallError::unknown(
-                Reason::Internal,
-                "the session answered something else than was asked",
-            ))
-        }
+        Answer::Admitted { .. }
+        | Answer::Busy { .. }
+        | Answer::Failed(_)
+        | Answer::Elsewhere
+        | Answer::Changed
+        | Answer::Attached { .. } => Err(CallError::unknown(
+            Reason::Internal,
+            "the session answered something else than was asked",
+        )),
     }
 }
 
@@ -196,6 +199,7 @@ pub(crate) fn lost(no: &NoReply) -> CallError {
             loss.reason(),
             format!("{}; repeat with the same request_id", loss.told()),
         ),
+        NoReply::Lost(Loss::Deleted) => CallError::no_such_session(),
         NoReply::NameTaken | NoReply::Lost(Loss::Right) => {
             let message = "the server lost the session before it could answer; repeat with the same request_id";
             CallError::unknown(Reason::ServingLost, message)

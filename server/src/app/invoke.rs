@@ -11,10 +11,12 @@ use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::ids::{AgentName, RunId, SessionId, SessionRef};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{Answer, InvokeFacts, StreamId};
+use sessionplane_core::domain::place::{Checkout, Place};
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::provenance::Channel;
-use sessionplane_core::domain::run::{RunOutcome, RunRecord, code};
-use sessionplane_core::domain::session::{Lineage, SessionRecord};
+use sessionplane_core::domain::run::{Failure, RunOutcome, RunRecord, code};
+use sessionplane_core::domain::session::{Lineage, SessionRecord, StoredSession};
+use sessionplane_core::ports::workspaces::PlaceError;
 use tokio::sync::oneshot;
 
 use super::caller::{AppCaller, Bound, check_text, store};
@@ -22,6 +24,7 @@ use super::channel::{Channel as EventChannel, RunSoFar};
 use super::cursor::Cursor;
 use super::digest;
 use super::dispatch::{check_same, lost};
+use super::fleet::{Ground, check_name, usual};
 use super::invoke_stream::{Attachment, InvokeStream};
 use super::session_loss::Loss;
 use super::session_mail::{Mail, NoReply, Reply};
@@ -34,6 +37,10 @@ struct Target {
     id: SessionId,
     decision: Decision,
     agent: AgentName,
+    /// Where it works, or is to.
+    place: Option<Place>,
+    /// What version control last said there.
+    checkout: Option<Checkout>,
     /// The record to create it with, if it does not exist.
     unborn: Option<SessionRecord>,
 }
@@ -68,10 +75,15 @@ impl AppCaller {
     ) -> Result<Option<ResultStream<InvokeEvent>>, CallError> {
         let target = self.target(request).await?;
         check_text("prompt.text", &request.prompt)?;
+        let place = target.place.clone();
+        let ground = match self.context.ground(place).await {
+            Ok(ground) => ground,
+            Err(error) => return Ok(Some(failed(unavailable(&error)))),
+        };
         let server_ends = self.caller.server_ends.clone();
         let (attachment, gone) = Attachment::new(self.context.clone(), server_ends);
         let flight = bound.flight.take();
-        let facts = self.invoke_facts(request, &bound, &target, attachment.stream())?;
+        let facts = self.invoke_facts(request, &bound, &target, ground, attachment.stream())?;
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Invoke {
             facts: Box::new(facts),
@@ -93,6 +105,14 @@ impl AppCaller {
                 answer: Answer::Busy { run },
                 ..
             })) => Ok(Some(busy(run))),
+            Ok(Ok(Reply {
+                answer: Answer::Failed(failure),
+                ..
+            })) => Ok(Some(failed(failure))),
+            Ok(Ok(Reply {
+                answer: Answer::Elsewhere,
+                ..
+            })) => Ok(None),
             Ok(Ok(Reply {
                 answer: Answer::Refused(error),
                 ..
@@ -120,11 +140,13 @@ impl AppCaller {
                 .session(id)
                 .await
                 .map_err(store)?;
-            let agent = stored.ok_or_else(CallError::no_such_session)?.record.agent;
+            let StoredSession { record, head } = stored.ok_or_else(CallError::no_such_session)?;
             return Ok(Target {
                 id,
                 decision,
-                agent,
+                agent: record.agent,
+                place: head.place,
+                checkout: head.checkout,
                 unborn: None,
             });
         }
@@ -135,7 +157,8 @@ impl AppCaller {
             SessionRef::ExternalKey(key) => (None, Some(key.clone())),
         };
         let decision = self.authorize_tenant(Action::Create).await?;
-        let parent = self.parent(request).await?;
+        check_name("session.name", name.as_ref())?;
+        let parent = self.parent(request.parent.as_ref()).await?;
         let (lineage, parents_agent) = parent.map_or((None, None), |(lineage, agent)| {
             (Some(lineage), Some(agent))
         });
@@ -155,9 +178,12 @@ impl AppCaller {
             created_at: now,
             lineage,
         };
+        let facts = self.context.agents.facts(&agent)?;
         Ok(Target {
             id,
             decision,
+            place: usual(facts),
+            checkout: None,
             agent,
             unborn: Some(record),
         })
@@ -176,11 +202,11 @@ impl AppCaller {
 
     /// Where a new session's conversation branches off another's, and that one's agent: who goes on
     /// with a conversation goes on with whom it was with.
-    async fn parent(
+    pub(super) async fn parent(
         &self,
-        request: &InvokeRequest,
+        parent: Option<&Parent>,
     ) -> Result<Option<(Lineage, AgentName)>, CallError> {
-        let Some(Parent { session, entry }) = &request.parent else {
+        let Some(Parent { session, entry }) = parent else {
             return Ok(None);
         };
         let of_parent = |error: CallError| match error.reason {
@@ -212,6 +238,7 @@ impl AppCaller {
         request: &InvokeRequest,
         bound: &Bound,
         target: &Target,
+        ground: Ground,
         stream: StreamId,
     ) -> Result<InvokeFacts, CallError> {
         let ports = &self.context.ports;
@@ -227,6 +254,19 @@ impl AppCaller {
             agent,
             stream,
             on_disconnect: request.on_disconnect,
+            // The session's task knows it when it steps this.
+            paused: false,
+            // Of a session that exists, its saved place is what was looked at, however it is reached.
+            place: if target.unborn.is_some() {
+                ground.place
+            } else {
+                target.place.clone()
+            },
+            // A host without workspaces does not know better.
+            checkout: match ports.workspaces {
+                Some(_) => ground.checkout,
+                None => target.checkout.clone(),
+            },
         })
     }
 
@@ -406,13 +446,36 @@ fn busy(run: Option<RunId>) -> ResultStream<InvokeEvent> {
         }
         None => "the session is being compacted; wait until it is over, or abort it".to_owned(),
     };
-    let failed = InvokeEvent::Failed {
+    failed(Failure {
         code: code::SESSION_BUSY.to_owned(),
         details,
         retryable: true,
+    })
+}
+
+/// C15, C45: an invoke that is not admitted. Observers see nothing.
+fn failed(failure: Failure) -> ResultStream<InvokeEvent> {
+    let Failure {
+        code,
+        details,
+        retryable,
+    } = failure;
+    let failed = InvokeEvent::Failed {
+        code,
+        details,
+        retryable,
         run: None,
     };
     Box::pin(stream::iter([Ok(failed)]))
+}
+
+/// C45: the place is named, and never replaced by another.
+fn unavailable(error: &PlaceError) -> Failure {
+    Failure {
+        code: code::DIRECTORY_UNAVAILABLE.to_owned(),
+        details: format!("{error}; put it back, or move the session with ChangeDirectory"),
+        retryable: true,
+    }
 }
 
 /// The terminal that a settled run projects to.

@@ -276,7 +276,7 @@ fn lost(channel: &Channel) -> CallError {
     let loss = channel.loss().unwrap_or(Loss::Right);
     let told = match loss {
         Loss::Right => "this server no longer serves the session",
-        Loss::Store => loss.told(),
+        Loss::Store | Loss::Deleted => loss.told(),
     };
     CallError::stream_ended(loss.reason(), format!("{told}; subscribe again"))
 }

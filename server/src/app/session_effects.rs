@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::lifecycle::{Effect, EngineTag};
 use sessionplane_core::ports::engine::{EngineCommand, EngineError, OpenSession};
 
@@ -19,11 +20,12 @@ impl SessionTask {
             return;
         }
         let position = self.channel.position();
-        let (mut events, mut answers) = (Vec::new(), Vec::new());
+        let (mut events, mut answers, mut placed) = (Vec::new(), Vec::new(), None);
         for effect in effects {
             match effect {
                 Effect::Publish(event) => events.push(event),
                 Effect::Answer(id, answer) => answers.push((id, answer)),
+                Effect::Show(place, checkout) => placed = Some((place, checkout)),
                 Effect::OpenEngine(tag) => self.open_engine(tag),
                 Effect::Tell(tag, command) => self.tell(tag, command),
                 Effect::DropEngine(tag) => {
@@ -41,7 +43,19 @@ impl SessionTask {
                 }
             }
         }
-        self.channel.publish(events);
+        let settled = events
+            .iter()
+            .any(|event| matches!(event.body, EventBody::RunSettled { .. }));
+        match placed {
+            Some(placed) => {
+                let now = self.context.ports.clock.now();
+                self.channel.publish_at(events, placed, now);
+            }
+            None => self.channel.publish(events),
+        }
+        if settled {
+            self.look_at_checkout();
+        }
         for (id, answer) in answers {
             failpoint::reach("session::before-answer");
             if let Some((reply, flight)) = self.replies.remove(&id) {
@@ -78,6 +92,7 @@ impl SessionTask {
                 session: self.session.id(),
                 leaf,
                 settings,
+                place: self.session.head().place.clone(),
                 transcript: transcript.clone(),
             },
             transcript,

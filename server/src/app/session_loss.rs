@@ -1,11 +1,13 @@
 //! Sessions that cannot be served: their task is no more, or never came to be. Whoever calls is told
 //! so, and nobody that such a session is idle.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::{Event, EventBody};
+use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::ports::repository::CommitError;
 use tokio::sync::mpsc;
@@ -22,6 +24,8 @@ pub(crate) enum Loss {
     Right,
     /// The store did not confirm what was written: whether it is kept is unknown.
     Store,
+    /// It exists no more.
+    Deleted,
 }
 
 impl Loss {
@@ -37,6 +41,7 @@ impl Loss {
         match self {
             Self::Right => Reason::ServingLost,
             Self::Store => Reason::StoreFailed,
+            Self::Deleted => Reason::NoSuchSession,
         }
     }
 
@@ -45,6 +50,7 @@ impl Loss {
         match self {
             Self::Right => "the server lost the right to write this session",
             Self::Store => "the store failed, and what it did not confirm may be kept or not",
+            Self::Deleted => "the session was deleted",
         }
     }
 }
@@ -71,9 +77,16 @@ pub(super) async fn lose(context: &Context, session: SessionId, loss: Loss) {
     }
     // One that was made meanwhile goes as well: no task will publish to it.
     let made = context.channels.forget(session);
+    let shown = [&channel, &made].map(|it| it.as_deref().and_then(Channel::shown));
     for channel in [channel, made] {
         close(context, channel.as_deref(), loss);
     }
+    hand_over(
+        context,
+        session,
+        shown.into_iter().flatten().max_by_key(|it| it.revision),
+    )
+    .await;
     context.residents.leave(session);
 }
 
@@ -118,13 +131,26 @@ async fn settle_later(
     }
 }
 
+/// Tells who watches the fleet what became of a session that they were shown at work. If its rows cannot
+/// be read, the store has failed, and the process ends.
+async fn hand_over(context: &Context, session: SessionId, shown: Option<Arc<SessionSummary>>) {
+    if shown.is_none() {
+        return;
+    }
+    match context.open_channel(session).await {
+        Ok(Some(channel)) => channel.succeed(shown),
+        Ok(None) => {}
+        Err(error) => tracing::error!(%session, %error, "a lost session cannot be shown"),
+    }
+}
+
 fn refusal(loss: Loss, pause: Duration) -> CallError {
     let message = "the server lost this session and could not settle its run yet; try again";
     CallError::refused(loss.reason(), message).retry_after(pause)
 }
 
 /// Publishes that nothing more will come. A second call only wakes whoever waits.
-fn close(context: &Context, channel: Option<&Channel>, loss: Loss) {
+pub(super) fn close(context: &Context, channel: Option<&Channel>, loss: Loss) {
     let Some(channel) = channel else {
         return;
     };
@@ -148,7 +174,7 @@ pub(super) async fn turn_away(
 }
 
 /// Refuses what is in a mailbox and what is on its way into it; later mail is given back.
-async fn drain(mailbox: &mut mpsc::Receiver<Mail>, error: &CallError) {
+pub(super) async fn drain(mailbox: &mut mpsc::Receiver<Mail>, error: &CallError) {
     mailbox.close();
     while let Some(mail) = mailbox.recv().await {
         mail.refuse(error.clone());

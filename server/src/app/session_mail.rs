@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use sessionplane_core::contract::OnDisconnect;
+use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::command::CommandKind;
 use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::fleet::metadata::MetadataChange;
 use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::lifecycle::{
-    Answer, DetachCause, DispatchFacts, InvokeFacts, StreamId,
+    Answer, CallFacts, DetachCause, DispatchFacts, InvokeFacts, PlaceFacts, StreamId,
 };
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::session::SessionRecord;
@@ -58,6 +60,26 @@ pub(crate) fn draining() -> CallError {
     CallError::refused(Reason::ServerDraining, message)
 }
 
+/// A change of the session itself, that no run and no engine has a part in.
+pub(crate) enum Chore {
+    /// It is created, at rest.
+    Create(Box<PlaceFacts>),
+    /// It works elsewhere from now on.
+    Move(Box<PlaceFacts>),
+    /// Its metadata change, if they are of this revision; of any if none is given.
+    Change {
+        call: Box<CallFacts>,
+        action: Action,
+        change: Box<MetadataChange>,
+        etag: Option<u64>,
+    },
+    /// It ends.
+    Delete {
+        call: Box<CallFacts>,
+        etag: Option<u64>,
+    },
+}
+
 /// What a session's task is sent.
 pub(crate) enum Mail {
     /// Start a run.
@@ -70,6 +92,12 @@ pub(crate) enum Mail {
     /// Modulate the run.
     Dispatch {
         facts: Box<DispatchFacts>,
+        reply: ReplyTo,
+        flight: Option<Flight>,
+    },
+    /// Change the session itself.
+    Chore {
+        chore: Chore,
         reply: ReplyTo,
         flight: Option<Flight>,
     },
@@ -89,14 +117,20 @@ impl Mail {
         match self {
             Self::Invoke { .. } => true,
             Self::Dispatch { facts, .. } => facts.command.kind() == CommandKind::Compact,
-            Self::Attach { .. } => false,
+            Self::Attach { .. } | Self::Chore { .. } => false,
         }
+    }
+
+    /// Whether a run would find in memory what it leaves there.
+    pub(crate) fn warms(&self) -> bool {
+        matches!(self, Self::Invoke { .. } | Self::Dispatch { .. })
     }
 
     /// Answers that nothing of it was done.
     pub(crate) fn refuse(self, error: CallError) {
         let (Self::Invoke { reply, .. }
         | Self::Dispatch { reply, .. }
+        | Self::Chore { reply, .. }
         | Self::Attach { reply, .. }) = self;
         // A caller that left does not miss its answer.
         let _ = reply.send(Err(NoReply::Refused(error)));

@@ -3,11 +3,13 @@
 //! At most one commit is in flight. While it is, inputs that [must wait](Session::must_wait) do so in
 //! order and the others are stepped at once; then all that waited are stepped into one round.
 
+mod chores;
 mod leaving;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -34,6 +36,7 @@ use super::session_timers::SessionTimers;
 use super::single_flight::Flight;
 use super::work::AtWork;
 use crate::failpoint;
+use chores::{Chores, Done};
 
 /// Inputs that wait behind a commit at most; then neither the mailbox nor the engine is read. (The
 /// last words of an engine that is given up are: as many as its channel holds.)
@@ -67,6 +70,9 @@ pub(crate) struct SessionTask {
     pub(super) seat: Seat,
     pub(super) timers: SessionTimers,
     detached: FuturesUnordered<Detached>,
+    chores: Chores,
+    /// A run would find something here: the session is shown as ready.
+    warm: bool,
     /// Held from before the first mail is looked at until there is nothing to do.
     at_work: Option<AtWork>,
 }
@@ -74,6 +80,7 @@ pub(crate) struct SessionTask {
 /// What woke the task.
 enum Wake {
     Committed(Result<(), CommitError>),
+    Chore(Done),
     Mail(Option<Mail>),
     Timer(EngineTag, Timer),
     Detached(Input),
@@ -88,6 +95,8 @@ enum End {
     Failed(Loss),
     /// Another session took the name or key that this one was to be created under.
     Unborn,
+    /// The session exists no more.
+    Deleted,
     Stopping,
 }
 
@@ -160,6 +169,8 @@ impl SessionTask {
             seat,
             timers: SessionTimers::default(),
             detached: FuturesUnordered::new(),
+            chores: Chores::default(),
+            warm: false,
             at_work: None,
         }
     }
@@ -169,6 +180,7 @@ impl SessionTask {
             let wake = self.wake().await;
             let outcome = match wake {
                 Wake::Committed(result) => self.committed(result),
+                Wake::Chore(done) => self.done(done).await,
                 Wake::Mail(Some(mail)) => {
                     self.mail(mail).await;
                     Ok(())
@@ -205,13 +217,20 @@ impl SessionTask {
     /// engine comes last, because everything else is bounded and rare.
     async fn wake(&mut self) -> Wake {
         let idle = self.is_idle();
-        let ttl = self.context.config.idle_ttl;
+        // What only changed the session itself leaves nothing that would be worth keeping.
+        let ttl = if self.warm {
+            self.context.config.idle_ttl
+        } else {
+            Duration::ZERO
+        };
+        let writes = self.in_flight.is_some() || self.chores.write();
         let (clock, seat) = (self.context.ports.clock.clone(), self.seat.clone());
-        let has_room = self.waiting.len() < WAITING;
+        let has_room = self.waiting.len() + self.chores.waiting() < WAITING;
         tokio::select! {
             biased;
-            () = self.context.stopping.cancelled(), if self.in_flight.is_none() => Wake::Stop,
+            () = self.context.stopping.cancelled(), if !writes => Wake::Stop,
             result = in_flight(&mut self.in_flight), if self.in_flight.is_some() => Wake::Committed(result),
+            Some(done) = self.chores.next(), if !self.chores.is_empty() => Wake::Chore(done),
             (timer, tag) = self.timers.next() => Wake::Timer(tag, timer),
             Some((run, stream, cause)) = self.detached.next(), if !self.detached.is_empty() =>
                 Wake::Detached(Input::Detach { run, stream, cause }),
@@ -228,6 +247,7 @@ impl SessionTask {
     fn is_idle(&self) -> bool {
         self.session.is_free()
             && self.in_flight.is_none()
+            && self.chores.is_empty()
             && self.waiting.is_empty()
             && self.round.is_empty()
     }
@@ -240,6 +260,9 @@ impl SessionTask {
             .get_or_insert_with(|| work.begin(channel, draining));
         if draining.is_cancelled() && mail.begins_work() {
             return mail.refuse(session_mail::draining());
+        }
+        if mail.warms() {
+            self.warm_up();
         }
         let input = match mail {
             Mail::Invoke {
@@ -287,6 +310,11 @@ impl SessionTask {
                     facts,
                 }
             }
+            Mail::Chore {
+                chore,
+                reply,
+                flight,
+            } => return self.chore(chore, reply, flight).await,
             Mail::Attach {
                 run,
                 stream,
@@ -306,7 +334,7 @@ impl SessionTask {
         self.offer([input]);
     }
 
-    fn expect(&mut self, reply: ReplyTo, flight: Option<Flight>) -> ReplyId {
+    pub(super) fn expect(&mut self, reply: ReplyTo, flight: Option<Flight>) -> ReplyId {
         let id = ReplyId(self.next_reply);
         self.next_reply += 1;
         self.replies.insert(id, (reply, flight));
@@ -365,7 +393,10 @@ impl SessionTask {
     }
 
     /// `burst` counts the reports that came together with this input and are stepped after it.
-    fn step(&mut self, input: Input, burst: usize, effects: &mut Vec<Effect>) {
+    fn step(&mut self, mut input: Input, burst: usize, effects: &mut Vec<Effect>) {
+        if let Input::Invoke { facts, .. } = &mut input {
+            facts.paused = self.channel.is_paused();
+        }
         let channel = self.engine.as_ref().map_or(0, EngineLink::unread);
         let unread = self.waiting.reports() + burst + channel;
         let now = self.context.ports.clock.now();
@@ -393,7 +424,7 @@ impl SessionTask {
         let waits_for_nothing = self.round.take_effects_without_commit();
         self.perform(waits_for_nothing);
         let Some((commit, after)) = self.round.take() else {
-            return;
+            return self.start_deletion();
         };
         failpoint::reach("session::before-commit");
         if matches!(commit.lease, LeaseClause::Release(_)) {
@@ -419,39 +450,24 @@ impl SessionTask {
         }
         failpoint::reach("session::after-commit");
         self.perform(after);
-        if self.context.stopping.is_cancelled() {
+        if self.context.stopping.is_cancelled() && !self.chores.write() {
             // What waits would start another round, and while something always does the task would
             // never see the stop. Nothing of it is durable; its callers hear that they do not know.
             return Err(End::Stopping);
         }
         let mut effects = Vec::new();
         self.step(Input::Committed { round }, 0, &mut effects);
+        self.go_on(effects);
+        Ok(())
+    }
+
+    /// Steps what waited.
+    fn go_on(&mut self, mut effects: Vec<Effect>) {
         while let Some(input) = self.waiting.pop(&self.session) {
             self.step(input, 0, &mut effects);
         }
         self.perform(effects);
         self.start_round();
-        Ok(())
-    }
-
-    /// The commit did not happen, or nobody knows. The state in memory is ahead of the store and
-    /// goes; callers hear that the outcome is unknown.
-    fn fail(&mut self, error: &CommitError) -> End {
-        let (no, end) = match error {
-            CommitError::AlreadyExists => (NoReply::NameTaken, End::Unborn),
-            other => {
-                let loss = Loss::of(other);
-                (NoReply::Lost(loss), End::Failed(loss))
-            }
-        };
-        if matches!(end, End::Failed(_)) {
-            tracing::error!(session = %self.session.id(), %error, "a commit failed; the session's task ends");
-        }
-        for (reply, _) in std::mem::take(&mut self.replies).into_values() {
-            // A caller that left does not miss its answer.
-            let _ = reply.send(Err(no.clone()));
-        }
-        end
     }
 }
 

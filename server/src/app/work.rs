@@ -50,6 +50,13 @@ impl Work {
         *self.count.borrow()
     }
 
+    /// Completes when one is.
+    pub(crate) async fn some(&self) {
+        let mut count = self.count.subscribe();
+        // The sender lives as long as `self`, so this ends by the count alone.
+        let _ = count.wait_for(|count| *count > 0).await;
+    }
+
     /// Completes when none is.
     pub(crate) async fn over(&self) {
         let mut count = self.count.subscribe();

@@ -12,112 +12,6 @@ const DAY: u64 = 24 * 60 * 60;
 const MIB: u64 = 1024 * 1024;
 const HOUR: u64 = 60 * 60;
 
-/// A whole number in a field; `scale` of the field's unit are one of the key's.
-macro_rules! whole {
-    ($key:literal, $range:expr, $($field:ident).+, $about:literal) => {
-        whole!($key, $range, 1, $($field).+, $about)
-    };
-    ($key:literal, $range:expr, $scale:expr, $($field:ident).+, $about:literal) => {
-        Setting {
-            key: $key,
-            kind: Kind::Whole($range),
-            flag: None,
-            variable: None,
-            about: $about,
-            needed: false,
-            set: |settings, _, value| {
-                if let Value::Whole(value) = value {
-                    settings.$($field).+ = Number::put(value, $scale);
-                }
-            },
-            get: |settings, _| Some(Value::Whole(settings.$($field).+.took($scale))),
-        }
-    };
-}
-
-/// Yes or no in a field.
-macro_rules! switch {
-    ($key:literal, $($field:ident).+, $about:literal) => {
-        Setting {
-            key: $key,
-            kind: Kind::Bool,
-            flag: None,
-            variable: None,
-            about: $about,
-            needed: false,
-            set: |settings, _, value| {
-                if let Value::Bool(value) = value {
-                    settings.$($field).+ = value;
-                }
-            },
-            get: |settings, _| Some(Value::Bool(settings.$($field).+)),
-        }
-    };
-}
-
-/// A text in a field.
-macro_rules! text {
-    ($key:literal, $kind:expr, $($field:ident).+, $about:literal) => {
-        Setting {
-            key: $key,
-            kind: $kind,
-            flag: None,
-            variable: None,
-            about: $about,
-            needed: false,
-            set: |settings, _, value| {
-                if let Value::Text(value) = value {
-                    settings.$($field).+ = Said::put(value);
-                }
-            },
-            get: |settings, _| settings.$($field).+.said().map(Value::Text),
-        }
-    };
-}
-
-/// Texts in a field.
-macro_rules! list {
-    ($key:literal, $kind:expr, $($field:ident).+, $about:literal) => {
-        Setting {
-            key: $key,
-            kind: $kind,
-            flag: None,
-            variable: None,
-            about: $about,
-            needed: false,
-            set: |settings, _, value| {
-                if let Value::List(values) = value {
-                    settings.$($field).+ = values;
-                }
-            },
-            get: |settings, _| Some(Value::List(settings.$($field).+.clone())),
-        }
-    };
-}
-
-/// A text in a field of what a name stands for.
-macro_rules! named {
-    ($key:literal, $kind:expr, $($map:ident).+, $field:ident, $about:literal) => {
-        Setting {
-            key: $key,
-            kind: $kind,
-            flag: None,
-            variable: None,
-            about: $about,
-            needed: false,
-            set: |settings, name, value| {
-                if let Value::Text(value) = value {
-                    of(&mut settings.$($map).+, name).$field = Said::put(value);
-                }
-            },
-            get: |settings, name| {
-                let found = settings.$($map).+.get(name)?;
-                found.$field.said().map(Value::Text)
-            },
-        }
-    };
-}
-
 /// Every setting, in the order in which they are told.
 pub(crate) static DECLARED: &[Setting] = &[
     Setting {
@@ -163,9 +57,16 @@ pub(crate) static DECLARED: &[Setting] = &[
             Kind::Text("a directory's path"),
             workspaces,
             root,
-            "The root of a directory tree that agents may see."
+            "The root of a directory tree that agents may see. Its name, of a-z, 0-9 and inner \
+             hyphens, is how sessions tell where they work."
         )
     },
+    named_switch!(
+        "workspaces.*.writable",
+        workspaces,
+        writable,
+        "Whether engines may write into it, and working trees be made in it."
+    ),
     Setting {
         needed: true,
         ..named!(
@@ -182,7 +83,13 @@ pub(crate) static DECLARED: &[Setting] = &[
         Kind::Text("the name of a workspace"),
         agents,
         workspace,
-        "The workspace that the agent sees, for engines that see one."
+        "The workspace that the agent sees, for engines that see one: where its sessions work."
+    ),
+    whole!(
+        "fleet.stalled_after_seconds",
+        1..=DAY,
+        app.stalled_after,
+        "A session that works and has shown nothing for so long is shown as stalled."
     ),
     // Who may call, over what.
     Setting {

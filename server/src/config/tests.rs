@@ -6,6 +6,8 @@ use super::load::declared;
 use super::setting::{Kind, Value};
 use super::*;
 
+mod spaces;
+
 /// The settings of a file's text, and what is wrong with it.
 fn read(text: &str) -> (Settings, Vec<String>) {
     with(text, &[], &[])
@@ -454,14 +456,20 @@ fn a_default_agent_that_is_none_is_told_which_there_are() {
 fn the_workspace_of_the_command_line_goes_first_and_is_never_passed_over() {
     let root = |text: &str, flag: Option<&str>| {
         let agents = right(text).agents(flag.map(Path::new), Path::new("/here"));
-        agents.map(|agents| agents[0].2.clone())
+        agents.map(|agents| {
+            let workspace = agents[0].workspace.clone();
+            workspace.map(|(name, space)| (name.to_string(), space.root))
+        })
     };
     let workspaces = "[workspaces.main]\nroot = \"/file\"";
-    let at = |root: &str| Some(PathBuf::from(root));
-    assert_eq!(root(workspaces, Some("/flag")).unwrap(), at("/flag"));
-    assert_eq!(root(workspaces, None).unwrap(), at("/file"));
-    assert_eq!(root("", Some("/flag")).unwrap(), at("/flag"));
-    assert_eq!(root("", None).unwrap(), at("/here"));
+    let at = |name: &str, root: &str| Some((name.to_owned(), PathBuf::from(root)));
+    assert_eq!(
+        root(workspaces, Some("/flag")).unwrap(),
+        at("demo", "/flag")
+    );
+    assert_eq!(root(workspaces, None).unwrap(), at("main", "/file"));
+    assert_eq!(root("", Some("/flag")).unwrap(), at("demo", "/flag"));
+    assert_eq!(root("", None).unwrap(), at("demo", "/here"));
     let agents = "[agents.a]\nengine = \"scripted\"";
     assert_eq!(root(agents, None).unwrap(), None);
     let error = root(agents, Some("/flag")).unwrap_err().to_string();
@@ -475,7 +483,7 @@ fn a_fresh_server_has_the_demo_agent_as_its_default() {
         .agents(None, Path::new("/repo"))
         .unwrap()
         .into_iter()
-        .map(|(name, ..)| name)
+        .map(|agent| agent.name)
         .collect();
     assert_eq!(settings.default_agent(&agents).unwrap().as_str(), "demo");
 }

@@ -31,6 +31,7 @@ use super::compress::{self, Coding};
 use super::connection::Closing;
 use super::ending::{Ended, EndingBody, Ends, reached};
 use super::events::Metrics;
+use super::fleet::FleetService;
 use super::health::Health;
 use super::invoke::InvokeService;
 use super::methods::Streaming;
@@ -65,6 +66,7 @@ pub(crate) struct Routes<F: Faces> {
     streaming: Streaming,
     invoke: wire::invoke_server::InvokeServer<InvokeService<F>>,
     control: SessionControlService<F>,
+    fleet: wire::fleet_server::FleetServer<FleetService<F>>,
     health: health_server::HealthServer<tonic_health::server::HealthService>,
     reflection: Reflection,
     open_reflection: bool,
@@ -88,6 +90,7 @@ pub(crate) struct Routes<F: Faces> {
 enum Route {
     Invoke,
     Control,
+    Fleet,
     Health,
     Reflection,
     ReflectionAlpha,
@@ -110,12 +113,18 @@ impl<F: Faces> Routes<F> {
             .accept_compressed(CompressionEncoding::Zstd)
             .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(config.max_request_bytes);
+        let fleet = FleetService::new(faces.clone());
+        let fleet = wire::fleet_server::FleetServer::new(fleet)
+            .accept_compressed(CompressionEncoding::Zstd)
+            .accept_compressed(CompressionEncoding::Gzip)
+            .max_decoding_message_size(config.max_request_bytes);
         Self {
             authenticator,
             unknown: Seldom::default(),
             streaming,
             invoke,
             control: SessionControlService::new(faces, metrics, config.max_request_bytes),
+            fleet,
             health: health.service(),
             reflection,
             open_reflection: config.open_reflection,
@@ -319,7 +328,7 @@ impl<F: Faces> Routes<F> {
     /// What ends a stream: those that watch no session have nothing to wait for.
     fn ends_with<'c>(route: &Route, connection: &'c Closing) -> &'c CancellationToken {
         match route {
-            Route::Invoke | Route::Control => &connection.closing,
+            Route::Invoke | Route::Control | Route::Fleet => &connection.closing,
             _ => &connection.draining,
         }
     }
@@ -356,7 +365,7 @@ impl<F: Faces> Routes<F> {
         match route {
             Route::Health => false,
             Route::Reflection | Route::ReflectionAlpha => !self.open_reflection,
-            Route::Invoke | Route::Control | Route::Unknown => true,
+            Route::Invoke | Route::Control | Route::Fleet | Route::Unknown => true,
         }
     }
 
@@ -397,6 +406,7 @@ impl<F: Faces> Routes<F> {
             Route::Control => return complete(self.control.respond(request).await),
             Route::Unknown => return refuse(unimplemented(request.uri().path())),
             Route::Invoke => self.invoke.clone().call(request).await.map(complete),
+            Route::Fleet => self.fleet.clone().call(request).await.map(complete),
             Route::Health => self.health.clone().call(request).await,
             Route::Reflection => {
                 let request = request.map(Body::new);
@@ -417,6 +427,7 @@ impl Route {
         match service.map(|(service, _method)| service) {
             Some(wire::invoke_server::SERVICE_NAME) => Self::Invoke,
             Some(wire::session_control_server::SERVICE_NAME) => Self::Control,
+            Some(wire::fleet_server::SERVICE_NAME) => Self::Fleet,
             Some(health_server::SERVICE_NAME) => Self::Health,
             Some("grpc.reflection.v1.ServerReflection") => Self::Reflection,
             Some("grpc.reflection.v1alpha.ServerReflection") => Self::ReflectionAlpha,

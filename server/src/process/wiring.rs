@@ -15,7 +15,7 @@ use crate::adapters::engine::scripted::ScriptedEngine;
 use crate::adapters::sled::SledStore;
 use crate::app::agents::AgentCatalog;
 use crate::app::{App, Ports};
-use crate::config::{EngineKind, Settings};
+use crate::config::{EngineKind, Served, Settings};
 
 /// How often old request bindings are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
@@ -34,17 +34,24 @@ pub(super) fn agents(
         error,
     })?;
     let configured = config.agents(options.workspace.as_deref(), &here)?;
-    let names: Vec<AgentName> = configured.iter().map(|(name, ..)| name.clone()).collect();
+    let names: Vec<AgentName> = configured.iter().map(|agent| agent.name.clone()).collect();
     let default = config.default_agent(&names)?;
     let (mut catalog, mut lines) = (None, Vec::new());
-    for (name, kind, root) in configured {
+    for Served {
+        name,
+        kind,
+        workspace,
+    } in configured
+    {
+        let (space, root) = workspace.map(|(name, space)| (name, space.root)).unzip();
         let (engine, about) = engine(&name, kind, root, data_dir, ports)?;
         let mark = if name == default { " (default)" } else { "" };
         lines.push(format!("{name}{mark}: {about}"));
-        catalog = Some(match catalog {
-            None => AgentCatalog::new(default.clone(), name, engine),
-            Some(catalog) => AgentCatalog::with(catalog, name, engine),
-        });
+        let agents = match catalog {
+            None => AgentCatalog::new(default.clone(), name.clone(), engine),
+            Some(catalog) => AgentCatalog::with(catalog, name.clone(), engine),
+        };
+        catalog = Some(agents.working_in(&name, space.into_iter().collect()));
     }
     let none = || ProcessError::Agent {
         agent: default.to_string(),

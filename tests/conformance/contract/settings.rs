@@ -249,6 +249,7 @@ pub(crate) async fn c23_a_choice_is_told_and_kept_on_the_path(worlds: &dyn World
         leaf,
         chosen: told,
         resolved,
+        renamed: None,
     } = &events[1].event.body
     else {
         panic!("{events:?}");

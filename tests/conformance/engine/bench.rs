@@ -81,6 +81,7 @@ impl Bench {
         let open = OpenSession {
             session,
             leaf: entries.last().map(|entry| entry.id),
+            place: None,
             settings,
             transcript: Arc::new(Pages(entries)),
         };

@@ -7,6 +7,7 @@ use sessionplane_core::domain::ids::RunId;
 
 use super::SessionArgs;
 use crate::cli::answering::Addressee;
+use crate::cli::completing::names;
 use crate::cli::place::Place;
 
 pub(super) const RESPOND_EXAMPLES: &str = "\
@@ -78,7 +79,7 @@ pub(crate) struct AbortArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RespondArgs {
     /// The question's id, or a session: an id, a name, or key:TEXT
-    #[arg(value_name = "TARGET", value_parser = Addressee::parse)]
+    #[arg(value_name = "TARGET", value_parser = Addressee::parse, add = names())]
     pub(crate) target: Addressee,
     /// The answer
     #[arg(value_name = "ANSWER", conflicts_with = "text_file")]

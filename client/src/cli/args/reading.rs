@@ -5,6 +5,7 @@ use sessionplane_core::domain::ids::{AgentName, RunId, SessionRef};
 
 use super::SessionArgs;
 use super::value::{EventType, count_from_one};
+use crate::cli::completing::names;
 use crate::cli::place::Place;
 use crate::cli::session;
 
@@ -91,7 +92,7 @@ pub(crate) struct RunArgs {
 #[derive(Args, Debug)]
 pub(crate) struct WaitArgs {
     /// A run's id, or a session: an id, a name, or key:TEXT
-    #[arg(value_name = "TARGET", value_parser = session::parse)]
+    #[arg(value_name = "TARGET", value_parser = session::parse, add = names())]
     pub(crate) target: SessionRef,
 }
 
@@ -100,7 +101,7 @@ pub(crate) struct WaitArgs {
 #[group(required = true, multiple = false)]
 pub(crate) struct TargetArgs {
     /// The session: an id, a name, or key:TEXT
-    #[arg(value_name = "SESSION", value_parser = session::parse)]
+    #[arg(value_name = "SESSION", value_parser = session::parse, add = names())]
     pub(crate) session: Option<SessionRef>,
     /// An agent of the server's configuration
     #[arg(long, value_name = "AGENT")]

@@ -1,7 +1,7 @@
 //! The words of the API in a refusal, as the words that a person typed. Words only.
 
 /// What is typed for a field. The longer of two that begin alike comes first.
-const TYPED: [(&str, &str); 21] = [
+const TYPED: [(&str, &str); 29] = [
     ("branch_hints.from_entry_id", "--from"),
     ("branch_hints", "--from"),
     ("parent_session", "--parent"),
@@ -23,6 +23,14 @@ const TYPED: [(&str, &str); 21] = [
     ("filter.types", "--filter"),
     ("run_id", "RUN_ID"),
     ("agent", "--agent"),
+    ("from_entry_id", "--from"),
+    ("worktree_branch", "--worktree"),
+    ("external_key", "--key"),
+    ("labels", "the labels"),
+    ("workspace", "--workspace"),
+    ("directory", "the directory"),
+    ("filter", "--filter"),
+    ("name", "NAME"),
 ];
 
 /// What a server advises in the API's words, and the verb that does it.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use sessionplane_core::contract::{CapabilityReport, CommandTarget, OfferedCommand};
-use sessionplane_core::domain::command::{AcceptedInput, CommandKind, DispatchAnswer};
+use sessionplane_core::domain::command::{AcceptedInput, CommandKind, DispatchAnswer, Rejection};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
 use sessionplane_core::domain::settings::Model;
@@ -25,12 +25,17 @@ pub(crate) fn dispatched(answer: &DispatchAnswer) -> Value {
                 "discard_cause": discarded.map(DiscardCause::as_str),
             }})
         }
-        DispatchAnswer::Rejected(rejected) => json!({ "rejected": {
-            "code": rejected.code.as_str(),
-            "message": rejected.message,
-            "retryable": rejected.retryable,
-        }}),
+        DispatchAnswer::Rejected(rejection) => rejected(rejection),
     }
+}
+
+/// A typed no.
+pub(super) fn rejected(rejection: &Rejection) -> Value {
+    json!({ "rejected": {
+        "code": rejection.code.as_str(),
+        "message": rejection.message,
+        "retryable": rejection.retryable,
+    }})
 }
 
 fn fate(fate: InputFate) -> &'static str {

@@ -252,6 +252,7 @@ fn change(body: &EventBody) -> Value {
             leaf,
             chosen,
             resolved,
+            renamed,
         } => json!({
             "leaf_entry_id": maybe(*leaf),
             "model": resolved.settings.model,
@@ -259,6 +260,7 @@ fn change(body: &EventBody) -> Value {
             "available_thinking_levels": resolved.available_levels,
             "model_override": chosen.model,
             "thinking_level_override": chosen.thinking_level,
+            "session_name": renamed.as_ref().map(|name| name.as_ref().map(ToString::to_string).unwrap_or_default()),
         }),
         EventBody::InteractionRequested { interaction: asked } => {
             json!({ "interaction": interaction(asked) })

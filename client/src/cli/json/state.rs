@@ -46,7 +46,8 @@ pub(super) fn pending(input: &PendingInput) -> Value {
     })
 }
 
-fn last_run(last: &LastRun) -> Value {
+/// How a session's newest run ended.
+pub(super) fn last_run(last: &LastRun) -> Value {
     let failure = match &last.outcome {
         RunOutcome::Failed(failure) => Some(failure),
         RunOutcome::Completed | RunOutcome::Aborted => None,

@@ -242,6 +242,13 @@ fn words(body: &EventBody) -> String {
         EventBody::UsageUpdated { usage, .. } => usage_words(usage).unwrap_or_default(),
         EventBody::CompactionStarted { trigger } => trigger.as_str().to_owned(),
         EventBody::CompactionFinished { outcome } => compaction_words(outcome),
+        EventBody::StateChanged {
+            renamed: Some(name),
+            ..
+        } => match name {
+            Some(name) => format!("named {name}"),
+            None => "has no name any more".to_owned(),
+        },
         EventBody::StateChanged { leaf, chosen, .. } => match leaf {
             Some(leaf) => format!("at entry {}, {}", leaf.seq, settings_words(chosen)),
             None => settings_words(chosen),

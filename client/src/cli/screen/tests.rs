@@ -25,7 +25,7 @@ impl Write for Paper {
 }
 
 /// One terminal for both outputs.
-fn terminal(colour: bool) -> (Screen, Paper) {
+pub(crate) fn terminal(colour: bool) -> (Screen, Paper) {
     let paper = Paper::default();
     let side = || Side::new(Box::new(paper.clone()), true, colour);
     (Screen::new(side(), side()), paper)

@@ -1,13 +1,13 @@
 //! What the board shows: the sessions that there are, which of them are on the open tab, which one is
 //! selected, and what is being typed.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::SessionId;
 
+use crate::cli::render::order;
 use crate::fleet_watch::FleetWatchItem;
 
 /// A part of the fleet.
@@ -167,7 +167,8 @@ impl Board {
                     self.sessions.remove(&id);
                 }
                 let sessions = sessions.into_iter();
-                self.sessions.extend(sessions.map(|session| (session.id, session)));
+                self.sessions
+                    .extend(sessions.map(|session| (session.id, session)));
             }
             FleetWatchItem::Current => self.link = Link::Live,
             FleetWatchItem::Reconnecting { error, .. } => self.link = Link::Lost(error.message),
@@ -179,7 +180,7 @@ impl Board {
     pub(crate) fn rows(&self) -> Vec<&SessionSummary> {
         let shown = |session: &&SessionSummary| self.tab.has(session) && self.admits(session);
         let mut rows: Vec<_> = self.sessions.values().filter(shown).collect();
-        rows.sort_by_key(|session| order(session));
+        rows.sort_by_cached_key(|session| order(session));
         rows
     }
 
@@ -249,29 +250,4 @@ impl Board {
         let found = |word: String| fields.iter().any(|it| it.to_lowercase().contains(&word));
         words.into_iter().all(found)
     }
-}
-
-/// What needs people first, then what is stalled, works, waits, is ready, is paused, is dormant; then
-/// the more urgent, then by name, those without one last and the newest of them first.
-fn order(session: &SessionSummary) -> impl Ord + use<> {
-    let stalled = session.stalled_since.is_some();
-    let rank = match session.phase {
-        Phase::NeedsInput => 0_u8,
-        _ if stalled => 1,
-        Phase::Working => 2,
-        Phase::Compacting => 3,
-        Phase::Queued => 4,
-        Phase::Ready => 5,
-        Phase::Paused => 6,
-        Phase::Dormant => 7,
-    };
-    let name = session.name.clone();
-    let unnamed = name.is_none();
-    (
-        rank,
-        Reverse(session.priority),
-        unnamed,
-        name,
-        Reverse(session.id),
-    )
 }

@@ -11,8 +11,7 @@ use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::time::Timestamp;
 
 use super::board::{Board, Link, Mode, Notice, Tab};
-use super::details;
-use crate::cli::render::brief;
+use crate::cli::render::{Desk, branch, brief, named, question_lines, session_lines, state};
 use crate::cli::visible;
 
 /// From this width on the selected session stands beside the table; below, beneath it.
@@ -52,7 +51,7 @@ pub(crate) fn draw(board: &Board, now: Timestamp, colours: bool, frame: &mut Fra
     sessions(board, now, looks, frame, table);
     if let Some(beside) = beside {
         let block = Block::new().borders(Borders::TOP | Borders::LEFT);
-        let lines = board.session().map(|it| details::lines(it, now));
+        let lines = board.session().map(|it| details(it, now));
         let text = Paragraph::new(lines.unwrap_or_default()).wrap(Wrap { trim: false });
         frame.render_widget(text.block(block), beside);
     }
@@ -151,36 +150,17 @@ fn row(session: &SessionSummary, now: Timestamp, looks: Looks) -> Row<'static> {
         let text = text.map_or_else(|| "-".to_owned(), |text| visible::line(text).into_owned());
         Cell::from(text)
     };
-    let checkout = session.checkout.as_ref();
     let place = session.place.as_ref();
-    let name = session.name.as_ref().map(ToString::to_string);
-    let name = name.unwrap_or_else(|| session.id.to_string());
+    let since = session.since.unwrap_or_else(|| session.last_active_at());
     Row::new([
         Cell::from(state(session, now)).style(state_style(session, looks)),
-        text(Some(&name)),
+        text(Some(&named(session).to_string())),
         text(Some(session.agent.as_str())),
-        text(checkout.and_then(|it| it.branch.as_deref())),
+        text(branch(session).as_deref()),
         text(place.map(|it| it.directory.as_str())),
         Cell::from(session.queued.to_string()),
-        Cell::from(brief(now.since(session.last_active_at()))),
+        Cell::from(brief(now.since(since))),
     ])
-}
-
-/// The state in a word or two.
-pub(super) fn state(session: &SessionSummary, now: Timestamp) -> String {
-    if let Some(since) = session.stalled_since {
-        return format!("stalled {}", brief(now.since(since)));
-    }
-    let words = match session.phase {
-        Phase::NeedsInput => "needs input",
-        Phase::Working => "working",
-        Phase::Compacting => "compacting",
-        Phase::Queued => "queued",
-        Phase::Ready => "ready",
-        Phase::Paused => "paused",
-        Phase::Dormant => "dormant",
-    };
-    words.to_owned()
 }
 
 fn state_style(session: &SessionSummary, looks: Looks) -> Style {
@@ -202,7 +182,9 @@ fn foot_line(board: &Board, looks: Looks) -> Line<'static> {
             return Line::raw(line);
         }
         Mode::ConfirmAbort(session) => {
-            let name = board.of(*session).map_or_else(String::new, called);
+            let name = board
+                .of(*session)
+                .map_or_else(String::new, |it| named(it).to_string());
             return Line::raw(format!(
                 "abort the run of {name}? y: yes, any other key: no"
             ));
@@ -227,10 +209,18 @@ fn foot_line(board: &Board, looks: Looks) -> Line<'static> {
     }
 }
 
-/// What a session is called.
-pub(super) fn called(session: &SessionSummary) -> String {
-    let name = session.name.as_ref().map(ToString::to_string);
-    name.unwrap_or_else(|| session.id.to_string())
+/// All of one session; its questions first, since those need people.
+fn details(session: &SessionSummary, now: Timestamp) -> Vec<Line<'static>> {
+    let asked = session.questions.iter();
+    let asked = asked.flat_map(|asked| question_lines(asked, Desk::Shell));
+    let known = SessionSummary {
+        questions: Vec::new(),
+        ..session.clone()
+    };
+    asked
+        .chain(session_lines(&known, now))
+        .map(Line::raw)
+        .collect()
 }
 
 fn help(frame: &mut Frame<'_>, area: Rect) {

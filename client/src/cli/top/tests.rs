@@ -91,7 +91,6 @@ fn changed(sessions: Vec<SessionSummary>) -> FleetWatchItem {
     FleetWatchItem::Changed { sessions, gone }
 }
 
-
 /// Seven sessions, in no order.
 fn fleet() -> Board {
     let mut stalled = session(5, "dep-audit", Phase::Working);

@@ -7,6 +7,7 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::cli::args::{Arguments, Verb};
+use crate::cli::completing;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::json as answer;
 use crate::cli::screen::Screen;
@@ -35,9 +36,8 @@ fn version(json: bool, screen: &mut Screen) -> Result<Exit, Stop> {
 }
 
 fn completions(shell: Shell, json: bool, screen: &mut Screen) -> Result<Exit, Stop> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), PROGRAM, &mut script);
-    let script = String::from_utf8_lossy(&script);
+    let script = completing::script(&shell.to_string());
+    let script = script.map_err(|error| Stop::failed(Exit::Failed, error.to_string()))?;
     if json {
         screen.json(&answer::completions(&shell.to_string(), &script))?;
     } else {

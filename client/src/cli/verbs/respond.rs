@@ -24,6 +24,16 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
+    run_or(Exit::Usage, args, context, screen).await
+}
+
+/// The same; where several questions may be meant it ends with `ambiguous`.
+pub(super) async fn run_or(
+    ambiguous: Exit,
+    args: RespondArgs,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Exit, Stop> {
     let given = match (args.text_file, args.answer) {
         (Some(path), _) => Some(Given::Text(read(path, context).await?)),
         (None, words) if words.is_empty() => None,
@@ -45,7 +55,7 @@ pub(super) async fn run(
             Some(question) => question,
             None => return unlisted(id, &given, session, context, screen).await,
         },
-        None => meant(&state, &session, context)?,
+        None => meant(&state, &session, ambiguous, context)?,
     };
     let answer = given.answer(&question.question).map_err(|problem| {
         let lines = question_lines(question, Desk::Shell).join("\n  ");
@@ -179,10 +189,11 @@ fn not_open(id: InteractionId, session: &SessionRef) -> Stop {
 fn meant<'s>(
     state: &'s SessionState,
     session: &SessionRef,
+    ambiguous: Exit,
     context: &Context,
 ) -> Result<&'s Interaction, Stop> {
     let Some(repeated) = &context.globals.request_id else {
-        return only(state, session);
+        return only(state, session, ambiguous);
     };
     let answered = state.view.interactions.values().find(|question| {
         let resolution = question.resolution.as_ref();
@@ -201,11 +212,15 @@ fn meant<'s>(
         );
         return Err(Stop::failed(Exit::Unknown, words));
     }
-    only(state, session)
+    only(state, session, ambiguous)
 }
 
 /// The only open question.
-fn only<'s>(state: &'s SessionState, session: &SessionRef) -> Result<&'s Interaction, Stop> {
+fn only<'s>(
+    state: &'s SessionState,
+    session: &SessionRef,
+    ambiguous: Exit,
+) -> Result<&'s Interaction, Stop> {
     let mut open = state.view.open_interactions();
     match (open.next(), open.next()) {
         (Some(question), None) => Ok(question),
@@ -219,7 +234,8 @@ fn only<'s>(state: &'s SessionState, session: &SessionRef) -> Result<&'s Interac
                 format!("\n  {PROGRAM} respond {} ...   {title}", question.id)
             });
             let words = "several questions are open; say which one is answered".to_owned();
-            Err(Stop::usage(ways.fold(words, |words, way| words + &way)))
+            let words = ways.fold(words, |words, way| words + &way);
+            Err(Stop::failed(ambiguous, words))
         }
     }
 }

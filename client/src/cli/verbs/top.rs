@@ -43,7 +43,7 @@ pub(super) async fn run(
         ));
     }
     let options = FleetWatchOptions {
-        filter: args.filter.unwrap_or_default(),
+        filter: args.wanted.filter(),
         open_deadline: context.opening(),
         ..FleetWatchOptions::default()
     };
@@ -58,7 +58,9 @@ pub(super) async fn run(
         let left = desk.stay(&mut watch).await?;
         match left {
             Left::Quit => return Ok(Exit::Done),
-            Left::Ended(error) => return Err(context.stop(error, None::<&SessionRef>, Effect::Reads)),
+            Left::Ended(error) => {
+                return Err(context.stop(error, None::<&SessionRef>, Effect::Reads));
+            }
             Left::Attach(session) => desk.attach(session).await,
         }
     }
@@ -166,7 +168,9 @@ impl Desk {
         self.board.notice = match ran {
             Ok(status) if status.success() => None,
             Ok(status) => Some(Notice::Failed(format!("attach ended with {status}"))),
-            Err(error) => Some(Notice::Failed(format!("attach could not be started: {error}"))),
+            Err(error) => Some(Notice::Failed(format!(
+                "attach could not be started: {error}"
+            ))),
         };
         if self.board.link == Link::Opening {
             self.board.notice = None;

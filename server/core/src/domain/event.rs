@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::artifact::ArtifactRef;
 use super::compaction::{CompactionOutcome, CompactionTrigger};
 use super::entry::Entry;
-use super::ids::{AgentName, EntryId, InputId, InteractionId, RunId, SessionId};
+use super::ids::{AgentName, EntryId, InputId, InteractionId, RunId, SessionId, SessionName};
 use super::input::{DiscardCause, InputKind, InputRecord, UndeliveredInput};
 use super::interaction::{Interaction, Resolution};
 use super::limits::MAX_PREVIEW_BYTES;
@@ -216,7 +216,7 @@ pub enum EventBody {
         /// What went wrong.
         reason: String,
     },
-    /// The leaf or the settings are others than before, by a command.
+    /// The leaf, the settings or the session's name are others than before, by a command.
     StateChanged {
         /// The entry that the next run goes on from.
         leaf: Option<EntryId>,
@@ -224,6 +224,8 @@ pub enum EventBody {
         chosen: SettingsOverride,
         /// What that comes to.
         resolved: Resolved,
+        /// The session has another name from here on; within, none if it has none any more.
+        renamed: Option<Option<SessionName>>,
     },
     /// The run is suspended on a question.
     InteractionRequested {
@@ -346,13 +348,21 @@ impl EventBody {
                 CompactionOutcome::Completed(_) | CompactionOutcome::Aborted => 0,
             },
             Self::StateChanged {
-                chosen, resolved, ..
+                chosen,
+                resolved,
+                renamed,
+                ..
             } => {
                 let levels = resolved.available_levels.iter();
                 length(chosen.model.as_ref())
                     + length(chosen.thinking_level.as_ref())
                     + settings_weight(&resolved.settings)
                     + levels.map(|level| 32 + level.len()).sum::<usize>()
+                    + renamed
+                        .iter()
+                        .flatten()
+                        .map(|name| name.as_str().len())
+                        .sum::<usize>()
             }
             Self::InteractionRequested { interaction } => interaction.weight(),
             Self::InteractionResolved { resolution, .. } => resolution.weight(),

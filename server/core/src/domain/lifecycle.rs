@@ -24,6 +24,7 @@ mod handed;
 mod input;
 mod interaction;
 mod open;
+mod placing;
 mod pump;
 mod recover;
 mod round;
@@ -35,11 +36,11 @@ mod waiting;
 pub use effect::{Answer, Effect, Step};
 pub use input::{
     AgentFacts, CallFacts, DetachCause, DispatchFacts, EngineTag, Input, InvokeFacts,
-    NavigationTarget, ReplyId, StreamId, Timer,
+    NavigationTarget, PlaceFacts, ReplyId, StreamId, Timer,
 };
 pub use recover::{CutRun, give_up_boundary, interrupt};
 pub use round::Round;
-pub use state::{ActiveCompaction, ActiveRun, EngineStatus, Phase, QueuedInput, Session};
+pub use state::{ActiveCompaction, ActiveRun, Deletion, EngineStatus, Phase, QueuedInput, Session};
 pub use waiting::Waiting;
 
 use super::time::Timestamp;
@@ -82,6 +83,15 @@ pub fn step(session: &mut Session, input: Input, unread: usize, now: Timestamp) 
             artifact,
         } => engine_output::event(&mut turn, tag, event, artifact),
         Input::Timer { tag, timer } => attach::timer(&mut turn, tag, timer),
+        Input::Create { reply, facts } => placing::create(&mut turn, reply, *facts),
+        Input::Move { reply, facts } => placing::change(&mut turn, reply, *facts),
+        Input::Delete { reply, call, token } => placing::delete(&mut turn, reply, *call, token),
+        Input::Kept => placing::kept(&mut turn),
+        Input::Noted {
+            token,
+            place,
+            checkout,
+        } => placing::noted(&mut turn, token, &place, checkout),
         Input::Committed { round } => committed::committed(&mut turn, round),
     }
     abort::end_if_all_is_judged(&mut turn);

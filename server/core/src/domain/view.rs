@@ -150,10 +150,14 @@ impl SessionView {
                 leaf,
                 chosen,
                 resolved,
+                renamed,
             } => {
                 self.leaf = *leaf;
                 self.chosen = chosen.clone();
                 self.resolved = resolved.clone();
+                if let Some(name) = renamed {
+                    self.session.name.clone_from(name);
+                }
             }
             EventBody::InteractionRequested { interaction } => {
                 self.interactions

@@ -23,6 +23,7 @@ use crate::domain::event::OutputChannel;
 use crate::domain::ids::{EntryId, InputId, RunId, SessionId};
 use crate::domain::interaction::{InteractionAnswer, Question};
 use crate::domain::limits::MAX_OPEN_INTERACTIONS;
+use crate::domain::place::Place;
 use crate::domain::run::{Failure, RunSettings};
 use crate::domain::settings::ModelPolicy;
 use crate::domain::usage::Usage;
@@ -62,6 +63,8 @@ pub struct OpenSession {
     pub leaf: Option<EntryId>,
     /// Model and level to use.
     pub settings: RunSettings,
+    /// Where it works; none where the session has no place of its own.
+    pub place: Option<Place>,
     /// Reads the session's durable conversation, so that an engine without a transcript of its
     /// own, or one behind ours, can rebuild it.
     pub transcript: Arc<dyn Transcript>,

@@ -190,6 +190,7 @@ mod tests {
         let open = OpenSession {
             session: entry(1).id.session,
             leaf: Some(entry(10_000).id),
+            place: None,
             settings: RunSettings::default(),
             transcript: transcript.clone(),
         };

@@ -89,7 +89,8 @@ fn model(model: &Model) -> wire::Model {
     }
 }
 
-fn sandbox(level: SandboxLevel) -> wire::SandboxLevel {
+/// How far an engine is held in.
+pub(crate) fn sandbox(level: SandboxLevel) -> wire::SandboxLevel {
     match level {
         SandboxLevel::None => wire::SandboxLevel::None,
         SandboxLevel::Confined => wire::SandboxLevel::Confined,

@@ -89,7 +89,8 @@ fn accepted(acceptance: &Acceptance) -> wire::DispatchAccepted {
     }
 }
 
-fn rejected(rejection: &Rejection) -> wire::DispatchRejected {
+/// A typed no.
+pub(crate) fn rejected(rejection: &Rejection) -> wire::DispatchRejected {
     wire::DispatchRejected {
         code: code(rejection.code).into(),
         message: rejection.message.clone(),

@@ -8,7 +8,7 @@ use sessionplane_core::domain::compaction::{CompactionOutcome, CompactionTrigger
 use sessionplane_core::domain::event::{
     Event, EventBody, EventEnvelope, OutputChannel, QueueChange,
 };
-use sessionplane_core::domain::ids::{AgentName, EntryId, InputId, InteractionId};
+use sessionplane_core::domain::ids::{AgentName, EntryId, InputId, InteractionId, SessionName};
 use sessionplane_core::domain::input::DiscardCause;
 use sessionplane_core::domain::interaction::{Interaction, Resolution};
 use sessionplane_core::domain::provenance::Origin;
@@ -173,7 +173,11 @@ fn of_the_session(body: &EventBody) -> Payload {
             leaf,
             chosen,
             resolved,
-        } => Payload::StateChanged(state_changed(*leaf, chosen, resolved)),
+            renamed,
+        } => {
+            let changed = state_changed(*leaf, chosen, resolved, renamed.as_ref());
+            Payload::StateChanged(changed)
+        }
         Body::InteractionRequested { interaction } => {
             Payload::InteractionRequested(interaction_requested(interaction))
         }
@@ -237,6 +241,7 @@ fn state_changed(
     leaf: Option<EntryId>,
     chosen: &SettingsOverride,
     resolved: &Resolved,
+    renamed: Option<&Option<SessionName>>,
 ) -> wire::StateChanged {
     let Resolved {
         settings,
@@ -249,6 +254,8 @@ fn state_changed(
         available_thinking_levels: available_levels,
         model_override: chosen.model.clone(),
         thinking_level_override: chosen.thinking_level.clone(),
+        session_name: renamed
+            .map(|name| name.as_ref().map(ToString::to_string).unwrap_or_default()),
     }
 }
 

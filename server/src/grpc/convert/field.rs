@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::{IdError, RequestId};
+use sessionplane_core::domain::place::{Directory, MAX_DIRECTORY_BYTES};
 
 /// An identifier that must be there.
 pub(crate) fn id<T: FromStr<Err = IdError>>(path: &str, text: &str) -> Result<T, CallError> {
@@ -37,6 +38,49 @@ pub(crate) fn request_id(text: &str) -> Result<Option<RequestId>, CallError> {
         ));
     }
     optional_id("request_id", text)
+}
+
+/// A directory beneath a workspace, which must be there.
+pub(crate) fn directory(path: &str, text: &str) -> Result<Directory, CallError> {
+    if text.is_empty() {
+        let problem = "must be set; `.` is the workspace itself";
+        return Err(CallError::invalid(path, problem));
+    }
+    if text.len() > MAX_DIRECTORY_BYTES {
+        let way_out = "use a directory that is less deep";
+        return Err(CallError::too_large(
+            path,
+            text.len(),
+            MAX_DIRECTORY_BYTES,
+            way_out,
+        ));
+    }
+    Directory::parse(text).map_err(|error| CallError::invalid(path, error.to_string()))
+}
+
+/// A directory beneath a workspace that may be absent: the empty text is none.
+pub(crate) fn optional_directory(path: &str, text: &str) -> Result<Option<Directory>, CallError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    directory(path, text).map(Some)
+}
+
+/// The version of metadata that a request is meant for: the empty text is any. To callers it is
+/// opaque, so that only what was told is taken.
+pub(crate) fn etag(text: &str) -> Result<Option<u64>, CallError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let told = text.parse().ok();
+    let told = told.filter(|revision: &u64| revision.to_string() == text);
+    let wrong = || CallError::invalid("etag", "must be the etag of a session, as it was told");
+    told.map(Some).ok_or_else(wrong)
+}
+
+/// A text that may be absent: the empty one is none.
+pub(crate) fn optional_text(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
 }
 
 #[cfg(test)]

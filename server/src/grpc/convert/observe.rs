@@ -8,7 +8,7 @@ use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::error::CallError;
 use wire::events_response::Item;
 
-use super::{entry, event, position, session, time};
+use super::{entry, event, field, position, session, time};
 
 /// A request for a page of entries.
 pub(crate) fn list_request(
@@ -16,7 +16,7 @@ pub(crate) fn list_request(
 ) -> Result<ListEntriesRequest, CallError> {
     Ok(ListEntriesRequest {
         session: session::reference(request.session)?,
-        since: cursor(request.since),
+        since: field::optional_text(request.since),
         page_size: request.page_size,
     })
 }
@@ -37,7 +37,7 @@ pub(crate) fn events_request(request: wire::EventsRequest) -> Result<EventsReque
     Ok(EventsRequest {
         session: session::reference(request.session)?,
         resume: request.resume.map(position::from_wire),
-        entries_since: cursor(request.entries_since),
+        entries_since: field::optional_text(request.entries_since),
         filter: filter(request.filter)?,
     })
 }
@@ -60,10 +60,6 @@ fn filter(filter: Option<wire::EventFilter>) -> Result<EventFilter, CallError> {
         types: filter.types.into_iter().collect(),
         no_thinking: filter.no_thinking,
     })
-}
-
-fn cursor(text: String) -> Option<String> {
-    (!text.is_empty()).then_some(text)
 }
 
 /// One item of an observation.

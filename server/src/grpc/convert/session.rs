@@ -28,16 +28,31 @@ pub(crate) fn reference_at(
     match address {
         Ref::Id(id) => field::id(&format!("{path}.id"), &id).map(SessionRef::Id),
         Ref::Name(name) => field::id(&format!("{path}.name"), &name).map(SessionRef::Name),
-        Ref::ExternalKey(key) if key.len() > ExternalKey::MAX_BYTES => Err(CallError::too_large(
-            &format!("{path}.external_key"),
-            key.len(),
-            ExternalKey::MAX_BYTES,
-            "use a shorter key, for example a digest of it",
-        )),
         Ref::ExternalKey(key) => {
-            field::id(&format!("{path}.external_key"), &key).map(SessionRef::ExternalKey)
+            external_key(&format!("{path}.external_key"), &key).map(SessionRef::ExternalKey)
         }
     }
+}
+
+fn external_key(path: &str, key: &str) -> Result<ExternalKey, CallError> {
+    if key.len() > ExternalKey::MAX_BYTES {
+        let way_out = "use a shorter key, for example a digest of it";
+        return Err(CallError::too_large(
+            path,
+            key.len(),
+            ExternalKey::MAX_BYTES,
+            way_out,
+        ));
+    }
+    field::id(path, key)
+}
+
+/// A host's own key that may be absent: the empty text is none.
+pub(crate) fn optional_key(path: &str, key: &str) -> Result<Option<ExternalKey>, CallError> {
+    if key.is_empty() {
+        return Ok(None);
+    }
+    external_key(path, key).map(Some)
 }
 
 /// A session's state at a position.

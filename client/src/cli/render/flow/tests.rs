@@ -394,6 +394,7 @@ fn state_changed(leaf: u64, model: &str) -> Event {
         leaf: format!("01K00000000000000000000001-{leaf}").parse().ok(),
         chosen: SettingsOverride::default(),
         resolved,
+        renamed: None,
     })
 }
 

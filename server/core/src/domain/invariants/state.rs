@@ -22,6 +22,15 @@ pub fn check(session: &Session) -> Result<(), Violation> {
     if let Some(compaction) = session.compaction() {
         return boundary(session, compaction);
     }
+    if let Some(deletion) = session.deletion() {
+        let newest = session.exists && session.head().token < deletion.token();
+        return ensure(newest, "I23", || {
+            format!(
+                "a deletion under {}, which is no new token",
+                deletion.token()
+            )
+        });
+    }
     let Some(run) = session.run() else {
         return Ok(());
     };

@@ -96,6 +96,10 @@ impl Trace {
                 self.handing.dropping(*tag);
                 Ok(())
             }
+            Effect::Show(place, checkout) => {
+                self.shown.place = (place.clone(), checkout.clone());
+                Ok(())
+            }
             Effect::StartTimer { .. } | Effect::CancelTimer(_) | Effect::Ignored { .. } => Ok(()),
         }
     }
@@ -113,6 +117,9 @@ impl Trace {
             }
         };
         self.shown = Shown::new(view);
+        if let Some(StoredSession { head, .. }) = stored {
+            self.shown.place = (head.place.clone(), head.checkout.clone());
+        }
         self.handing = Handing::default();
         self.calls.restarted();
     }

@@ -15,16 +15,40 @@ use crate::domain::entry::EntryBody;
 use crate::domain::event::EventBody;
 use crate::domain::ids::EntryId;
 use crate::domain::lease::LeaseClause;
-use crate::domain::run::{RunRecord, RunSettings};
+use crate::domain::run::{Failure, RunRecord, RunSettings, code};
 use crate::domain::usage::Usage;
 
 pub(super) fn invoke(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
     let (run, admitted_in) = match &turn.session.active {
-        Active::Nothing => return admit(turn, reply, facts),
+        Active::Nothing => return begin(turn, reply, facts),
+        Active::Deletion(_) => (None, turn.session.durable_round),
         Active::Run(run) => (Some(run.record.id), run.admitted_in),
         Active::Compaction(compaction) => (None, compaction.admitted_in),
     };
     turn.answer_busy(reply, Answer::Busy { run }, admitted_in);
+}
+
+/// C15, C45: a session that is paused begins nothing, and one that was moved since its place was looked
+/// at is looked at again. Observers see nothing of either.
+fn begin(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
+    if facts.paused {
+        return turn.answer(reply, Answer::Failed(paused()));
+    }
+    if turn.session.exists && turn.session.head.place != facts.place {
+        return turn.answer(reply, Answer::Elsewhere);
+    }
+    let head = &mut turn.session.head;
+    head.place.clone_from(&facts.place);
+    head.checkout.clone_from(&facts.checkout);
+    admit(turn, reply, facts);
+}
+
+fn paused() -> Failure {
+    Failure {
+        code: code::SESSION_PAUSED.to_owned(),
+        details: "the session is paused; resume it, and invoke again".to_owned(),
+        retryable: true,
+    }
 }
 
 /// C11: session if new, lease token, run record, request binding, prompt entry, audit: one commit.
@@ -71,6 +95,7 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
         answer: BoundAnswer::Run(id),
         at: turn.now,
     });
+    turn.show_place();
     let commit = turn.commit(id, token);
     commit.lease = LeaseClause::Acquire(token);
     commit.create = create;

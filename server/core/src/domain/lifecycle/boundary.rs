@@ -120,24 +120,36 @@ pub(super) fn free(
     reply: ReplyId,
     facts: &DispatchFacts,
 ) -> Option<LeaseToken> {
+    if turn.session.exists
+        && let Some(run) = facts.expected_run
+    {
+        turn.answer(reply, not_within(run, facts.command.kind()));
+        return None;
+    }
+    if !unheld(turn, reply) {
+        return None;
+    }
+    if facts.token.is_none() {
+        let error = CallError::refused(Reason::Internal, "no token was minted");
+        turn.answer(reply, Answer::Refused(error));
+    }
+    facts.token
+}
+
+/// Whether the session exists and nothing holds it; else the caller is told.
+pub(super) fn unheld(turn: &mut Turn<'_>, reply: ReplyId) -> bool {
     if !turn.session.exists {
         let message = "the session does not exist yet; its first invoke creates it";
         let error = CallError::refused(Reason::NoSuchSession, message);
         turn.answer(reply, Answer::Refused(error));
-        return None;
-    }
-    if let Some(run) = facts.expected_run {
-        turn.answer(reply, not_within(run, facts.command.kind()));
-        return None;
+        return false;
     }
     let (what, admitted_in) = match &turn.session.active {
-        Active::Nothing => {
-            if facts.token.is_none() {
-                let error = CallError::refused(Reason::Internal, "no token was minted");
-                turn.answer(reply, Answer::Refused(error));
-            }
-            return facts.token;
-        }
+        Active::Nothing => return true,
+        Active::Deletion(_) => (
+            "the session is being deleted".to_owned(),
+            turn.session.durable_round,
+        ),
         Active::Run(run) => (format!("run {} is active", run.record.id), run.admitted_in),
         Active::Compaction(compaction) => (
             "the transcript is being compacted".to_owned(),
@@ -147,7 +159,7 @@ pub(super) fn free(
     let message = format!("{what}; wait until it is over, or abort it");
     let busy = reject(RejectionCode::SessionBusy, message);
     turn.answer_busy(reply, busy, admitted_in);
-    None
+    false
 }
 
 fn not_within(run: RunId, command: CommandKind) -> Answer {
@@ -159,7 +171,7 @@ fn not_within(run: RunId, command: CommandKind) -> Answer {
 }
 
 /// Takes the lease and gives it up with the same commit.
-fn open(turn: &mut Turn<'_>, token: LeaseToken) {
+pub(super) fn open(turn: &mut Turn<'_>, token: LeaseToken) {
     turn.commit(Holder::Boundary, token).lease = LeaseClause::Recover(token);
 }
 
@@ -169,6 +181,7 @@ fn changed(turn: &mut Turn<'_>, facts: &DispatchFacts) {
         leaf: head.leaf,
         chosen: head.chosen.clone(),
         resolved: facts.agent.models.resolve(&head.chosen),
+        renamed: None,
     };
     turn.publish_durable(None, body);
 }

@@ -7,7 +7,7 @@ pub(super) fn committed(turn: &mut Turn<'_>, round: u64) {
     let session = &mut *turn.session;
     session.durable_round = session.durable_round.max(round);
     let phase = match &session.active {
-        Active::Nothing => None,
+        Active::Nothing | Active::Deletion(_) => None,
         Active::Run(run) => Some(run.phase),
         Active::Compaction(compaction) => Some(compaction.phase),
     };

@@ -8,6 +8,8 @@ use crate::domain::commit::Commit;
 use crate::domain::error::CallError;
 use crate::domain::event::Event;
 use crate::domain::ids::RunId;
+use crate::domain::place::{Checkout, Place};
+use crate::domain::run::Failure;
 use crate::ports::engine::EngineCommand;
 
 /// An answer to a caller.
@@ -26,6 +28,12 @@ pub enum Answer {
     },
     /// The dispatch was judged.
     Dispatched(DispatchAnswer),
+    /// The invoke is not admitted, and a new one may be.
+    Failed(Failure),
+    /// The session works elsewhere by now than where was looked: look again.
+    Elsewhere,
+    /// The session is as it was asked to be: created, moved, changed or deleted.
+    Changed,
     /// The join was judged: whether the run is still active.
     Attached {
         /// Its events go on; else its record holds the terminal.
@@ -46,6 +54,9 @@ pub enum Effect {
     Publish(Event),
     /// Answer a caller, after every other effect of the same batch.
     Answer(ReplyId, Answer),
+    /// The session's stored rows say this of its place now: told to the fleet with the events of the
+    /// same batch, in one step. It exists from now on if it did not before.
+    Show(Option<Place>, Option<Checkout>),
     /// Open the session's engine for the run, or for the compaction.
     OpenEngine(EngineTag),
     /// Hand the engine a command.

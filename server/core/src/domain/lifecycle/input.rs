@@ -9,8 +9,9 @@ use crate::domain::binding::BindingKey;
 use crate::domain::capabilities::Capabilities;
 use crate::domain::command::Command;
 use crate::domain::entry::PathMarks;
-use crate::domain::ids::{EntryId, RequestId, RunId};
+use crate::domain::ids::{EntryId, RequestId, RunId, WorkspaceName};
 use crate::domain::lease::LeaseToken;
+use crate::domain::place::{Checkout, Place};
 use crate::domain::provenance::{Digest, Origin};
 use crate::domain::settings::{ModelPolicy, SettingsOverride};
 use crate::ports::engine::{EngineEvent, Revalidation};
@@ -89,6 +90,9 @@ pub struct AgentFacts {
     pub capabilities: Capabilities,
     /// The models that it may use.
     pub models: ModelPolicy,
+    /// The workspaces that it may work in, the first one unless another is named; none where it sees
+    /// no files.
+    pub workspaces: Vec<WorkspaceName>,
 }
 
 /// What is known of the entry that a `navigate` names.
@@ -121,6 +125,25 @@ pub struct InvokeFacts {
     pub stream: StreamId,
     /// What becomes of the run when its callers are gone.
     pub on_disconnect: OnDisconnect,
+    /// Somebody has paused the session, as its task knows it when it steps this.
+    pub paused: bool,
+    /// The place that was looked at: where a new session is to work, or where the session worked then.
+    pub place: Option<Place>,
+    /// What version control says of that place.
+    pub checkout: Option<Checkout>,
+}
+
+/// What is known of a session's new place: of one that is created, or that is moved.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlaceFacts {
+    /// The call.
+    pub call: CallFacts,
+    /// The token that it writes under.
+    pub token: LeaseToken,
+    /// The place, as it really is: links resolved.
+    pub place: Option<Place>,
+    /// What version control says of it.
+    pub checkout: Option<Checkout>,
 }
 
 /// What is known of a dispatch.
@@ -210,6 +233,40 @@ pub enum Input {
         /// Which one.
         timer: Timer,
     },
+    /// Somebody wants the session to be there, at rest.
+    Create {
+        /// Where the answer goes.
+        reply: ReplyId,
+        /// What is known of it.
+        facts: Box<PlaceFacts>,
+    },
+    /// Somebody wants the session to work elsewhere.
+    Move {
+        /// Where the answer goes.
+        reply: ReplyId,
+        /// What is known of it.
+        facts: Box<PlaceFacts>,
+    },
+    /// Somebody wants the session to end.
+    Delete {
+        /// Where the answer goes.
+        reply: ReplyId,
+        /// What is known of it.
+        call: Box<CallFacts>,
+        /// The token that it is deleted under.
+        token: LeaseToken,
+    },
+    /// The store did not take the deletion: the session goes on. The shell has answered.
+    Kept,
+    /// What version control says of a place was looked up, after a run.
+    Noted {
+        /// The token that it is written under.
+        token: LeaseToken,
+        /// The place that was looked at.
+        place: Place,
+        /// What was found.
+        checkout: Option<Checkout>,
+    },
     /// A round is durable. The shell has performed the round's `after_commit` effects already.
     Committed {
         /// Its number.
@@ -221,7 +278,12 @@ impl Input {
     /// Whether it may be stepped while a commit is in flight, by what it is alone.
     pub(super) fn is_live(&self) -> bool {
         match self {
-            Self::Invoke { .. } | Self::EngineGone { .. } => false,
+            Self::Invoke { .. }
+            | Self::EngineGone { .. }
+            | Self::Create { .. }
+            | Self::Move { .. }
+            | Self::Delete { .. }
+            | Self::Noted { .. } => false,
             Self::Dispatch { facts, .. } => facts.command == Command::Abort,
             Self::Engine { event, .. } => match event {
                 EngineEvent::MessageFinished { .. }
@@ -246,7 +308,28 @@ impl Input {
             Self::Attach { .. }
             | Self::Detach { .. }
             | Self::EngineOpened { .. }
+            | Self::Kept
             | Self::Committed { .. } => true,
+        }
+    }
+
+    /// Whether it is asked of the session as such, by a caller or by the server.
+    pub(super) fn asks_of_session(&self) -> bool {
+        match self {
+            Self::Invoke { .. }
+            | Self::Dispatch { .. }
+            | Self::Create { .. }
+            | Self::Move { .. }
+            | Self::Delete { .. }
+            | Self::Noted { .. } => true,
+            Self::Attach { .. }
+            | Self::Detach { .. }
+            | Self::EngineOpened { .. }
+            | Self::EngineGone { .. }
+            | Self::Engine { .. }
+            | Self::Timer { .. }
+            | Self::Kept
+            | Self::Committed { .. } => false,
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::conflate::Conflation;
-use super::input::{EngineTag, StreamId, Timer};
+use super::input::{CallFacts, EngineTag, ReplyId, StreamId, Timer};
 use super::open::Finished;
 use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
@@ -92,6 +92,16 @@ impl Session {
         self.active.compaction()
     }
 
+    /// The deletion that waits for the store. It is handed over once no commit is in flight or being
+    /// gathered.
+    #[must_use]
+    pub fn deletion(&self) -> Option<&Deletion> {
+        match &self.active {
+            Active::Deletion(deletion) => Some(deletion),
+            Active::Nothing | Active::Run(_) | Active::Compaction(_) => None,
+        }
+    }
+
     /// Whether nothing holds the session.
     #[must_use]
     pub fn is_free(&self) -> bool {
@@ -102,7 +112,7 @@ impl Session {
     #[must_use]
     pub fn is_settling(&self) -> bool {
         let phase = match &self.active {
-            Active::Nothing => return false,
+            Active::Nothing | Active::Deletion(_) => return false,
             Active::Run(run) => run.phase,
             Active::Compaction(compaction) => compaction.phase,
         };
@@ -131,35 +141,59 @@ pub(super) enum Active {
     Nothing,
     Run(ActiveRun),
     Compaction(ActiveCompaction),
+    Deletion(Deletion),
 }
 
 impl Active {
     pub(super) fn run(&self) -> Option<&ActiveRun> {
         match self {
             Self::Run(run) => Some(run),
-            Self::Nothing | Self::Compaction(_) => None,
+            Self::Nothing | Self::Compaction(_) | Self::Deletion(_) => None,
         }
     }
 
     pub(super) fn run_mut(&mut self) -> Option<&mut ActiveRun> {
         match self {
             Self::Run(run) => Some(run),
-            Self::Nothing | Self::Compaction(_) => None,
+            Self::Nothing | Self::Compaction(_) | Self::Deletion(_) => None,
         }
     }
 
     pub(super) fn compaction(&self) -> Option<&ActiveCompaction> {
         match self {
             Self::Compaction(compaction) => Some(compaction),
-            Self::Nothing | Self::Run(_) => None,
+            Self::Nothing | Self::Run(_) | Self::Deletion(_) => None,
         }
     }
 
     pub(super) fn compaction_mut(&mut self) -> Option<&mut ActiveCompaction> {
         match self {
             Self::Compaction(compaction) => Some(compaction),
-            Self::Nothing | Self::Run(_) => None,
+            Self::Nothing | Self::Run(_) | Self::Deletion(_) => None,
         }
+    }
+}
+
+/// A deletion, from when nothing else holds the session until the store has judged it. Nothing else
+/// is decided meanwhile: whoever comes waits.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Deletion {
+    pub(super) reply: ReplyId,
+    pub(super) call: CallFacts,
+    pub(super) token: LeaseToken,
+}
+
+impl Deletion {
+    /// Where its answer goes.
+    #[must_use]
+    pub fn reply(&self) -> ReplyId {
+        self.reply
+    }
+
+    /// The token that it is done under.
+    #[must_use]
+    pub fn token(&self) -> LeaseToken {
+        self.token
     }
 }
 

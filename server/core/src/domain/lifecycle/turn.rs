@@ -171,6 +171,13 @@ impl<'a> Turn<'a> {
         self.step.after_commit.push(Effect::Publish(event));
     }
 
+    /// Tells the fleet where the session works, once that is durable.
+    pub(super) fn show_place(&mut self) {
+        let head = &self.session.head;
+        let show = Effect::Show(head.place.clone(), head.checkout.clone());
+        self.step.after_commit.push(show);
+    }
+
     pub(super) fn live(&mut self, effect: Effect) {
         self.step.live.push(effect);
     }

@@ -79,8 +79,13 @@ impl Session {
     }
 
     /// Whether an input would be told before what it comes after: the start of a compaction while
-    /// the end of the one before is not durable. There is a commit that will make it so.
+    /// the end of the one before is not durable (there is a commit that will make it so), and whatever
+    /// is asked of a session while it is being deleted.
     fn must_follow(&self, input: &Input) -> bool {
+        // What becomes of the session is not known yet.
+        if self.deletion().is_some() && input.asks_of_session() {
+            return true;
+        }
         let Input::Engine { tag, event, .. } = input else {
             return false;
         };

@@ -100,6 +100,7 @@ pub(crate) fn agent() -> AgentFacts {
     AgentFacts {
         capabilities: everything(),
         models: models(),
+        workspaces: Vec::new(),
     }
 }
 
@@ -155,6 +156,9 @@ pub(crate) fn invoke(n: u64, token: u64, keyed: bool, on_disconnect: OnDisconnec
         agent: Arc::new(agent()),
         stream: StreamId(n),
         on_disconnect,
+        paused: false,
+        place: None,
+        checkout: None,
         call,
     }
 }

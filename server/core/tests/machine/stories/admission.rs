@@ -67,7 +67,7 @@ fn c06_the_answer_follows_the_events_of_its_batch_and_the_first_of_them_is_run_s
     let events = news
         .0
         .iter()
-        .filter(|effect| matches!(effect, Effect::Publish(_)))
+        .filter(|effect| matches!(effect, Effect::Publish(_) | Effect::Show(..)))
         .count();
     assert_eq!(
         answered,

@@ -356,6 +356,7 @@ fn between_runs() -> [EventBody; 5] {
                 settings: settings(),
                 available_levels: vec![label(); 32],
             },
+            renamed: Some(sessionplane_core::domain::ids::SessionName::parse(&"n".repeat(63)).ok()),
         },
         EventBody::InteractionRequested {
             interaction: Box::new(largest_question()),

@@ -23,6 +23,10 @@ impl Calls {
         let (reply, digest) = match input {
             Input::Invoke { reply, facts } => (*reply, Some(facts.call.digest)),
             Input::Dispatch { reply, facts } => (*reply, Some(facts.call.digest)),
+            Input::Create { reply, facts } | Input::Move { reply, facts } => {
+                (*reply, Some(facts.call.digest))
+            }
+            Input::Delete { reply, call, .. } => (*reply, Some(call.digest)),
             Input::Attach { reply, .. } => (*reply, None),
             _ => return Ok(()),
         };
@@ -75,7 +79,10 @@ impl Calls {
                     format!("{answer:?} is not durable")
                 });
             }
+            Answer::Changed => Some(true),
             Answer::Busy { .. }
+            | Answer::Failed(_)
+            | Answer::Elsewhere
             | Answer::Refused(_)
             | Answer::Dispatched(DispatchAnswer::Rejected(_)) => None,
         };

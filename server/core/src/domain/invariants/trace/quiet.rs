@@ -44,6 +44,13 @@ impl Trace {
                 )
             },
         )?;
+        let place = (stored.head.place.clone(), stored.head.checkout.clone());
+        ensure(self.shown.place == place, "T27", || {
+            format!(
+                "the fleet sees {:?}, the rows say {place:?}",
+                self.shown.place
+            )
+        })?;
         ensure(self.shown.view == dormant, "T19", || {
             format!(
                 "observers see {:?}, the rows say {dormant:?}",

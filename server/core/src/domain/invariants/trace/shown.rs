@@ -10,6 +10,7 @@ use crate::domain::ids::{InputId, RunId};
 use crate::domain::input::InputFate;
 use crate::domain::invariants::{Held, ensure};
 use crate::domain::limits::CONFLATION_INTERVAL;
+use crate::domain::place::{Checkout, Place};
 use crate::domain::time::Timestamp;
 use crate::domain::view::SessionView;
 
@@ -24,6 +25,8 @@ struct Lane {
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
     pub(super) view: SessionView,
+    /// Where the fleet sees it, and what version control says there.
+    pub(super) place: (Option<Place>, Option<Checkout>),
     /// Runs whose start was told.
     started: BTreeSet<RunId>,
     /// Inputs whose end was told, and how.
@@ -41,6 +44,7 @@ impl Shown {
     pub(super) fn new(view: SessionView) -> Self {
         Self {
             view,
+            place: (None, None),
             started: BTreeSet::new(),
             ends: BTreeMap::new(),
             removed: BTreeSet::new(),

@@ -1,0 +1,133 @@
+//! Completion on a command line: the shell asks this program, which asks the server for the names of
+//! its sessions. Nothing is told where none can be had: who completes is in the middle of a line.
+
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+use clap::{CommandFactory as _, Parser as _};
+use clap_complete::env::Shells;
+use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate};
+use sessionplane_core::contract::CallOptions;
+use sessionplane_core::contract::fleet::{Fleet as _, ListSessions, SessionOrder};
+use sessionplane_core::domain::fleet::summary::SessionSummary;
+
+use super::args::{Arguments, quoted};
+use super::context::Context;
+use super::program;
+use super::render::phase_words;
+
+/// What the scripts of the shells set, with the shell's name.
+const VARIABLE: &str = "SESSIONCTL_COMPLETE";
+const PROGRAM: &str = "sessionctl";
+/// How long who presses a key waits for names.
+const BRIEFLY: Duration = Duration::from_secs(1);
+/// Names that are offered at most.
+const NAMES: u32 = 200;
+
+/// Completes the words of an argument that names a session.
+pub(crate) fn names() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let begun = current.to_string_lossy();
+        let found = found(&begun).unwrap_or_default();
+        found.iter().filter_map(offer).collect::<Vec<_>>()
+    })
+}
+
+/// Answers a shell that completes a line, if one asks; whether it did.
+///
+/// # Errors
+/// When the shell is not known.
+pub(crate) fn answered() -> Result<bool, clap::Error> {
+    let here = std::env::current_dir().ok();
+    CompleteEnv::with_factory(Arguments::command)
+        .var(VARIABLE)
+        .try_complete(std::env::args_os(), here.as_deref())
+}
+
+/// The script that has a shell ask this program.
+///
+/// # Errors
+/// When there is none for the shell.
+pub(crate) fn script(shell: &str) -> std::io::Result<String> {
+    let shells = Shells::builtins();
+    let known = shells.completer(shell);
+    let known = known.ok_or_else(|| std::io::Error::other(format!("no script for {shell}")))?;
+    let mut script = Vec::new();
+    known.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
+}
+
+fn offer(session: &SessionSummary) -> Option<CompletionCandidate> {
+    let name = session.name.as_ref()?;
+    let phase = phase_words(session.phase, session.paused);
+    let help = format!("{phase}, {}", session.agent);
+    Some(CompletionCandidate::new(name.as_str()).help(Some(help.into())))
+}
+
+/// Sessions whose names begin so; none where no server tells.
+fn found(begun: &str) -> Option<Vec<SessionSummary>> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !begun.chars().all(plain) {
+        return None;
+    }
+    let filter = if begun.is_empty() {
+        String::new()
+    } else {
+        format!("name = {}", quoted(&format!("{begun}*")))
+    };
+    let request = ListSessions {
+        filter,
+        order: SessionOrder::Attention,
+        page_size: NAMES,
+        page_token: None,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .ok()?;
+    let page = runtime.block_on(async {
+        let context = Context::new(globals(std::env::args_os())?).ok()?;
+        let call = context
+            .client
+            .list_sessions(request, CallOptions::default());
+        tokio::time::timeout(BRIEFLY, call).await.ok()?.ok()
+    });
+    page.map(|page| page.sessions)
+}
+
+/// The flags of the line that is completed which say where the server is.
+fn globals(words: impl Iterator<Item = OsString>) -> Option<super::args::Globals> {
+    let mut line = vec![OsString::from(PROGRAM)];
+    // What comes before is the shell's call of this program.
+    let words = words.skip_while(|word| word != "--").skip(1);
+    line.extend(program::that_say_where(words));
+    line.push("version".into());
+    let arguments = Arguments::try_parse_from(line).ok()?;
+    Some(arguments.globals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shell_that_is_offered_has_a_script_that_asks_this_program() {
+        use clap::ValueEnum as _;
+        for shell in clap_complete::Shell::value_variants() {
+            let script = script(&shell.to_string()).unwrap();
+            assert!(script.contains(VARIABLE), "{shell}: {script}");
+        }
+    }
+
+    #[test]
+    fn the_server_of_the_line_that_is_completed_is_asked() {
+        let line = "sessionctl -- sessionctl --address 127.0.0.1:7 --json show --token-file=/t do";
+        let globals = globals(line.split(' ').map(OsString::from)).unwrap();
+        let address = globals.address.unwrap().to_string();
+        assert_eq!(address, "http://127.0.0.1:7");
+        assert_eq!(globals.token_file, Some("/t".into()));
+        let unfinished = "sessionctl -- sessionctl show --address";
+        let globals = super::globals(unfinished.split(' ').map(OsString::from)).unwrap();
+        assert!(globals.address.is_none());
+    }
+}

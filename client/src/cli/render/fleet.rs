@@ -1,0 +1,240 @@
+//! The fleet as a table: a row for each session, what needs people first, and what is asked under
+//! its row.
+
+mod columns;
+mod show;
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use sessionplane_core::domain::fleet::phase::Phase;
+use sessionplane_core::domain::fleet::summary::SessionSummary;
+use sessionplane_core::domain::ids::SessionRef;
+use sessionplane_core::domain::interaction::{Interaction, InteractionKind};
+use sessionplane_core::domain::place::Place;
+use sessionplane_core::domain::run::{Failure, RunOutcome, code};
+use sessionplane_core::domain::session::LastRun;
+use sessionplane_core::domain::time::Timestamp;
+
+use super::time::brief;
+use crate::cli::answering::example;
+use crate::cli::hint::word;
+use crate::cli::program::PROGRAM;
+use crate::cli::screen::{Row, Tone};
+use crate::cli::visible;
+use columns::{Cells, Layout};
+pub(crate) use show::{phase_words, session_lines};
+
+/// Sessions in the order in which people want to see them.
+pub(crate) fn in_order(sessions: &mut [SessionSummary]) {
+    sessions.sort_by_cached_key(order);
+}
+
+/// What a session is sorted by, so that it comes where people want to see it.
+pub(crate) fn order(session: &SessionSummary) -> impl Ord + use<> {
+    let rank = match session.phase {
+        // Behind what waits for an answer, before what works.
+        _ if session.stalled_since.is_some() => (Phase::NeedsInput, 1),
+        phase => (phase, 0),
+    };
+    let since = session.since.unwrap_or_else(|| session.last_active_at());
+    // What has waited longest comes first; of what is at rest, what was used last.
+    let longest = session.phase.is_active().then_some(since);
+    let latest = Reverse(since);
+    (rank, Reverse(session.priority), longest, latest, session.id)
+}
+
+/// How a session is named where it is told of.
+pub(crate) fn named(session: &SessionSummary) -> SessionRef {
+    match (&session.name, &session.external_key) {
+        (Some(name), _) => SessionRef::Name(name.clone()),
+        (None, Some(key)) => SessionRef::ExternalKey(key.clone()),
+        (None, None) => SessionRef::Id(session.id),
+    }
+}
+
+/// All rows of a table, the heading first.
+pub(crate) fn table(sessions: &[SessionSummary], now: Timestamp, width: usize) -> Vec<Row> {
+    let places = Places::of(sessions);
+    let cells: Vec<_> = sessions
+        .iter()
+        .map(|session| cells(session, &places, now))
+        .collect();
+    let layout = Layout::of(&cells, width);
+    let mut rows = vec![layout.heading()];
+    for (session, cells) in sessions.iter().zip(&cells) {
+        rows.push(layout.row(cells, tone(session)));
+        let questions = session.questions.iter();
+        let several = session.questions.len() > 1;
+        rows.extend(questions.map(|asked| question_row(session, asked, several, width)));
+    }
+    rows
+}
+
+/// What a session's rows say, but for its age: who prints only what changes compares it.
+pub(crate) fn content(session: &SessionSummary) -> String {
+    let cells = cells(session, &Places::default(), session.created_at);
+    let asked = session.questions.iter().map(|asked| asked.id.to_string());
+    let cells = cells.0.into_iter().take(columns::AGE);
+    cells.chain(asked).collect::<Vec<_>>().join("\t")
+}
+
+/// How many there are, and how many need somebody.
+pub(crate) fn summary_line(sessions: &[SessionSummary], more: bool) -> Row {
+    let count = match (sessions.len(), more) {
+        (0, _) => return Row::of(Tone::Faint, "no sessions"),
+        (1, false) => "1 session".to_owned(),
+        (many, false) => format!("{many} sessions"),
+        (many, true) => format!("the first {many} sessions (more: --limit)"),
+    };
+    let asks = |session: &&SessionSummary| session.phase == Phase::NeedsInput;
+    let mut spans = vec![(Tone::Faint, count)];
+    match sessions.iter().filter(asks).count() {
+        0 => {}
+        1 => spans.push((Tone::Plain, ", 1 needs you".to_owned())),
+        many => spans.push((Tone::Plain, format!(", {many} need you"))),
+    }
+    if Places::of(sessions).any_shared() {
+        let words = "; * others work in this directory, too";
+        spans.push((Tone::Faint, words.to_owned()));
+    }
+    Row(spans)
+}
+
+/// Where sessions work.
+#[derive(Default)]
+struct Places<'s> {
+    /// How many that are not dormant work in each place.
+    awake: HashMap<&'s Place, usize>,
+    /// Several workspaces are in the list.
+    several: bool,
+}
+
+impl<'s> Places<'s> {
+    fn of(sessions: &'s [SessionSummary]) -> Self {
+        let mut places = Self::default();
+        let mut first = None;
+        for session in sessions {
+            let Some(place) = &session.place else {
+                continue;
+            };
+            let first = *first.get_or_insert(&place.workspace);
+            places.several |= *first != place.workspace;
+            if session.phase != Phase::Dormant {
+                *places.awake.entry(place).or_default() += 1;
+            }
+        }
+        places
+    }
+
+    fn any_shared(&self) -> bool {
+        self.awake.values().any(|count| *count > 1)
+    }
+
+    fn words(&self, session: &SessionSummary) -> String {
+        let Some(place) = &session.place else {
+            return "-".to_owned();
+        };
+        let awake = self.awake.get(place).copied().unwrap_or_default();
+        let shared = session.phase != Phase::Dormant && awake > 1;
+        let mark = if shared { "*" } else { "" };
+        if self.several {
+            return format!("{mark}{}:{}", place.workspace, place.directory);
+        }
+        format!("{mark}{}", place.directory)
+    }
+}
+
+/// The branch that a session's directory is on; the commit where it is on none.
+pub(crate) fn branch(session: &SessionSummary) -> Option<String> {
+    let checkout = session.checkout.as_ref()?;
+    let detached = checkout.commit.as_deref().map(|commit| {
+        let short: String = commit.chars().take(8).collect();
+        format!("@{short}")
+    });
+    checkout.branch.as_deref().map(str::to_owned).or(detached)
+}
+
+fn cells(session: &SessionSummary, places: &Places<'_>, now: Timestamp) -> Cells {
+    let or_dash = |text: Option<&str>| text.unwrap_or("-").to_owned();
+    let branch = branch(session);
+    let since = session.since.unwrap_or_else(|| session.last_active_at());
+    Cells([
+        state(session, now),
+        named(session).to_string(),
+        session.agent.to_string(),
+        or_dash(branch.as_deref()),
+        places.words(session),
+        or_dash(session.chosen.model.as_deref()),
+        session.queued.to_string(),
+        session
+            .last_run
+            .as_ref()
+            .map_or_else(|| "-".to_owned(), last),
+        brief(now.since(since)),
+    ])
+}
+
+/// What a session is at, in words of a table.
+pub(crate) fn state(session: &SessionSummary, now: Timestamp) -> String {
+    if let Some(since) = session.stalled_since {
+        return format!("stalled {}", brief(now.since(since)));
+    }
+    phase_words(session.phase, session.paused).to_owned()
+}
+
+fn tone(session: &SessionSummary) -> Tone {
+    match session.phase {
+        _ if session.stalled_since.is_some() => Tone::Wrong,
+        Phase::NeedsInput => Tone::Alarm,
+        Phase::Working | Phase::Compacting => Tone::Busy,
+        Phase::Queued | Phase::Ready => Tone::Plain,
+        Phase::Paused | Phase::Dormant => Tone::Faint,
+    }
+}
+
+fn last(last: &LastRun) -> String {
+    match &last.outcome {
+        RunOutcome::Failed(Failure { code, .. }) if code == code::INTERRUPTED => code.clone(),
+        RunOutcome::Failed(failure) => format!("failed: {}", failure.code),
+        outcome => outcome.as_str().to_owned(),
+    }
+}
+
+/// What is asked, and how it is answered.
+fn question_row(session: &SessionSummary, asked: &Interaction, several: bool, width: usize) -> Row {
+    const LEAST: usize = 24;
+    let question = &asked.question;
+    let title = question.title.trim();
+    let what = match question.kind() {
+        _ if title.ends_with('?') => "?",
+        InteractionKind::Approval => "approve?",
+        InteractionKind::Select => "choose:",
+        InteractionKind::Confirm => "confirm?",
+        InteractionKind::Input => "tell:",
+        InteractionKind::Form => "fill in:",
+    };
+    let left = format!("  {what} {title}");
+    let which = if several {
+        format!(" {}", asked.id)
+    } else {
+        String::new()
+    };
+    let word = word(&named(session));
+    let way = format!(
+        "answer: {PROGRAM} answer {word}{which} {}",
+        example(question)
+    );
+    if width == usize::MAX {
+        let left = visible::line(&left).into_owned();
+        return Row(vec![(Tone::Plain, left), (Tone::Faint, format!("  {way}"))]);
+    }
+    let most = width.saturating_sub(visible::columns(&way) + 2);
+    let left = visible::fitted(&left, most.max(LEAST.min(width)));
+    let room = width.saturating_sub(visible::columns(&left) + 2);
+    let way = visible::clipped_to_columns(&way, room);
+    Row(vec![(Tone::Alarm, left), (Tone::Plain, format!("  {way}"))])
+}
+
+#[cfg(test)]
+mod tests;

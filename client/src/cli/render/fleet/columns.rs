@@ -1,0 +1,113 @@
+//! The columns of the fleet's table: how wide each is, and which give way first.
+
+use crate::cli::screen::{Row, Tone};
+use crate::cli::visible;
+
+const COUNT: usize = 9;
+const NAMES: [&str; COUNT] = [
+    "STATE", "NAME", "AGENT", "BRANCH", "DIR", "MODEL", "QUEUE", "LAST RUN", "AGE",
+];
+const NAME: usize = 1;
+const AGENT: usize = 2;
+const BRANCH: usize = 3;
+const DIR: usize = 4;
+const MODEL: usize = 5;
+const QUEUE: usize = 6;
+const LAST: usize = 7;
+/// The column that changes though nothing happens.
+pub(super) const AGE: usize = 8;
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// Which column gives way, and down to which width, until the row fits; directory and agent first.
+const SHRINKING: [(usize, usize); 9] = [
+    (DIR, 12),
+    (AGENT, 6),
+    (DIR, 8),
+    (BRANCH, 10),
+    (LAST, 9),
+    (NAME, 16),
+    (BRANCH, 6),
+    (NAME, 8),
+    (LAST, 4),
+];
+
+/// The cells of a row.
+pub(super) struct Cells(pub(super) [String; COUNT]);
+
+/// How wide each column is; none where it is left out.
+pub(super) struct Layout([Option<usize>; COUNT]);
+
+impl Layout {
+    /// As wide as the widest cell of each, less where a row would be wider than `width`.
+    pub(super) fn of(rows: &[Cells], width: usize) -> Self {
+        let widest = |column: usize| {
+            let cells = rows.iter().map(|row| visible::columns(&row.0[column]));
+            Some(cells.chain([NAMES[column].len()]).max().unwrap_or_default())
+        };
+        let mut layout = Self(std::array::from_fn(widest));
+        let said = |column: usize| rows.iter().any(|row| row.0[column] != "-");
+        let room = |layout: &Self| layout.width() <= width;
+        if !said(MODEL) {
+            layout.0[MODEL] = None;
+        }
+        for (column, least) in SHRINKING {
+            if column == NAME && !room(&layout) {
+                // Rather than that sessions cannot be told apart.
+                layout.0[MODEL] = None;
+            }
+            let over = layout.width().saturating_sub(width);
+            if let Some(wide) = &mut layout.0[column] {
+                *wide = wide.saturating_sub(over).max(least.min(*wide));
+            }
+        }
+        layout
+    }
+
+    fn width(&self) -> usize {
+        let wide = self.0.iter().flatten();
+        let (sum, count) = wide.fold((0, 0), |(sum, count), wide| (sum + wide, count + 1));
+        sum + GAP * usize::saturating_sub(count, 1)
+    }
+
+    pub(super) fn heading(&self) -> Row {
+        let names = NAMES.map(str::to_owned);
+        Row::of(Tone::Faint, self.words(&names).concat().trim_end())
+    }
+
+    /// A row whose state is told in a tone.
+    pub(super) fn row(&self, cells: &Cells, tone: Tone) -> Row {
+        let mut words = self.words(&cells.0);
+        if let Some(last) = words.last_mut() {
+            *last = last.trim_end().to_owned();
+        }
+        let mut words = words.into_iter();
+        let state = words.next().unwrap_or_default();
+        let rest: String = words.collect();
+        let rest_tone = if tone == Tone::Faint {
+            tone
+        } else {
+            Tone::Plain
+        };
+        Row(vec![(tone, state), (rest_tone, rest)])
+    }
+
+    fn words(&self, cells: &[String; COUNT]) -> Vec<String> {
+        let shown = self.0.iter().enumerate().zip(cells);
+        let mut words = Vec::new();
+        for ((column, wide), cell) in shown {
+            let Some(wide) = *wide else {
+                continue;
+            };
+            let cell = if column == QUEUE {
+                format!("{:>wide$}", visible::clipped_to_columns(cell, wide))
+            } else {
+                visible::fitted(cell, wide)
+            };
+            let gap = if column == AGE { "" } else { "  " };
+            words.push(cell + gap);
+        }
+        words
+    }
+}

@@ -1,0 +1,234 @@
+use sessionplane_core::domain::fleet::labels::{LabelKey, LabelValue, Labels, Priority};
+use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::place::{Checkout, Directory};
+use sessionplane_core::domain::session::Lineage;
+
+use super::*;
+use crate::cli::testing::{NOW, ago, asking, session};
+
+fn place(workspace: &str, directory: &str) -> Option<Place> {
+    Some(Place {
+        workspace: workspace.parse().unwrap(),
+        directory: Directory::parse(directory).unwrap(),
+    })
+}
+
+fn branch(name: &str) -> Option<Checkout> {
+    Some(Checkout {
+        branch: Some(name.into()),
+        commit: Some("1f2e3d4c5b6a7980".into()),
+    })
+}
+
+fn ended(outcome: RunOutcome, seconds: u64) -> Option<LastRun> {
+    Some(LastRun {
+        run: RunId::mint(ago(seconds), 7),
+        outcome,
+        settled_at: ago(seconds),
+    })
+}
+
+fn failed(code: &str) -> RunOutcome {
+    RunOutcome::Failed(Failure {
+        code: code.to_owned(),
+        details: String::new(),
+        retryable: false,
+    })
+}
+
+/// Seven sessions on one repository, told in another order than they are shown in.
+fn fleet() -> Vec<SessionSummary> {
+    let called = |session: SessionSummary, name: &str| SessionSummary {
+        name: Some(name.parse().unwrap()),
+        ..session
+    };
+    let dormant = SessionSummary {
+        agent: "pi".parse().unwrap(),
+        place: place("home", "spikes"),
+        checkout: branch("spike/alloc"),
+        last_run: ended(failed("budget"), 9 * 86_400),
+        ..called(session(5), "old-spike")
+    };
+    let ready = SessionSummary {
+        phase: Phase::Ready,
+        since: Some(ago(200)),
+        place: place("home", "docs"),
+        checkout: branch("docs/guide"),
+        last_run: ended(RunOutcome::Completed, 200),
+        ..called(session(4), "docs")
+    };
+    let working = SessionSummary {
+        agent: "pi".parse().unwrap(),
+        phase: Phase::Working,
+        since: Some(ago(41)),
+        place: place("home", "crates/core"),
+        checkout: branch("refactor/core"),
+        queued: 2,
+        last_run: ended(RunOutcome::Completed, 900),
+        ..called(session(2), "refactor-core")
+    };
+    let beside = SessionSummary {
+        phase: Phase::Working,
+        paused: true,
+        since: Some(ago(30)),
+        place: place("home", "crates/core"),
+        checkout: branch("refactor/core"),
+        ..session(6)
+    };
+    let stalled = SessionSummary {
+        agent: "claude".parse().unwrap(),
+        phase: Phase::Working,
+        since: Some(ago(3700)),
+        stalled_since: Some(ago(370)),
+        place: place("home", "."),
+        checkout: branch("main"),
+        last_run: ended(failed("interrupted"), 7200),
+        ..called(session(3), "dep-audit")
+    };
+    let asks = SessionSummary {
+        agent: "codex".parse().unwrap(),
+        place: place("home", "crates/net"),
+        checkout: branch("fix/flaky"),
+        ..called(asking(1, &[1]), "fix-flaky-tests")
+    };
+    let held = SessionSummary {
+        phase: Phase::Paused,
+        paused: true,
+        since: Some(ago(60)),
+        ..called(session(7), "held")
+    };
+    vec![dormant, ready, working, beside, stalled, asks, held]
+}
+
+fn shown(sessions: &[SessionSummary], width: usize) -> String {
+    let mut sessions = sessions.to_vec();
+    in_order(&mut sessions);
+    let mut rows = table(&sessions, NOW, width);
+    rows.push(summary_line(&sessions, false));
+    let lines: Vec<_> = rows.iter().map(Row::text).collect();
+    for line in &lines {
+        assert!(visible::columns(line) <= width, "too wide: {line}");
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn c46_the_table_of_a_fleet_in_eighty_columns() {
+    insta::assert_snapshot!(shown(&fleet(), 80));
+}
+
+#[test]
+fn c46_the_table_of_a_fleet_in_a_wide_terminal() {
+    let mut sessions = fleet();
+    sessions[2].chosen.model = Some("deep-thought-2".to_owned());
+    insta::assert_snapshot!(shown(&sessions, 120));
+}
+
+#[test]
+fn c46_the_table_of_several_workspaces_with_long_words() {
+    let mut sessions = fleet();
+    sessions[1].place = place("other", "a/very/deep/directory/in/another/workspace");
+    sessions[1].checkout = branch("feature/日本語の枝の名前がとても長い");
+    sessions[2].agent = "an-agent-with-a-long-name".parse().unwrap();
+    sessions[2].chosen.model = Some("a-model-with-a-long-name".to_owned());
+    sessions[4].last_run = ended(failed("a_code_that_is_far_too_long"), 7200);
+    let long = "a-name-that-is-as-long-as-names-may-be-and-that-is-very-long-so";
+    sessions[5].name = Some(long.parse().unwrap());
+    sessions[5].questions.extend(asking(1, &[2]).questions);
+    insta::assert_snapshot!(shown(&sessions, 80));
+    shown(&sessions, 60);
+}
+
+#[test]
+fn a_pipe_gets_every_cell_whole() {
+    let mut sessions = fleet();
+    let directory = "a/very/deep/directory/in/a/workspace/that/no/terminal/has/room/for";
+    sessions[1].place = place("home", directory);
+    let text = shown(&sessions, usize::MAX);
+    assert!(text.contains(directory), "{text}");
+    assert!(!text.contains('…'), "{text}");
+}
+
+#[test]
+fn c46_what_needs_people_is_first_and_what_is_urgent_before_its_like() {
+    let mut sessions = fleet();
+    sessions[3].priority = Priority::parse(5).unwrap();
+    in_order(&mut sessions);
+    let names: Vec<_> = sessions.iter().map(|it| named(it).to_string()).collect();
+    let id = session(6).id.to_string();
+    let expected = [
+        "fix-flaky-tests",
+        "dep-audit",
+        id.as_str(),
+        "refactor-core",
+        "docs",
+        "held",
+        "old-spike",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn two_that_work_in_one_directory_are_marked_and_a_dormant_one_is_not() {
+    let mut sessions = fleet();
+    let text = shown(&sessions, 120);
+    assert_eq!(text.matches("*crates/core").count(), 2, "{text}");
+    assert!(
+        text.ends_with("* others work in this directory, too"),
+        "{text}"
+    );
+    for session in &mut sessions {
+        if session.phase == Phase::Working {
+            session.phase = Phase::Dormant;
+        }
+    }
+    assert!(!shown(&sessions, 120).contains('*'));
+}
+
+#[test]
+fn only_what_a_row_says_but_its_age_is_a_change() {
+    let working = fleet().remove(2);
+    let later = SessionSummary {
+        revision: 9,
+        since: Some(ago(1)),
+        ..working.clone()
+    };
+    assert_eq!(content(&working), content(&later));
+    let more = SessionSummary {
+        queued: 3,
+        ..working.clone()
+    };
+    assert_ne!(content(&working), content(&more));
+    assert_ne!(content(&asking(1, &[1])), content(&asking(1, &[2])));
+}
+
+#[test]
+fn no_sessions_are_told_in_words() {
+    assert_eq!(summary_line(&[], false).text(), "no sessions");
+    let many = vec![asking(1, &[1]), asking(2, &[1])];
+    let words = summary_line(&many, true).text();
+    assert_eq!(words, "the first 2 sessions (more: --limit), 2 need you");
+}
+
+#[test]
+fn c45_all_that_is_known_of_a_session_is_shown() {
+    let asks = fleet().remove(5);
+    let label = |key: &str, value: &str| {
+        let (key, value) = (LabelKey::parse(key), LabelValue::parse(value));
+        (key.unwrap(), value.unwrap())
+    };
+    let whole = SessionSummary {
+        external_key: Some("ci 7\u{1b}[2J".parse().unwrap()),
+        labels: Labels::of([label("team", "net"), label("urgent", "")]).unwrap(),
+        priority: Priority::parse(5).unwrap(),
+        lineage: Some(Lineage {
+            parent: session(2).id,
+            entry: None,
+        }),
+        stalled_since: Some(ago(370)),
+        queued: 1,
+        last_run: ended(failed("budget"), 900),
+        ..asks
+    };
+    insta::assert_snapshot!(session_lines(&whole, NOW).join("\n"));
+}

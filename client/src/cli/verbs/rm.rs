@@ -1,0 +1,93 @@
+//! `sessionctl rm`: deletes a session, after a question where a person can be asked.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use sessionplane_core::contract::CallOptions;
+use sessionplane_core::contract::fleet::{DeleteAnswer, DeleteSession, Fleet as _};
+use sessionplane_core::domain::ids::SessionRef;
+
+use crate::cli::args::RmArgs;
+use crate::cli::context::Context;
+use crate::cli::exit::{Exit, Stop};
+use crate::cli::hint::{self, Effect};
+use crate::cli::json;
+use crate::cli::program::PROGRAM;
+use crate::cli::render::named;
+use crate::cli::screen::{Piece, Screen};
+
+pub(super) async fn run(
+    args: RmArgs,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Exit, Stop> {
+    let session = args.session.session;
+    if !args.yes && !is_meant(&session, context, screen).await? {
+        screen.aside("nothing was deleted")?;
+        return Ok(Exit::Failed);
+    }
+    let request = DeleteSession {
+        session: session.clone(),
+        etag: None,
+        abort: args.abort,
+    };
+    let call = context.client.delete_session(request, context.call());
+    let answer = context.patiently(screen, Effect::Writes, call).await?;
+    let answer = answer.map_err(|error| context.stop(error, Some(&session), Effect::Writes))?;
+    if context.globals.json {
+        screen.json(&json::deleted(&answer))?;
+    }
+    match answer {
+        DeleteAnswer::Deleted => {
+            if !context.globals.json {
+                screen.line(&format!("deleted {session}"))?;
+            }
+            Ok(Exit::Done)
+        }
+        DeleteAnswer::Rejected(rejection) => {
+            let word = hint::word(&session);
+            let words = hint::held(&session, &rejection);
+            screen.error(&format!(
+                "{words}\n  stop it and delete it: {PROGRAM} rm {word} --abort"
+            ))?;
+            Ok(Exit::Failed)
+        }
+    }
+}
+
+/// Whether a person says yes. Who deletes in a script says so on its command line.
+async fn is_meant(
+    session: &SessionRef,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<bool, Stop> {
+    if !io::stdin().is_terminal() || !screen.is_watched() {
+        return Err(Stop::usage(format!(
+            "{session} would be deleted with its conversation, and nobody can be asked whether that \
+             is meant\n  say so: {PROGRAM} rm {} --yes",
+            hint::word(session)
+        )));
+    }
+    let call = context
+        .client
+        .get_session(session.clone(), CallOptions::default());
+    let found = context.patiently(screen, Effect::Reads, call).await?;
+    let found = found.map_err(|error| context.stop(error, Some(session), Effect::Reads))?;
+    let words = format!(
+        "delete {} with its conversation, its runs and its artifacts? [y/N] ",
+        named(&found)
+    );
+    screen.put(&Piece::Question(words))?;
+    let answer = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line).map(|_| line)
+    });
+    let line = tokio::select! {
+        () = context.interrupts.pressed() => return Err(hint::interrupted(Effect::Reads, context)),
+        line = answer => line,
+    };
+    let line = line.ok().and_then(Result::ok).unwrap_or_default();
+    Ok(matches!(
+        line.trim().to_ascii_lowercase().as_str(),
+        "y" | "yes"
+    ))
+}

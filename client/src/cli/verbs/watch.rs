@@ -1,0 +1,85 @@
+//! `sessionctl watch`: tells each question once when it is asked, and runs a command for it.
+
+mod asked;
+mod commands;
+
+use crate::cli::args::WatchArgs;
+use crate::cli::context::Context;
+use crate::cli::exit::{Exit, Stop};
+use crate::cli::hint::{self, About, Effect};
+use crate::cli::json;
+use crate::cli::outage::Outage;
+use crate::cli::render::{Desk, named, question_lines};
+use crate::cli::screen::{Row, Screen, Tone};
+use crate::clock::instant;
+use crate::fleet_watch::{FleetWatchItem, FleetWatchOptions};
+use asked::{Asked, Questions};
+use commands::Commands;
+
+pub(super) async fn run(
+    args: WatchArgs,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Exit, Stop> {
+    let options = FleetWatchOptions {
+        filter: args.wanted.filter(),
+        open_deadline: context.opening(),
+        ..FleetWatchOptions::default()
+    };
+    let mut watch = context.client.watch_fleet(options);
+    let mut questions = Questions::new(args.open);
+    let mut commands = Commands::new(args.exec);
+    let mut outage = Outage::default();
+    loop {
+        let item = tokio::select! {
+            biased;
+            () = context.interrupts.pressed() => return Err(hint::interrupted(Effect::Reads, context)),
+            problem = commands.problem() => {
+                screen.notice(&problem)?;
+                continue;
+            }
+            item = watch.next() => item,
+        };
+        match item {
+            Some(Ok(FleetWatchItem::Changed { sessions, gone })) => {
+                for session in &sessions {
+                    for asked in questions.of(session) {
+                        tell(&asked, context, screen)?;
+                        commands.give(asked);
+                    }
+                    commands.drop_answered(session);
+                }
+                for id in gone {
+                    questions.forget(id);
+                    commands.forget(id);
+                }
+            }
+            Some(Ok(FleetWatchItem::Current)) => {
+                context.stream_has_begun();
+                questions.current();
+                outage.end();
+            }
+            Some(Ok(FleetWatchItem::Reconnecting { .. })) => {
+                outage.begin(instant());
+                let words = outage.words(context.client.target(), instant());
+                screen.aside(&words.unwrap_or_default())?;
+            }
+            Some(Err(error)) => return Err(context.stop(error, About::Nothing, Effect::Reads)),
+            None => return Ok(Exit::Done),
+        }
+    }
+}
+
+fn tell(asked: &Asked, context: &Context, screen: &mut Screen) -> Result<(), Stop> {
+    if context.globals.json {
+        return Ok(screen.json(&json::asked(&asked.told()))?);
+    }
+    let heading = vec![
+        (Tone::Alarm, named(&asked.session).to_string()),
+        (Tone::Faint, format!("  {}", asked.interaction.id)),
+    ];
+    screen.rows(&[Row(heading)])?;
+    let lines = question_lines(&asked.interaction, Desk::Shell);
+    let lines: Vec<_> = lines.iter().map(|line| format!("  {line}")).collect();
+    Ok(screen.line(&lines.join("\n"))?)
+}

@@ -1,0 +1,135 @@
+//! What the fleet does to a session at rest: it is created, moved, looked at again, or deleted.
+//!
+//! Like every boundary mutation these take the lease, write and give it up in one commit; while a run
+//! or a compaction holds the session they are `session_busy`.
+
+use super::boundary::{open, unheld};
+use super::dispatch::bind;
+use super::effect::Answer;
+use super::input::{CallFacts, PlaceFacts, ReplyId};
+use super::state::{Active, Deletion, Session};
+use super::turn::Turn;
+use crate::domain::access::Action;
+use crate::domain::audit::{AuditAction, AuditRecord};
+use crate::domain::binding::{Binding, BoundAnswer};
+use crate::domain::commit::DeletionCommit;
+use crate::domain::error::{CallError, Reason};
+use crate::domain::lease::{Holder, LeaseToken};
+use crate::domain::place::{Checkout, Place};
+use crate::domain::time::Timestamp;
+
+/// A session at rest: what its first invoke would create, without the run.
+pub(super) fn create(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts) {
+    if turn.session.exists {
+        let error = CallError::refused(Reason::Internal, "the session exists already");
+        return turn.answer(reply, Answer::Refused(error));
+    }
+    let record = turn.session.record.clone();
+    turn.session.exists = true;
+    open(turn, facts.token);
+    turn.commit(Holder::Boundary, facts.token).create = Some(record);
+    place(turn, reply, facts, Action::Create);
+}
+
+/// C53: from here on the session works elsewhere. What version control said of the former place is
+/// not said of the new one.
+pub(super) fn change(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts) {
+    if unheld(turn, reply) {
+        open(turn, facts.token);
+        place(turn, reply, facts, Action::ChangeDirectory);
+    }
+}
+
+fn place(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts, action: Action) {
+    let PlaceFacts {
+        call,
+        token,
+        place,
+        checkout,
+    } = facts;
+    let head = &mut turn.session.head;
+    head.place = place;
+    head.checkout = checkout;
+    let binding = bind(turn, &call, BoundAnswer::Session);
+    let commit = turn.commit(Holder::Boundary, token);
+    commit.bindings.extend(binding);
+    let call = Some((call, 0));
+    let action = AuditAction::Call(action);
+    turn.audit(Holder::Boundary, token, action, call, "accepted");
+    turn.show_place();
+    turn.answer_durable(reply, Answer::Changed);
+}
+
+/// C45: what version control says after a run, where that is something new. A run that has begun
+/// meanwhile notes it at its own end.
+pub(super) fn noted(
+    turn: &mut Turn<'_>,
+    token: LeaseToken,
+    place: &Place,
+    checkout: Option<Checkout>,
+) {
+    let session = &mut *turn.session;
+    let free = session.exists && matches!(session.active, Active::Nothing);
+    let head = &mut session.head;
+    if !free || head.place.as_ref() != Some(place) || head.checkout == checkout {
+        return;
+    }
+    head.checkout = checkout;
+    open(turn, token);
+    let action = AuditAction::Checkout;
+    turn.audit(Holder::Boundary, token, action, None, "completed");
+    turn.show_place();
+}
+
+/// The session takes nothing else until the store has judged its end.
+pub(super) fn delete(turn: &mut Turn<'_>, reply: ReplyId, call: CallFacts, token: LeaseToken) {
+    if unheld(turn, reply) {
+        turn.session.active = Active::Deletion(Deletion { reply, call, token });
+    }
+}
+
+/// The store refused: nothing of the session is gone.
+pub(super) fn kept(turn: &mut Turn<'_>) {
+    if turn.session.deletion().is_some() {
+        turn.session.active = Active::Nothing;
+    }
+}
+
+impl Session {
+    /// What the store is asked for a deletion, once all that was decided before it is durable: the
+    /// head that it expects is the one that stands. `metadata` is the revision that they have.
+    #[must_use]
+    pub fn deletion_commit(&self, metadata: u64, now: Timestamp) -> Option<DeletionCommit> {
+        let Deletion { call, token, .. } = self.deletion()?;
+        let binding = call.binding.clone().map(|key| Binding {
+            key,
+            session: self.record.id,
+            digest: call.digest,
+            answer: BoundAnswer::Session,
+            at: now,
+        });
+        let audit = AuditRecord {
+            session: self.record.id,
+            ordinal: self.head.audits + 1,
+            tenant: self.record.tenant.clone(),
+            at: now,
+            actor: Some(call.actor.clone()),
+            action: AuditAction::Call(Action::Delete),
+            request_digest: Some(call.digest),
+            bytes: 0,
+            request_id: call.request_id.clone(),
+            run: None,
+            entries: Vec::new(),
+            outcome: "accepted",
+        };
+        Some(DeletionCommit {
+            session: self.record.id,
+            token: *token,
+            expected_entries: self.head.entries,
+            expected_audits: self.head.audits,
+            expected_metadata: metadata,
+            bindings: binding.into_iter().collect(),
+            audit,
+        })
+    }
+}

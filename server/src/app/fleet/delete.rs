@@ -1,0 +1,140 @@
+//! The end of a session: what is active in it first, if the caller says so.
+
+use sessionplane_core::contract::fleet::{DeleteAnswer, DeleteSession};
+use sessionplane_core::contract::{CallOptions, DispatchRequest};
+use sessionplane_core::domain::access::{Action, Decision};
+use sessionplane_core::domain::binding::Method;
+use sessionplane_core::domain::command::Command;
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::ids::{RunId, SessionId, SessionRef};
+use sessionplane_core::domain::lifecycle::DispatchFacts;
+use sessionplane_core::domain::provenance::Channel;
+use sessionplane_core::domain::view::{SessionView, Status};
+use tokio::sync::oneshot;
+
+use super::answers::{Judged, check_bound, unexpected};
+use super::digests;
+use crate::app::caller::{AppCaller, Bound};
+use crate::app::channel::Channel as EventChannel;
+use crate::app::digest;
+use crate::app::dispatch::{check_same, lost};
+use crate::app::session_loss::Loss;
+use crate::app::session_mail::{Chore, Mail, NoReply};
+
+/// How often what is active is aborted: others may begin something between the abort and the end.
+const ATTEMPTS: usize = 8;
+
+/// What holds a session.
+type At = (Status, Option<RunId>);
+
+impl AppCaller {
+    pub(super) async fn delete(
+        &self,
+        request: DeleteSession,
+        options: &CallOptions,
+    ) -> Result<DeleteAnswer, CallError> {
+        let (action, digest) = (Action::Delete, digests::of_delete(&request));
+        let mut bound = self.bound(Method::DeleteSession, options).await?;
+        if let Some(binding) = &bound.binding {
+            self.authorize_session(binding.session, action).await?;
+            check_same(binding, digest)?;
+            check_bound(binding)?;
+            return Ok(DeleteAnswer::Deleted);
+        }
+        let (id, decision) = self.session(&request.session, action).await?;
+        if request.abort {
+            self.come_to_rest(id, &decision).await?;
+        }
+        let flight = bound.flight.take();
+        let chore = Chore::Delete {
+            call: Box::new(self.facts(&bound, digest, decision)),
+            etag: request.etag,
+        };
+        match self.have_done(id, None, chore, flight).await? {
+            Judged::Done(_) => Ok(DeleteAnswer::Deleted),
+            // Somebody began something after what was active had ended: that was not meant.
+            Judged::Rejected(no) => Ok(DeleteAnswer::Rejected(no)),
+            Judged::Taken => Err(unexpected()),
+        }
+    }
+
+    /// Ends what is active, and what others begin meanwhile, a bounded number of times.
+    async fn come_to_rest(&self, session: SessionId, decision: &Decision) -> Result<(), CallError> {
+        let channel = self.context.channel(session).await?;
+        let channel = channel.ok_or_else(CallError::no_such_session)?;
+        for _ in 0..ATTEMPTS {
+            let was = channel.with_view(at);
+            if was.0 == Status::Idle || channel.loss().is_some() {
+                break;
+            }
+            self.end_what_is_active(&channel, was, decision).await?;
+        }
+        Ok(())
+    }
+
+    /// Aborts the run or the compaction, and waits for its end. It is part of the deletion: who may
+    /// delete a session may abort what is active in it.
+    async fn end_what_is_active(
+        &self,
+        channel: &EventChannel,
+        was: At,
+        decision: &Decision,
+    ) -> Result<(), CallError> {
+        let session = channel.session();
+        let facts = self.abort_facts(channel, decision)?;
+        let (reply, answer) = oneshot::channel();
+        let mail = Mail::Dispatch {
+            facts: Box::new(facts),
+            reply,
+            flight: None,
+        };
+        // Without a task nothing is active any more.
+        if self.context.residents.send(session, mail).await.is_err() {
+            return Ok(());
+        }
+        match answer.await {
+            // Whether it took the command or was ending already: its end comes.
+            Ok(Ok(_)) => {}
+            Ok(Err(no)) => return Err(lost(&no)),
+            Err(_) => return Err(lost(&NoReply::Lost(Loss::Right))),
+        }
+        let mut wake = channel.subscribe();
+        let ended = wake.wait_for(|_| channel.loss().is_some() || channel.with_view(at) != was);
+        // The channel lives as long as this does, so it ends by what is told alone.
+        let _ = ended.await;
+        Ok(())
+    }
+
+    fn abort_facts(
+        &self,
+        channel: &EventChannel,
+        decision: &Decision,
+    ) -> Result<DispatchFacts, CallError> {
+        let bound = Bound {
+            key: None,
+            flight: None,
+            binding: None,
+        };
+        let request = DispatchRequest {
+            session: SessionRef::Id(channel.session()),
+            command: Command::Abort,
+            expected_run: None,
+        };
+        let digest = digest::of_dispatch(&request, &self.context.ports.digest_key);
+        let call = self.facts(&bound, digest, decision.clone());
+        let agent = channel.with_view(|view| view.session.agent.clone());
+        Ok(DispatchFacts {
+            call,
+            origin: self.origin(Channel::Control, "", &bound),
+            command: request.command,
+            expected_run: None,
+            agent: self.context.agents.facts(&agent)?.clone(),
+            token: None,
+            target: None,
+        })
+    }
+}
+
+fn at(view: &SessionView) -> At {
+    (view.status(), view.active_run)
+}

@@ -1,0 +1,87 @@
+//! Where sessions may work: the place is looked up before anything is decided about it, and one that is
+//! not there is told by its name and never replaced by another (C45, C53).
+
+use sessionplane_core::domain::capabilities::SandboxLevel;
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::ids::WorkspaceName;
+use sessionplane_core::domain::lifecycle::AgentFacts;
+use sessionplane_core::domain::place::{Checkout, Directory, Place};
+use sessionplane_core::ports::workspaces::PlaceError;
+
+use crate::app::context::Context;
+
+/// A place as it was found.
+pub(crate) struct Ground {
+    pub(crate) place: Option<Place>,
+    pub(crate) checkout: Option<Checkout>,
+    pub(crate) sandbox: SandboxLevel,
+}
+
+impl Ground {
+    /// No place, which is where agents work that see no files.
+    fn none() -> Self {
+        Self {
+            place: None,
+            checkout: None,
+            sandbox: SandboxLevel::None,
+        }
+    }
+}
+
+impl Context {
+    /// Looks a place up. A host without workspaces knows nothing of it: what is saved holds.
+    pub(crate) async fn ground(&self, place: Option<Place>) -> Result<Ground, PlaceError> {
+        let (Some(place), Some(workspaces)) = (&place, &self.ports.workspaces) else {
+            return Ok(Ground {
+                place,
+                ..Ground::none()
+            });
+        };
+        let found = workspaces.ground(place).await?;
+        let checkout = workspaces.checkout(&found.place).await;
+        Ok(Ground {
+            place: Some(found.place),
+            checkout,
+            sandbox: found.sandbox,
+        })
+    }
+}
+
+/// Where a new session works unless its caller says so: in the agent's first workspace, if it has one.
+pub(crate) fn usual(agent: &AgentFacts) -> Option<Place> {
+    let workspace = agent.workspaces.first()?.clone();
+    let directory = Directory::root();
+    Some(Place {
+        workspace,
+        directory,
+    })
+}
+
+/// Refuses a workspace that an agent may not work in.
+pub(super) fn allowed(agent: &AgentFacts, workspace: &WorkspaceName) -> Result<(), CallError> {
+    if agent.workspaces.contains(workspace) {
+        return Ok(());
+    }
+    let known: Vec<_> = agent.workspaces.iter().map(WorkspaceName::as_str).collect();
+    let told = if known.is_empty() {
+        format!("is {workspace:?}, and the session's agent works in no workspace; leave it out")
+    } else {
+        let known = known.join(", ");
+        format!("is \"{workspace}\", where the session's agent may not work; it may in: {known}")
+    };
+    Err(CallError::invalid("workspace", told))
+}
+
+/// A place that cannot be worked in, as a refusal that names it.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "it is an argument of map_err"
+)]
+pub(super) fn refused(error: PlaceError) -> CallError {
+    let field = match &error {
+        PlaceError::NoSuchWorkspace { .. } => "workspace",
+        PlaceError::Unavailable { .. } => "directory",
+        PlaceError::Worktree(_) => "worktree_branch",
+    };
+    CallError::invalid(field, error.to_string())
+}

@@ -1,0 +1,399 @@
+//! Pages of sessions: one index has all that are wanted, and a bounded number of what it has is looked at
+//! for each page.
+
+use std::sync::Arc;
+
+use sessionplane_core::contract::fleet::{ListSessions, SessionOrder, SessionPage};
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::fleet::filter::{Filter, IndexTerm, StoredTerm};
+use sessionplane_core::domain::fleet::phase::Phase;
+use sessionplane_core::domain::fleet::summary::SessionSummary;
+use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::session::StoredSession;
+use sessionplane_core::ports::repository::{SessionPlace, SessionQuery};
+
+use super::order::{Place, Rank, by_name};
+use super::view::Viewer;
+use super::{digests, token};
+use crate::app::caller::{AppCaller, store};
+use crate::app::channel::Channel;
+use crate::app::pages;
+
+/// Sessions in a page when the caller does not say.
+const DEFAULT_PAGE: usize = 100;
+/// Sessions in a page at most.
+pub(crate) const MAX_PAGE: usize = 1000;
+/// Bytes of a page at most, unless its first session alone has more.
+const PAGE_BYTES: usize = 1024 * 1024;
+/// Sessions that are looked at for a page at most.
+const BUDGET: usize = 2000;
+/// Sessions that are asked of the store at a time.
+const SLICE: usize = 200;
+
+/// Which sessions, and in which order.
+pub(super) struct Search {
+    pub(super) filter: Filter,
+    pub(super) order: SessionOrder,
+    pub(super) page: usize,
+}
+
+/// Some of the sessions that are wanted, and where the rest begins; no place at the end.
+pub(super) type Found = (Vec<Arc<SessionSummary>>, Option<Place>);
+
+/// A page while it is being filled.
+struct Page<'s> {
+    search: &'s Search,
+    taken: Vec<Arc<SessionSummary>>,
+    bytes: usize,
+    looked_at: usize,
+}
+
+impl AppCaller {
+    pub(super) async fn list(&self, request: ListSessions) -> Result<SessionPage, CallError> {
+        let filter = parsed(&request.filter)?;
+        let page = pages::size(request.page_size, DEFAULT_PAGE, MAX_PAGE)?;
+        let tenant = &self.principal().tenant;
+        let question = digests::of_question(tenant, &request.filter, request.order.as_str());
+        let place = match request.page_token.as_deref().filter(|it| !it.is_empty()) {
+            None => Place::Start,
+            Some(told) => {
+                let place = token::place("page_token", &question, told)?;
+                Place::decode(place).ok_or_else(|| token::wrong("page_token"))?
+            }
+        };
+        let order = request.order;
+        let search = Search {
+            filter,
+            order,
+            page,
+        };
+        let (sessions, next) = self.viewer().page(&search, place).await?;
+        Ok(SessionPage {
+            sessions: sessions.iter().map(|it| (**it).clone()).collect(),
+            next: next.map(|place| token::make(&question, &place.encode())),
+        })
+    }
+}
+
+/// A filter as a caller spelled it.
+pub(super) fn parsed(filter: &str) -> Result<Filter, CallError> {
+    Filter::parse(filter).map_err(|error| CallError::invalid("filter", error.to_string()))
+}
+
+impl Page<'_> {
+    fn is_full(&self) -> bool {
+        self.taken.len() >= self.search.page || self.looked_at >= BUDGET
+    }
+
+    /// Whether a session that is wanted has room; if not, the page ends before it.
+    fn has_room_for(&self, session: &SessionSummary) -> bool {
+        self.taken.is_empty() || self.bytes + session.weight() <= PAGE_BYTES
+    }
+
+    fn take(&mut self, session: Arc<SessionSummary>) {
+        self.bytes += session.weight();
+        self.taken.push(session);
+    }
+}
+
+impl Viewer {
+    /// A page of what is searched, from a place on.
+    pub(super) async fn page(&self, search: &Search, place: Place) -> Result<Found, CallError> {
+        let mut page = Page {
+            search,
+            taken: Vec::new(),
+            bytes: 0,
+            looked_at: 0,
+        };
+        let next = match (search.order, search.filter.index_term()) {
+            (SessionOrder::Attention, term) => self.by_attention(&mut page, term, place).await?,
+            (SessionOrder::Name, IndexTerm::Live) => self.live_by_name(&mut page, place).await?,
+            (_, IndexTerm::Live) => self.live_by_id(&mut page, place).await?,
+            (SessionOrder::Name, IndexTerm::Stored(term)) => {
+                let prefix = match term {
+                    StoredTerm::NamePrefix(prefix) => prefix,
+                    _ => String::new(),
+                };
+                self.stored(&mut page, StoredTerm::NamePrefix(prefix), place, |_| true)
+                    .await?
+            }
+            // The index of names is in the order of names.
+            (_, IndexTerm::Stored(StoredTerm::NamePrefix(prefix))) => {
+                self.named_by_id(&mut page, prefix, place).await?
+            }
+            (_, IndexTerm::Stored(term)) => self.stored(&mut page, term, place, |_| true).await?,
+        };
+        Ok((page.taken, next))
+    }
+
+    /// Takes what is wanted of the sessions that an index of the store has, in its order.
+    async fn stored(
+        &self,
+        page: &mut Page<'_>,
+        term: StoredTerm,
+        place: Place,
+        fits: impl Fn(&SessionSummary) -> bool + Send + Sync,
+    ) -> Result<Option<Place>, CallError> {
+        let descending = page.search.order == SessionOrder::IdDescending
+            || page.search.order == SessionOrder::Attention;
+        let mut after = match place {
+            Place::After(place) => Some(place),
+            Place::Start | Place::Ranked(_) | Place::Paused(_) | Place::Dormant(_) => None,
+        };
+        loop {
+            let max = SLICE.min(BUDGET.saturating_sub(page.looked_at)).max(1);
+            let query = SessionQuery {
+                tenant: self.principal.tenant.clone(),
+                term: term.clone(),
+                after: after.clone(),
+                descending,
+                max,
+            };
+            let ticket = self.ticket().await?;
+            let repository = &self.context.ports.repository;
+            let found = repository.find(query).await.map_err(store)?;
+            let last = found.len() < max;
+            for stored in found {
+                if page.is_full() {
+                    return Ok(after.map(Place::After));
+                }
+                let Some(here) = in_index(&term, &stored) else {
+                    continue;
+                };
+                page.looked_at += 1;
+                let summary = self.found(stored, ticket).await?;
+                if let Some(session) = self
+                    .wanted(page.search, summary)
+                    .await
+                    .filter(|it| fits(it))
+                {
+                    if !page.has_room_for(&session) {
+                        return Ok(after.map(Place::After));
+                    }
+                    page.take(session);
+                }
+                after = Some(here);
+            }
+            if last {
+                return Ok(None);
+            }
+            if page.is_full() {
+                return Ok(after.map(Place::After));
+            }
+        }
+    }
+
+    /// A session, if the search wants it and the caller may see it.
+    async fn wanted(
+        &self,
+        search: &Search,
+        summary: Option<Arc<SessionSummary>>,
+    ) -> Option<Arc<SessionSummary>> {
+        let session = summary.filter(|session| search.filter.wants(session))?;
+        self.may_read(session.id).await.then_some(session)
+    }
+
+    /// Those with a task, in the order of ids.
+    async fn live_by_id(
+        &self,
+        page: &mut Page<'_>,
+        place: Place,
+    ) -> Result<Option<Place>, CallError> {
+        let descending = page.search.order == SessionOrder::IdDescending;
+        let mut after = match place {
+            Place::After(SessionPlace::Id(id)) => Some(id),
+            _ => None,
+        };
+        let next = |after: Option<SessionId>| after.map(|id| Place::After(SessionPlace::Id(id)));
+        loop {
+            let channels = self.context.channels.beside(after, descending, SLICE);
+            let last = channels.len() < SLICE;
+            for channel in channels {
+                if page.is_full() {
+                    return Ok(next(after));
+                }
+                page.looked_at += 1;
+                let session = self.wanted(page.search, self.shown(&channel)).await;
+                if let Some(session) = session {
+                    if !page.has_room_for(&session) {
+                        return Ok(next(after));
+                    }
+                    page.take(session);
+                }
+                after = Some(channel.session());
+            }
+            if last {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What a channel shows of a session of the caller's tenant.
+    fn shown(&self, channel: &Channel) -> Option<Arc<SessionSummary>> {
+        let mine = *channel.tenant() == self.principal.tenant;
+        mine.then(|| channel.shown()).flatten()
+    }
+
+    /// All sessions that are in memory and wanted, in no order. There are as many as fit there.
+    async fn live(&self, search: &Search) -> Vec<Arc<SessionSummary>> {
+        let mut live = Vec::new();
+        for channel in self.context.channels.all() {
+            let wanted = self.wanted(search, self.shown(&channel)).await;
+            live.extend(wanted);
+        }
+        live
+    }
+
+    async fn live_by_name(
+        &self,
+        page: &mut Page<'_>,
+        place: Place,
+    ) -> Result<Option<Place>, CallError> {
+        let after = match place {
+            Place::After(SessionPlace::Name(name)) => Some(name),
+            _ => None,
+        };
+        let mut live = self.live(page.search).await;
+        live.retain(|session| session.name.is_some() && session.name > after);
+        live.sort_by(|a, b| by_name(a, b));
+        let place = |session: &SessionSummary| {
+            let name = session.name.clone();
+            name.map(|name| Place::After(SessionPlace::Name(name)))
+        };
+        Ok(fill(page, live, place))
+    }
+
+    /// Those whose name begins so, by id: there is no index in that order, and not many of them.
+    async fn named_by_id(
+        &self,
+        page: &mut Page<'_>,
+        prefix: String,
+        place: Place,
+    ) -> Result<Option<Place>, CallError> {
+        let term = StoredTerm::NamePrefix(prefix);
+        let query = SessionQuery {
+            tenant: self.principal.tenant.clone(),
+            term,
+            after: None,
+            descending: false,
+            max: BUDGET,
+        };
+        let ticket = self.ticket().await?;
+        let repository = &self.context.ports.repository;
+        let found = repository.find(query).await.map_err(store)?;
+        if found.len() >= BUDGET {
+            // There are: all sessions are looked at, in the order of ids.
+            return self.stored(page, StoredTerm::Every, place, |_| true).await;
+        }
+        let descending = page.search.order == SessionOrder::IdDescending;
+        let after = match place {
+            Place::After(SessionPlace::Id(id)) => Some(id),
+            _ => None,
+        };
+        let follows = |id: SessionId| match after {
+            None => true,
+            Some(after) if descending => id < after,
+            Some(after) => id > after,
+        };
+        let mut wanted = Vec::new();
+        for stored in found {
+            if follows(stored.record.id) {
+                let summary = self.found(stored, ticket).await?;
+                wanted.extend(self.wanted(page.search, summary).await);
+            }
+        }
+        wanted.sort_by_key(|session| session.id);
+        if descending {
+            wanted.reverse();
+        }
+        let place = |session: &SessionSummary| Some(Place::After(SessionPlace::Id(session.id)));
+        Ok(fill(page, wanted, place))
+    }
+
+    /// First what is in memory, as people want to see it; then paused sessions, then dormant ones.
+    async fn by_attention(
+        &self,
+        page: &mut Page<'_>,
+        term: IndexTerm,
+        place: Place,
+    ) -> Result<Option<Place>, CallError> {
+        let mut place = place;
+        if let Place::Start | Place::Ranked(_) = place {
+            let next = self.ranked(page, &place).await;
+            if next.is_some() || page.is_full() {
+                return Ok(next.or(Some(Place::Paused(None))));
+            }
+            place = Place::Paused(None);
+        }
+        let IndexTerm::Stored(term) = term else {
+            return Ok(None);
+        };
+        if let Place::Paused(after) = place {
+            let is = |session: &SessionSummary| session.phase == Phase::Paused;
+            let from = after.map_or(Place::Start, |id| Place::After(SessionPlace::Id(id)));
+            let next = self.stored(page, StoredTerm::Paused, from, is).await?;
+            if let Some(Place::After(SessionPlace::Id(id))) = next {
+                return Ok(Some(Place::Paused(Some(id))));
+            }
+            if page.is_full() {
+                return Ok(Some(Place::Dormant(None)));
+            }
+            place = Place::Dormant(None);
+        }
+        let Place::Dormant(after) = place else {
+            return Ok(None);
+        };
+        let is = |session: &SessionSummary| session.phase == Phase::Dormant;
+        let from = after.map_or(Place::Start, |id| Place::After(SessionPlace::Id(id)));
+        // The index of names is in another order.
+        let term = match term {
+            StoredTerm::NamePrefix(_) => StoredTerm::Every,
+            term => term,
+        };
+        let next = self.stored(page, term, from, is).await?;
+        Ok(match next {
+            Some(Place::After(SessionPlace::Id(id))) => Some(Place::Dormant(Some(id))),
+            _ => None,
+        })
+    }
+
+    async fn ranked(&self, page: &mut Page<'_>, place: &Place) -> Option<Place> {
+        let live = self.live(page.search).await;
+        let ranked = live.into_iter();
+        let ranked = ranked.filter_map(|session| Some((Rank::of(&session)?, session)));
+        let mut ranked: Vec<_> = match place {
+            Place::Ranked(after) => ranked.filter(|(rank, _)| rank > after).collect(),
+            _ => ranked.collect(),
+        };
+        ranked.sort_by_key(|(rank, _)| *rank);
+        let sessions = ranked.into_iter().map(|(_, session)| session).collect();
+        fill(page, sessions, |session| {
+            Rank::of(session).map(Place::Ranked)
+        })
+    }
+}
+
+/// Takes sessions that are in order, as many as the page has room for. Returns where the rest begins.
+fn fill(
+    page: &mut Page<'_>,
+    sessions: Vec<Arc<SessionSummary>>,
+    place: impl Fn(&SessionSummary) -> Option<Place>,
+) -> Option<Place> {
+    let mut last = None;
+    for session in sessions {
+        if page.is_full() || !page.has_room_for(&session) {
+            return last;
+        }
+        last = place(&session);
+        page.take(session);
+    }
+    None
+}
+
+/// Where a session stands in an index.
+fn in_index(term: &StoredTerm, stored: &StoredSession) -> Option<SessionPlace> {
+    match term {
+        StoredTerm::NamePrefix(_) => stored.record.metadata.name.clone().map(SessionPlace::Name),
+        _ => Some(SessionPlace::Id(stored.record.id)),
+    }
+}

@@ -1,0 +1,76 @@
+//! C53: a session works elsewhere from its next run on.
+
+use sessionplane_core::contract::CallOptions;
+use sessionplane_core::contract::fleet::{ChangeDirectory, ChangeDirectoryAnswer};
+use sessionplane_core::domain::access::Action;
+use sessionplane_core::domain::binding::Method;
+use sessionplane_core::domain::capabilities::SandboxLevel;
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::fleet::summary::SessionSummary;
+use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::lifecycle::PlaceFacts;
+use sessionplane_core::domain::place::Place;
+
+use super::answers::{Judged, check_bound, done};
+use super::digests;
+use super::ground::{allowed, refused};
+use crate::app::caller::AppCaller;
+use crate::app::dispatch::check_same;
+use crate::app::session_mail::Chore;
+
+impl AppCaller {
+    pub(super) async fn change_place(
+        &self,
+        request: ChangeDirectory,
+        options: &CallOptions,
+    ) -> Result<ChangeDirectoryAnswer, CallError> {
+        let (action, digest) = (Action::ChangeDirectory, digests::of_move(&request));
+        let mut bound = self.bound(Method::ChangeDirectory, options).await?;
+        if let Some(binding) = &bound.binding {
+            self.authorize_session(binding.session, action).await?;
+            check_same(binding, digest)?;
+            check_bound(binding)?;
+            let session = self.present(binding.session).await?;
+            let found = self.context.ground(session.place.clone()).await;
+            // It is answered as it is now: in a place that is gone nothing is held in.
+            let sandbox = found.map_or(SandboxLevel::None, |found| found.sandbox);
+            return Ok(moved(session, sandbox));
+        }
+        let (id, decision) = self.session(&request.session, action).await?;
+        let present = self.present(id).await?;
+        let agent = self.context.agents.facts(&present.agent)?.clone();
+        let workspace = request.workspace.or(present.place.map(|it| it.workspace));
+        let workspace = workspace.ok_or_else(|| {
+            let told = "is needed: the session works in none yet";
+            CallError::invalid("workspace", told)
+        })?;
+        allowed(&agent, &workspace)?;
+        let place = Place {
+            workspace,
+            directory: request.directory,
+        };
+        if self.context.ports.workspaces.is_none() {
+            let told = "cannot be looked up: this server has no workspaces";
+            return Err(CallError::invalid("workspace", told));
+        }
+        let found = self.context.ground(Some(place)).await.map_err(refused)?;
+        let flight = bound.flight.take();
+        let chore = Chore::Move(Box::new(PlaceFacts {
+            call: self.facts(&bound, digest, decision),
+            token: LeaseToken(0),
+            place: found.place,
+            checkout: found.checkout,
+        }));
+        match self.have_done(id, None, chore, flight).await? {
+            Judged::Rejected(no) => Ok(ChangeDirectoryAnswer::Rejected(no)),
+            judged => Ok(moved(done(judged)?, found.sandbox)),
+        }
+    }
+}
+
+fn moved(session: SessionSummary, sandbox: SandboxLevel) -> ChangeDirectoryAnswer {
+    ChangeDirectoryAnswer::Moved {
+        session: Box::new(session),
+        sandbox,
+    }
+}

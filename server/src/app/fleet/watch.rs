@@ -1,0 +1,250 @@
+//! A watch: a snapshot, a bookmark, then changes, each session of a batch once.
+//!
+//! A watcher is a place in the log of changes, and keeps nothing else of what it has told: whether a
+//! session was among those that it told is decided by what the session was before.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream;
+use sessionplane_core::contract::ResultStream;
+use sessionplane_core::contract::fleet::{SessionOrder, SessionWatchItem, WatchSessions};
+use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::fleet::summary::SessionSummary;
+use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::provenance::Digest;
+use tokio::sync::watch::Receiver;
+
+use super::hub::{Change, Read};
+use super::list::{Search, parsed};
+use super::order::Place;
+use super::view::Viewer;
+use super::{digests, token};
+use crate::app::caller::AppCaller;
+use crate::app::session_mail::draining;
+
+/// How long a watcher waits for more after the first change (C47).
+const GATHER: Duration = Duration::from_millis(20);
+/// Sessions in one item at most.
+const PAGE: usize = 200;
+/// Bytes of one item at most, unless its first session alone has more.
+const PAGE_BYTES: usize = 1024 * 1024;
+
+/// How far a watcher is.
+enum Stage {
+    /// It tells what there is, from there on.
+    Snapshot(Place),
+    /// It tells what changes.
+    Live,
+    /// Nothing follows.
+    Over,
+}
+
+/// A watcher.
+struct Watcher {
+    viewer: Viewer,
+    search: Search,
+    question: Digest,
+    /// Everything up to here was told, or is in the snapshot.
+    place: u64,
+    wake: Receiver<u64>,
+    stage: Stage,
+    ready: VecDeque<SessionWatchItem>,
+    _seat: Arc<()>,
+}
+
+impl AppCaller {
+    pub(super) async fn watch(
+        &self,
+        request: WatchSessions,
+    ) -> Result<ResultStream<SessionWatchItem>, CallError> {
+        let filter = parsed(&request.filter)?;
+        let context = &self.context;
+        let question = digests::of_question(&self.principal().tenant, &request.filter, "watch");
+        let most = context.config.max_observers;
+        let seat = context.hub.seat(most).ok_or_else(|| too_many(most))?;
+        if context.draining.is_cancelled() {
+            return Err(draining());
+        }
+        let viewer = self.viewer();
+        // Says which start this is.
+        viewer.ticket().await?;
+        let resumed = match request.bookmark.as_deref().filter(|it| !it.is_empty()) {
+            None => None,
+            Some(told) => Some(viewer.resumed(&question, told)?),
+        };
+        // Before the snapshot: what changes while it is told follows it.
+        let wake = context.hub.subscribe();
+        let mut ready = VecDeque::new();
+        let (place, stage) = match resumed {
+            Some(Some(place)) => (place, Stage::Live),
+            Some(None) => {
+                ready.push_back(SessionWatchItem::BookmarkExpired);
+                (context.hub.place(), Stage::Snapshot(Place::Start))
+            }
+            None => (context.hub.place(), Stage::Snapshot(Place::Start)),
+        };
+        let search = Search {
+            filter,
+            order: SessionOrder::Id,
+            page: PAGE,
+        };
+        let watcher = Watcher {
+            viewer,
+            search,
+            question,
+            place,
+            wake,
+            stage,
+            ready,
+            _seat: seat,
+        };
+        Ok(Box::pin(stream::unfold(watcher, |mut watcher| async {
+            let item = watcher.next().await?;
+            Some((item, watcher))
+        })))
+    }
+}
+
+impl Viewer {
+    /// The place of a bookmark; none if it is of another start, or what followed it is not kept.
+    fn resumed(&self, question: &Digest, told: &str) -> Result<Option<u64>, CallError> {
+        let place = token::place("bookmark", question, told)?;
+        let (first, place) = place.split_once('.').unwrap_or_default();
+        let parsed = first.parse::<u64>().ok().zip(place.parse::<u64>().ok());
+        let (first, place) = parsed.ok_or_else(|| token::wrong("bookmark"))?;
+        let hub = &self.context.hub;
+        let ours = hub.first() == Some(first) && hub.has_after(place);
+        Ok(ours.then_some(place))
+    }
+}
+
+impl Watcher {
+    async fn next(&mut self) -> Option<Result<SessionWatchItem, CallError>> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Some(Ok(item));
+            }
+            let step = match std::mem::replace(&mut self.stage, Stage::Over) {
+                Stage::Snapshot(place) => self.snapshot(place).await,
+                Stage::Live => self.changes().await,
+                Stage::Over => return None,
+            };
+            match step {
+                Ok(stage) => self.stage = stage,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    async fn snapshot(&mut self, place: Place) -> Result<Stage, CallError> {
+        if self.viewer.context.draining.is_cancelled() {
+            return Err(sent_away());
+        }
+        let (sessions, next) = self.viewer.page(&self.search, place).await?;
+        if !sessions.is_empty() {
+            self.ready.push_back(SessionWatchItem::Changed {
+                sessions: sessions.iter().map(|it| (**it).clone()).collect(),
+                gone: Vec::new(),
+            });
+        }
+        Ok(if let Some(next) = next {
+            Stage::Snapshot(next)
+        } else {
+            self.bookmark();
+            Stage::Live
+        })
+    }
+
+    async fn changes(&mut self) -> Result<Stage, CallError> {
+        let context = self.viewer.context.clone();
+        let place = self.place;
+        let news = self
+            .wake
+            .wait_for(|newest| *newest > place || context.hub.is_closed());
+        tokio::select! {
+            biased;
+            () = context.draining.cancelled() => return Err(sent_away()),
+            // The sender lives as long as the context, so this ends by what is told alone.
+            _ = news => {}
+        }
+        if context.hub.is_closed() {
+            let message = "the server was stopped; watch again with the last bookmark";
+            return Err(CallError::stream_ended(Reason::ServingLost, message));
+        }
+        context.ports.clock.sleep(GATHER).await;
+        match context.hub.after(place, &self.viewer.principal.tenant) {
+            Read::Lapped => {
+                let message = "too much changed while this watch was not read; watch again with the \
+                               last bookmark";
+                Err(CallError::stream_ended(Reason::ObserverTooSlow, message))
+            }
+            Read::Changes(changes, newest) => {
+                self.tell(changes).await;
+                self.place = newest;
+                if !self.ready.is_empty() {
+                    self.bookmark();
+                }
+                Ok(Stage::Live)
+            }
+        }
+    }
+
+    /// Each session once: as it is after the last of its changes, or gone.
+    async fn tell(&mut self, changes: Vec<Change>) {
+        let mut sessions = BTreeMap::<SessionId, (bool, Option<Arc<SessionSummary>>)>::new();
+        for change in changes {
+            let wants = |it: &Arc<SessionSummary>| self.search.filter.wants(it);
+            let (was, now) = sessions.entry(change.session).or_default();
+            // Also if it was so between two changes only: the snapshot may have told it then.
+            *was |= change.before.as_ref().is_some_and(wants);
+            *now = change.after.filter(wants);
+        }
+        let (mut told, mut gone, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (id, (was, now)) in sessions {
+            if !(was || now.is_some()) || !self.viewer.may_read(id).await {
+                continue;
+            }
+            let Some(session) = now else {
+                gone.push(id);
+                continue;
+            };
+            let more = bytes + session.weight();
+            if told.len() == PAGE || (more > PAGE_BYTES && !told.is_empty()) {
+                let sessions = std::mem::take(&mut told);
+                let gone = std::mem::take(&mut gone);
+                let item = SessionWatchItem::Changed { sessions, gone };
+                self.ready.push_back(item);
+                bytes = 0;
+            }
+            bytes += session.weight();
+            told.push((*session).clone());
+        }
+        if !(told.is_empty() && gone.is_empty()) {
+            let sessions = told;
+            let item = SessionWatchItem::Changed { sessions, gone };
+            self.ready.push_back(item);
+        }
+    }
+
+    fn bookmark(&mut self) {
+        let first = self.viewer.context.hub.first().unwrap_or_default();
+        let bookmark = token::make(&self.question, &format!("{first}.{}", self.place));
+        self.ready.push_back(SessionWatchItem::Bookmark(bookmark));
+    }
+}
+
+fn sent_away() -> CallError {
+    let message = "this server is stopping; watch again, over a new connection, when another has taken \
+                   its place";
+    CallError::stream_ended(Reason::ServerDraining, message)
+}
+
+fn too_many(most: usize) -> CallError {
+    let message = format!(
+        "{most} watches are open (limits.max_observers); close one, or ask with ListSessions"
+    );
+    CallError::refused(Reason::LimitReached, message)
+}

@@ -1,0 +1,28 @@
+//! Workspaces and the fleet.
+
+use super::*;
+
+#[test]
+fn a_workspace_has_a_name_that_sessions_can_tell() {
+    let (_, problems) = read("[workspaces.My_Space]\nroot = \"/w\"");
+    let [problem] = &problems[..] else {
+        panic!("not one: {problems:?}");
+    };
+    assert!(
+        problem.starts_with("s.toml:2: workspaces.My_Space.root") && problem.contains("1-63"),
+        "{problem}"
+    );
+    let settings = right("[workspaces.main]\nroot = \"/w\"\nwritable = true");
+    assert!(settings.workspaces["main"].writable);
+    assert!(!right("[workspaces.main]\nroot = \"/w\"").workspaces["main"].writable);
+}
+
+#[test]
+fn c47_how_long_a_session_may_show_nothing_is_configured() {
+    let minute = right("[fleet]\nstalled_after_seconds = 60")
+        .app
+        .stalled_after;
+    assert_eq!(minute, Duration::from_secs(60));
+    let (_, problems) = read("[fleet]\nstalled_after_seconds = 0");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+}
