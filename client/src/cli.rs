@@ -24,6 +24,7 @@ mod screen;
 mod session;
 #[cfg(test)]
 pub(crate) mod testing;
+mod top;
 mod verbs;
 mod visible;
 

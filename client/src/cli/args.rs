@@ -29,7 +29,7 @@ pub(crate) use control::{
 };
 pub(crate) use fleet::{
     AgentsArgs, AnswerArgs, CdArgs, LabelArgs, NewArgs, PriorityArgs, QuestionsArgs, RenameArgs,
-    RmArgs, WatchArgs, quoted,
+    RmArgs, TopArgs, WatchArgs, quoted,
 };
 pub(crate) use reading::{EntriesArgs, EventsArgs, RunArgs, RunsArgs, TargetArgs, WaitArgs};
 use value::{count, duration};
@@ -150,6 +150,11 @@ pub(crate) enum Verb {
     /// a * before it is one that several sessions of the list work in.
     #[command(after_help = fleet::AGENTS_EXAMPLES)]
     Agents(AgentsArgs),
+    /// Watch and steer the fleet on the whole terminal
+    ///
+    /// Enter attaches to the selected session; keys answer, steer, abort, pause
+    /// and rename. ? lists them.
+    Top(TopArgs),
     /// Create a session, at rest
     #[command(after_help = fleet::NEW_EXAMPLES)]
     New(NewArgs),
@@ -276,6 +281,7 @@ impl Verb {
             Self::Attach(_)
             | Self::Events(_)
             | Self::Watch(_)
+            | Self::Top(_)
             | Self::Agents(AgentsArgs { watch: true, .. })
             | Self::Entries(EntriesArgs { follow: true, .. }) => Waits::Stream,
             Self::Steer(_)

@@ -25,7 +25,15 @@ const WHERE: [(&str, &str); 6] = [
 ];
 
 /// A fact of the whole process, as its name is: it is told once, and every hint needs it.
-static CALLED: OnceLock<String> = OnceLock::new();
+static CALLED: OnceLock<Called> = OnceLock::new();
+
+/// How the program was called.
+struct Called {
+    /// Its name and flags, as words of a shell.
+    hint: String,
+    /// The flags as they were given.
+    flags: Vec<OsString>,
+}
 
 /// The program in a hint; written as a word of it.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +44,14 @@ pub(crate) const PROGRAM: Program = Program;
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(CALLED.get().map_or(NAME, String::as_str))
+        f.write_str(CALLED.get().map_or(NAME, |called| called.hint.as_str()))
     }
+}
+
+/// The flags of this command line that say which server is meant and who asks it, for another process
+/// of this program.
+pub(crate) fn flags() -> &'static [OsString] {
+    CALLED.get().map_or(&[], |called| called.flags.as_slice())
 }
 
 /// From here on hints hold the flags of this command line.
@@ -46,20 +60,25 @@ pub(crate) fn was_called(matches: &ArgMatches) {
     let _ = CALLED.set(called(matches));
 }
 
-fn called(matches: &ArgMatches) -> String {
-    let mut words = vec![NAME.to_owned()];
+fn called(matches: &ArgMatches) -> Called {
+    let mut flags: Vec<OsString> = Vec::new();
     let given = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
     for (id, flag) in WHERE.into_iter().filter(|(id, _)| given(id)) {
         let value = matches.get_raw(id).and_then(Iterator::last);
         if let Some(value) = value {
-            words.push(flag.to_owned());
-            words.push(shell_word(&value.to_string_lossy()));
+            flags.push(flag.into());
+            flags.push(value.to_owned());
         }
     }
     if matches.get_flag("insecure_send_token") {
-        words.push("--insecure-send-token".to_owned());
+        flags.push("--insecure-send-token".into());
     }
-    words.join(" ")
+    let words = flags.iter().map(|word| shell_word(&word.to_string_lossy()));
+    let words: Vec<String> = std::iter::once(NAME.to_owned()).chain(words).collect();
+    Called {
+        hint: words.join(" "),
+        flags,
+    }
 }
 
 /// The flags of a command line, which may be unfinished, that say which server is meant.
@@ -91,7 +110,7 @@ mod tests {
 
     fn of(words: &[&str]) -> String {
         let words = ["sessionctl"].iter().chain(words);
-        called(&Arguments::command().try_get_matches_from(words).unwrap())
+        called(&Arguments::command().try_get_matches_from(words).unwrap()).hint
     }
 
     #[test]

@@ -13,7 +13,9 @@ mod time;
 
 pub(crate) use entry::entry_lines;
 pub(crate) use event::{Log, STARTS_OVER, compaction_words, connection_line};
-pub(crate) use fleet::{content, in_order, named, phase_words, session_lines, summary_line, table};
+pub(crate) use fleet::{
+    branch, content, in_order, named, order, phase_words, session_lines, state, summary_line, table,
+};
 pub(crate) use flow::Flow;
 pub(crate) use interaction::{Desk, asked, question_lines};
 pub(crate) use run::{run_lines, run_row, runs_heading, settled_lines};

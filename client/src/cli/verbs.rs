@@ -34,6 +34,7 @@ mod set_thinking;
 mod show;
 mod state;
 mod steer;
+mod top;
 mod wait;
 mod watch;
 
@@ -64,6 +65,7 @@ pub(crate) async fn run(verb: Verb, context: &Context, screen: &mut Screen) -> R
         Verb::SetModel(args) => set_model::run(args, context, screen).await,
         Verb::SetThinking(args) => set_thinking::run(args, context, screen).await,
         Verb::Navigate(args) => navigate::run(args, context, screen).await,
+        Verb::Top(args) => top::run(args, context, screen).await,
         Verb::Agents(args) => agents::run(args, context, screen).await,
         Verb::New(args) => new::run(args, context, screen).await,
         Verb::Show(args) => show::run(args, context, screen).await,

@@ -71,6 +71,13 @@ pub(crate) struct Wanted {
     pub(crate) phase: Vec<Phase>,
 }
 
+/// `top`.
+#[derive(Args, Debug)]
+pub(crate) struct TopArgs {
+    #[command(flatten)]
+    pub(crate) wanted: Wanted,
+}
+
 /// `agents`.
 #[derive(Args, Debug)]
 pub(crate) struct AgentsArgs {

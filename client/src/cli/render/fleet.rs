@@ -27,18 +27,21 @@ pub(crate) use show::{phase_words, session_lines};
 
 /// Sessions in the order in which people want to see them.
 pub(crate) fn in_order(sessions: &mut [SessionSummary]) {
-    sessions.sort_by_cached_key(|session| {
-        let rank = match session.phase {
-            // Behind what waits for an answer, before what works.
-            _ if session.stalled_since.is_some() => (Phase::NeedsInput, 1),
-            phase => (phase, 0),
-        };
-        let since = session.since.unwrap_or_else(|| session.last_active_at());
-        // What has waited longest comes first; of what is at rest, what was used last.
-        let longest = session.phase.is_active().then_some(since);
-        let latest = Reverse(since);
-        (rank, Reverse(session.priority), longest, latest, session.id)
-    });
+    sessions.sort_by_cached_key(order);
+}
+
+/// What a session is sorted by, so that it comes where people want to see it.
+pub(crate) fn order(session: &SessionSummary) -> impl Ord + use<> {
+    let rank = match session.phase {
+        // Behind what waits for an answer, before what works.
+        _ if session.stalled_since.is_some() => (Phase::NeedsInput, 1),
+        phase => (phase, 0),
+    };
+    let since = session.since.unwrap_or_else(|| session.last_active_at());
+    // What has waited longest comes first; of what is at rest, what was used last.
+    let longest = session.phase.is_active().then_some(since);
+    let latest = Reverse(since);
+    (rank, Reverse(session.priority), longest, latest, session.id)
 }
 
 /// How a session is named where it is told of.
@@ -148,16 +151,19 @@ impl<'s> Places<'s> {
     }
 }
 
+/// The branch that a session's directory is on; the commit where it is on none.
+pub(crate) fn branch(session: &SessionSummary) -> Option<String> {
+    let checkout = session.checkout.as_ref()?;
+    let detached = checkout.commit.as_deref().map(|commit| {
+        let short: String = commit.chars().take(8).collect();
+        format!("@{short}")
+    });
+    checkout.branch.as_deref().map(str::to_owned).or(detached)
+}
+
 fn cells(session: &SessionSummary, places: &Places<'_>, now: Timestamp) -> Cells {
     let or_dash = |text: Option<&str>| text.unwrap_or("-").to_owned();
-    let checkout = session.checkout.as_ref();
-    let branch = checkout.and_then(|checkout| {
-        let detached = checkout.commit.as_deref().map(|commit| {
-            let short: String = commit.chars().take(8).collect();
-            format!("@{short}")
-        });
-        checkout.branch.as_deref().map(str::to_owned).or(detached)
-    });
+    let branch = branch(session);
     let since = session.since.unwrap_or_else(|| session.last_active_at());
     Cells([
         state(session, now),
@@ -176,7 +182,7 @@ fn cells(session: &SessionSummary, places: &Places<'_>, now: Timestamp) -> Cells
 }
 
 /// What a session is at, in words of a table.
-fn state(session: &SessionSummary, now: Timestamp) -> String {
+pub(crate) fn state(session: &SessionSummary, now: Timestamp) -> String {
     if let Some(since) = session.stalled_since {
         return format!("stalled {}", brief(now.since(since)));
     }

@@ -1,0 +1,253 @@
+//! What the board shows: the sessions that there are, which of them are on the open tab, which one is
+//! selected, and what is being typed.
+
+use std::collections::BTreeMap;
+
+use sessionplane_core::domain::fleet::phase::Phase;
+use sessionplane_core::domain::fleet::summary::SessionSummary;
+use sessionplane_core::domain::ids::SessionId;
+
+use crate::cli::render::order;
+use crate::fleet_watch::FleetWatchItem;
+
+/// A part of the fleet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Tab {
+    /// Every session.
+    #[default]
+    All,
+    /// Those that wait for somebody's answer, and those that have shown nothing for long.
+    NeedsYou,
+    /// Those that something runs in.
+    Working,
+    /// Those that are at rest and warm, or whose messages wait.
+    Ready,
+    /// Those that are paused or dormant.
+    Inactive,
+}
+
+impl Tab {
+    /// All of them, in their order on the screen.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::All,
+        Self::NeedsYou,
+        Self::Working,
+        Self::Ready,
+        Self::Inactive,
+    ];
+
+    /// Its title.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::All => "All",
+            Self::NeedsYou => "Needs you",
+            Self::Working => "Working",
+            Self::Ready => "Ready",
+            Self::Inactive => "Inactive",
+        }
+    }
+
+    /// Whether a session is on it.
+    pub(crate) fn has(self, session: &SessionSummary) -> bool {
+        let needs = session.phase == Phase::NeedsInput || session.stalled_since.is_some();
+        match self {
+            Self::All => true,
+            Self::NeedsYou => needs,
+            Self::Working => matches!(session.phase, Phase::Working | Phase::Compacting),
+            Self::Ready => matches!(session.phase, Phase::Ready | Phase::Queued),
+            Self::Inactive => matches!(session.phase, Phase::Paused | Phase::Dormant),
+        }
+    }
+
+    /// The one that is `by` places further, around the end.
+    fn moved(self, by: usize) -> Self {
+        let at = Self::ALL.iter().position(|tab| *tab == self).unwrap_or(0);
+        Self::ALL[(at + by) % Self::ALL.len()]
+    }
+}
+
+/// How the watch stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Link {
+    /// The first snapshot has not come yet.
+    Opening,
+    /// What is shown is what there is.
+    Live,
+    /// What is shown is what there was; why it was lost.
+    Lost(String),
+}
+
+/// What is said in the last line until the next key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Notice {
+    /// Something was done.
+    Done(String),
+    /// Something was not.
+    Failed(String),
+}
+
+/// What a line that is being typed is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// An answer to the first open question of the selected session.
+    Answer,
+    /// A steer of its run.
+    Steer,
+    /// Another name for it.
+    Rename,
+    /// What the shown sessions must have in them.
+    Filter,
+}
+
+impl Purpose {
+    /// What stands before the line.
+    pub(crate) fn prompt(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::Steer => "steer",
+            Self::Rename => "new name",
+            Self::Filter => "filter",
+        }
+    }
+}
+
+/// What the keys do.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Mode {
+    /// They move and command.
+    #[default]
+    Browse,
+    /// They are typed into a line.
+    Typing {
+        /// What the line is for.
+        purpose: Purpose,
+        /// Whose it is: the session that was selected when it was begun.
+        session: Option<SessionId>,
+        /// What stands in it.
+        text: String,
+    },
+    /// Whether to abort the run of a session.
+    ConfirmAbort(SessionId),
+    /// All keys are listed.
+    Help,
+}
+
+/// The board.
+#[derive(Debug)]
+pub(crate) struct Board {
+    sessions: BTreeMap<SessionId, SessionSummary>,
+    pub(crate) tab: Tab,
+    pub(crate) selected: Option<SessionId>,
+    pub(crate) filter: String,
+    pub(crate) mode: Mode,
+    pub(crate) link: Link,
+    pub(crate) notice: Option<Notice>,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self {
+            sessions: BTreeMap::new(),
+            tab: Tab::default(),
+            selected: None,
+            filter: String::new(),
+            mode: Mode::default(),
+            link: Link::Opening,
+            notice: None,
+        }
+    }
+}
+
+impl Board {
+    /// Takes in what the watch told.
+    pub(crate) fn told(&mut self, item: FleetWatchItem) {
+        match item {
+            FleetWatchItem::Changed { sessions, gone } => {
+                for id in gone {
+                    self.sessions.remove(&id);
+                }
+                let sessions = sessions.into_iter();
+                self.sessions
+                    .extend(sessions.map(|session| (session.id, session)));
+            }
+            FleetWatchItem::Current => self.link = Link::Live,
+            FleetWatchItem::Reconnecting { error, .. } => self.link = Link::Lost(error.message),
+        }
+        self.keep_selection();
+    }
+
+    /// The sessions of the open tab that the filter admits, what needs people first.
+    pub(crate) fn rows(&self) -> Vec<&SessionSummary> {
+        let shown = |session: &&SessionSummary| self.tab.has(session) && self.admits(session);
+        let mut rows: Vec<_> = self.sessions.values().filter(shown).collect();
+        rows.sort_by_cached_key(|session| order(session));
+        rows
+    }
+
+    /// How many sessions a tab has that the filter admits.
+    pub(crate) fn count(&self, tab: Tab) -> usize {
+        let shown = |session: &&SessionSummary| tab.has(session) && self.admits(session);
+        self.sessions.values().filter(shown).count()
+    }
+
+    /// The selected session.
+    pub(crate) fn session(&self) -> Option<&SessionSummary> {
+        self.sessions.get(&self.selected?)
+    }
+
+    /// Another session.
+    pub(crate) fn of(&self, id: SessionId) -> Option<&SessionSummary> {
+        self.sessions.get(&id)
+    }
+
+    /// Selects the session that is `by` rows further down; negative: up.
+    pub(crate) fn step(&mut self, by: isize) {
+        let rows: Vec<SessionId> = self.rows().iter().map(|row| row.id).collect();
+        let at = rows.iter().position(|id| Some(*id) == self.selected);
+        let last = rows.len().saturating_sub(1);
+        let at = at.map_or(0, |at| at.saturating_add_signed(by).min(last));
+        self.selected = rows.get(at).copied();
+    }
+
+    /// Opens the tab that is `by` places further.
+    pub(crate) fn turn(&mut self, by: usize) {
+        self.open(self.tab.moved(by));
+    }
+
+    /// Opens a tab.
+    pub(crate) fn open(&mut self, tab: Tab) {
+        self.tab = tab;
+        self.keep_selection();
+    }
+
+    /// Shows only sessions that have this in them.
+    pub(crate) fn narrow(&mut self, filter: &str) {
+        filter.clone_into(&mut self.filter);
+        self.keep_selection();
+    }
+
+    /// The selection stays on its session wherever that moves; one that is not shown any more gives
+    /// way to the first that is.
+    fn keep_selection(&mut self) {
+        let rows = self.rows();
+        let shown = rows.iter().any(|row| Some(row.id) == self.selected);
+        if !shown {
+            self.selected = rows.first().map(|row| row.id);
+        }
+    }
+
+    /// Whether a session has every word of the filter in one of its fields.
+    fn admits(&self, session: &SessionSummary) -> bool {
+        let mut fields = vec![session.id.to_string(), session.agent.to_string()];
+        fields.extend(session.name.as_ref().map(ToString::to_string));
+        fields.extend(session.external_key.as_ref().map(ToString::to_string));
+        fields.extend(session.place.as_ref().map(|it| it.directory.to_string()));
+        let checkout = session.checkout.as_ref();
+        fields.extend(checkout.and_then(|it| it.branch.as_deref().map(str::to_owned)));
+        let labels = session.labels.iter();
+        fields.extend(labels.map(|(key, value)| format!("{}={}", key.as_str(), value.as_str())));
+        let words = self.filter.split_whitespace().map(str::to_lowercase);
+        let found = |word: String| fields.iter().any(|it| it.to_lowercase().contains(&word));
+        words.into_iter().all(found)
+    }
+}

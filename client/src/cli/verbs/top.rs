@@ -1,0 +1,250 @@
+//! `sessionctl top`: the fleet on a whole screen, live.
+
+use std::io::{self, IsTerminal as _};
+use std::pin::Pin;
+use std::time::Duration;
+
+use crossterm::event::{Event, EventStream};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use sessionplane_core::contract::fleet::{Fleet as _, UpdateSession};
+use sessionplane_core::contract::{CallOptions, DispatchRequest, SessionControl as _};
+use sessionplane_core::domain::command::{Command, DispatchAnswer};
+use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::fleet::metadata::MetadataChange;
+use sessionplane_core::domain::ids::{SessionId, SessionRef};
+
+use crate::cli::args::TopArgs;
+use crate::cli::context::Context;
+use crate::cli::exit::{Exit, Stop};
+use crate::cli::hint::Effect;
+use crate::cli::program;
+use crate::cli::screen::Screen;
+use crate::cli::top::{Act, Board, FullScreen, Link, Notice, draw, key, pasted};
+use crate::clock::{mint_request_id, now};
+use crate::connection::Client;
+use crate::fleet_watch::{FleetWatch, FleetWatchOptions};
+
+/// How often ages are drawn anew.
+const TICK: Duration = Duration::from_secs(1);
+/// Changes are drawn together that come within this time.
+const FRAME: Duration = Duration::from_millis(50);
+/// Most things that are being done at once.
+const AT_ONCE: usize = 16;
+
+pub(super) async fn run(
+    args: TopArgs,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Exit, Stop> {
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        return Err(Stop::usage(
+            "top needs a terminal; `agents --watch` tells changes line by line",
+        ));
+    }
+    let options = FleetWatchOptions {
+        filter: args.wanted.filter(),
+        open_deadline: context.opening(),
+        ..FleetWatchOptions::default()
+    };
+    let mut desk = Desk {
+        board: Board::default(),
+        doing: FuturesUnordered::new(),
+        client: context.client.clone(),
+        colours: screen.is_rich(),
+    };
+    let mut watch = context.client.watch_fleet(options);
+    loop {
+        let left = desk.stay(&mut watch).await?;
+        match left {
+            Left::Quit => return Ok(Exit::Done),
+            Left::Ended(error) => {
+                return Err(context.stop(error, None::<&SessionRef>, Effect::Reads));
+            }
+            Left::Attach(session) => desk.attach(session).await,
+        }
+    }
+}
+
+/// What is being done, and its outcome for the last line.
+type Doing = Pin<Box<dyn Future<Output = Notice> + Send>>;
+
+/// Why the screen is left.
+enum Left {
+    Quit,
+    Ended(CallError),
+    Attach(SessionId),
+}
+
+/// Somebody sits before the board.
+struct Desk {
+    board: Board,
+    doing: FuturesUnordered<Doing>,
+    client: Client,
+    colours: bool,
+}
+
+impl Desk {
+    /// Shows the board until it is left; the terminal is then as it was.
+    async fn stay(&mut self, watch: &mut FleetWatch) -> Result<Left, Stop> {
+        let mut full = FullScreen::enter()?;
+        let mut keys = EventStream::new();
+        let mut tick = tokio::time::interval(TICK);
+        let mut frame = tokio::time::interval(FRAME);
+        frame.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut stale = true;
+        loop {
+            tokio::select! {
+                biased;
+                event = keys.next() => {
+                    stale = true;
+                    match event {
+                        Some(Ok(event)) => if let Some(left) = self.event(event) {
+                            return Ok(left);
+                        },
+                        // The terminal is gone, and with it whoever sat there.
+                        Some(Err(_)) | None => return Ok(Left::Quit),
+                    }
+                }
+                _ = frame.tick(), if stale => {
+                    stale = false;
+                    let (board, colours) = (&self.board, self.colours);
+                    full.draw(|area| draw(board, now(), colours, area))?;
+                }
+                Some(notice) = self.doing.next(), if !self.doing.is_empty() => {
+                    stale = true;
+                    self.board.notice = Some(notice);
+                }
+                item = watch.next() => {
+                    stale = true;
+                    match item {
+                        Some(Ok(item)) => self.board.told(item),
+                        Some(Err(error)) => return Ok(Left::Ended(error)),
+                        None => return Ok(Left::Quit),
+                    }
+                }
+                _ = tick.tick() => stale = true,
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event) -> Option<Left> {
+        let act = match event {
+            Event::Key(event) => key(&mut self.board, event)?,
+            Event::Paste(text) => {
+                pasted(&mut self.board, &text);
+                return None;
+            }
+            // It is drawn in its new size.
+            _ => return None,
+        };
+        match act {
+            Act::Quit => Some(Left::Quit),
+            Act::Attach(session) => Some(Left::Attach(session)),
+            _ if self.doing.len() >= AT_ONCE => {
+                let words = "too much is being done already; wait until some of it is answered";
+                self.board.notice = Some(Notice::Failed(words.to_owned()));
+                None
+            }
+            act => {
+                self.doing.push(doing(self.client.clone(), act));
+                None
+            }
+        }
+    }
+
+    /// Another process of this program has the terminal until it ends.
+    async fn attach(&mut self, session: SessionId) {
+        let program = std::env::current_exe();
+        let ran = match program {
+            Ok(program) => {
+                let mut attach = tokio::process::Command::new(program);
+                attach.args(program::flags());
+                attach.arg("attach").arg(session.to_string());
+                attach.status().await
+            }
+            Err(error) => Err(error),
+        };
+        self.board.notice = match ran {
+            Ok(status) if status.success() => None,
+            Ok(status) => Some(Notice::Failed(format!("attach ended with {status}"))),
+            Err(error) => Some(Notice::Failed(format!(
+                "attach could not be started: {error}"
+            ))),
+        };
+        if self.board.link == Link::Opening {
+            self.board.notice = None;
+        }
+    }
+}
+
+/// Does it; says what came of it.
+fn doing(client: Client, act: Act) -> Doing {
+    Box::pin(async move {
+        let done = match act {
+            Act::Answer(session, interaction, answer) => {
+                let command = Command::Respond {
+                    interaction,
+                    answer,
+                };
+                give(&client, session, command, None, "answered").await
+            }
+            Act::Steer(session, run, text) => {
+                let command = Command::Steer { text: text.into() };
+                give(&client, session, command, Some(run), "steered").await
+            }
+            Act::Abort(session, run) => {
+                give(&client, session, Command::Abort, Some(run), "aborted").await
+            }
+            Act::Rename(session, name) => {
+                let words = format!("renamed to {name}");
+                let change = MetadataChange {
+                    name: Some(Some(name)),
+                    ..MetadataChange::default()
+                };
+                let request = UpdateSession {
+                    session: SessionRef::Id(session),
+                    change,
+                    etag: None,
+                };
+                let renamed = client.update_session(request, call()).await;
+                renamed.map(|_| Notice::Done(words))
+            }
+            Act::Pause(session, true) => {
+                let paused = client.pause_session(SessionRef::Id(session), call()).await;
+                paused.map(|_| Notice::Done("paused".to_owned()))
+            }
+            Act::Pause(session, false) => {
+                let resumed = client.resume_session(SessionRef::Id(session), call()).await;
+                resumed.map(|_| Notice::Done("resumed".to_owned()))
+            }
+            Act::Quit | Act::Attach(_) => Ok(Notice::Done(String::new())),
+        };
+        done.unwrap_or_else(|error| Notice::Failed(error.message))
+    })
+}
+
+fn call() -> CallOptions {
+    CallOptions {
+        request_id: Some(mint_request_id()),
+        deadline: None,
+    }
+}
+
+async fn give(
+    client: &Client,
+    session: SessionId,
+    command: Command,
+    expected_run: Option<sessionplane_core::domain::ids::RunId>,
+    words: &str,
+) -> Result<Notice, CallError> {
+    let request = DispatchRequest {
+        session: SessionRef::Id(session),
+        command,
+        expected_run,
+    };
+    Ok(match client.dispatch(request, call()).await? {
+        DispatchAnswer::Accepted(_) => Notice::Done(words.to_owned()),
+        DispatchAnswer::Rejected(rejection) => Notice::Failed(rejection.message),
+    })
+}
