@@ -29,6 +29,8 @@ const PAGE_BYTES: usize = 1024 * 1024;
 const BUDGET: usize = 2000;
 /// Sessions that are asked of the store at a time.
 const SLICE: usize = 200;
+/// Sessions that are asked of it at first at least.
+const LITTLE: usize = 16;
 
 /// Which sessions, and in which order.
 pub(super) struct Search {
@@ -141,7 +143,13 @@ impl Viewer {
             Place::Start | Place::Ranked(_) | Place::Paused(_) | Place::Dormant(_) => None,
         };
         loop {
-            let max = SLICE.min(BUDGET.saturating_sub(page.looked_at)).max(1);
+            // A short page asks for little at first: most of what it is given may be wanted.
+            let room = page.search.page.saturating_sub(page.taken.len());
+            let left = BUDGET.saturating_sub(page.looked_at);
+            let max = SLICE
+                .min(left)
+                .min(room.max(LITTLE + page.looked_at))
+                .max(1);
             let query = SessionQuery {
                 tenant: self.principal.tenant.clone(),
                 term: term.clone(),
