@@ -48,6 +48,7 @@ pub(crate) fn answer(answer: v1::GetCapabilitiesResponse) -> Result<CapabilityRe
             interactions: told.interactions().filter_map(interaction::kind).collect(),
             sandbox: match told.sandbox() {
                 v1::SandboxLevel::Confined => SandboxLevel::Confined,
+                v1::SandboxLevel::Enforced => SandboxLevel::Enforced,
                 v1::SandboxLevel::None | v1::SandboxLevel::Unspecified => SandboxLevel::None,
             },
             steering: told.steering.map(|steering| Steering {

@@ -93,6 +93,7 @@ fn sandbox(level: SandboxLevel) -> wire::SandboxLevel {
     match level {
         SandboxLevel::None => wire::SandboxLevel::None,
         SandboxLevel::Confined => wire::SandboxLevel::Confined,
+        SandboxLevel::Enforced => wire::SandboxLevel::Enforced,
     }
 }
 
