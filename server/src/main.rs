@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use sessionplane_server::adapters::process_host::{self, SETUP_VERB, SUPERVISE_VERB};
 use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_by};
 use sessionplane_server::process::config_tool::{self, ConfigCommand};
 use sessionplane_server::process::health::Question;
@@ -93,6 +94,9 @@ const PANICKED: i32 = 101;
 const ENDED_AT_ONCE: i32 = 130;
 
 fn main() -> ExitCode {
+    if let Some(ended) = apart() {
+        return ended;
+    }
     // Without the feature nothing of the environment may reach into the server.
     #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();
@@ -142,6 +146,20 @@ fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(error.as_ref()),
+    }
+}
+
+/// What this binary is in processes beside the server's, where it was started anew as that. It is not
+/// offered: nobody types it.
+fn apart() -> Option<ExitCode> {
+    let words: Vec<String> = std::env::args().skip(1).take(3).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [SUPERVISE_VERB, grace] => {
+            let grace = grace.parse().map(Duration::from_millis).ok()?;
+            Some(process_host::supervise(grace))
+        }
+        [SETUP_VERB, parent] => Some(process_host::setup(parent.parse().ok()?)),
+        _ => None,
     }
 }
 
