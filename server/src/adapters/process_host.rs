@@ -30,6 +30,7 @@
 
 mod handover;
 mod host;
+mod inherited;
 mod keeper;
 mod leftover;
 mod lines;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::pipe::{PipeFlags, pipe_with};
+use sessionplane_core::domain::ids::SessionId;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -113,8 +114,16 @@ impl Keeper {
             }
             Ok((mut tree, setting_up)) => {
                 let started = self.go_on(&mut tree, setting_up).await;
-                self.attend(&mut tree, started, ready).await;
-                self.end(tree).await
+                match hand_over(started, ready) {
+                    Some((errors, hold)) => {
+                        // Read to the end: a program may say on its way out what became of it.
+                        tokio::select! {
+                            end = self.keep(tree, hold) => end,
+                            never = log_errors(errors, self.order.session) => match never {},
+                        }
+                    }
+                    None => self.end(tree).await,
+                }
             }
         };
         if end == End::Gone {
@@ -234,43 +243,14 @@ impl Keeper {
             .await?
     }
 
-    /// Hands the program over, and stays until it has ended or nobody holds it any more.
-    async fn attend(
-        &self,
-        tree: &mut Tree,
-        started: Result<(Ends, Reach), HostError>,
-        ready: oneshot::Sender<Result<Started, HostError>>,
-    ) {
-        let (ends, reach) = match started {
-            Ok(started) => started,
-            Err(error) => {
-                drop(ready.send(Err(error)));
-                return;
-            }
-        };
-        let (hold, mut dropped) = oneshot::channel();
-        let started = Started {
-            input: ends.input,
-            output: Lines::new(ends.output, MAX_LINE_BYTES),
-            reach,
-            hold: Hold(hold),
-        };
-        // Where nobody takes it, it is dropped with its hold.
-        drop(ready.send(Ok(started)));
-        let session = self.order.session;
-        let errors = std::pin::pin!(log_errors(ends.error, session));
-        let lives = async {
-            tokio::select! {
-                _ = &mut dropped => {}
-                () = self.closing() => {}
-                () = tree.program_ends() => {}
-            }
-        };
+    /// Until the program has ended or nobody holds it any more, and then to the end of all.
+    async fn keep(&self, mut tree: Tree, mut hold: oneshot::Receiver<Infallible>) -> End {
         tokio::select! {
-            () = lives => {}
-            // Never ends by itself.
-            () = errors => {}
+            _ = &mut hold => {}
+            () = self.closing() => {}
+            () = tree.program_ends() => {}
         }
+        self.end(tree).await
     }
 
     async fn closing(&self) {
@@ -372,6 +352,32 @@ impl Tree {
     }
 }
 
+/// Hands the program over to whoever asked for it. Returns its standard error, and what ends when it
+/// is not held any more; nothing if there is no program.
+fn hand_over(
+    started: Result<(Ends, Reach), HostError>,
+    ready: oneshot::Sender<Result<Started, HostError>>,
+) -> Option<(pipe::Receiver, oneshot::Receiver<Infallible>)> {
+    let (ends, reach) = match started {
+        Ok(started) => started,
+        Err(error) => {
+            // Nobody may wait for it any more.
+            drop(ready.send(Err(error)));
+            return None;
+        }
+    };
+    let (hold, held) = oneshot::channel();
+    let started = Started {
+        input: ends.input,
+        output: Lines::new(ends.output, MAX_LINE_BYTES),
+        reach,
+        hold: Hold(hold),
+    };
+    // Where nobody takes it, it is dropped with its hold.
+    drop(ready.send(Ok(started)));
+    Some((ends.error, held))
+}
+
 /// The next thing that the process says which sets itself up; none at the end.
 async fn said(socket: &mut Lines<UnixStream>) -> io::Result<Option<Said>> {
     let line = socket.next().await?;
@@ -381,7 +387,7 @@ async fn said(socket: &mut Lines<UnixStream>) -> io::Result<Option<Said>> {
 
 /// Reads what a program says on its standard error, so that it never waits, and logs it where somebody
 /// looks for it. Never ends.
-async fn log_errors(error: pipe::Receiver, session: sessionplane_core::domain::ids::SessionId) {
+async fn log_errors(error: pipe::Receiver, session: SessionId) -> Infallible {
     let mut lines = Lines::new(error, ERROR_LINE_BYTES);
     while let Ok(Some(line)) = lines.next().await {
         let line = String::from_utf8_lossy(&line);

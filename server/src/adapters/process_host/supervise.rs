@@ -16,6 +16,7 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
+use super::inherited;
 use super::setup::SETUP_VERB;
 use super::tree::{self, MARK, Seen};
 
@@ -53,6 +54,7 @@ pub fn supervise(grace: Duration) -> ExitCode {
 }
 
 fn run(grace: Duration) -> io::Result<()> {
+    inherited::close()?;
     // A session of its own: what a terminal tells the server is not meant for it.
     rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
