@@ -152,6 +152,8 @@ pub enum EngineKind {
     Demo,
     /// Plays the scenario in its prompt.
     Scripted,
+    /// The same in a process of its own, in a workspace.
+    ScriptedProcess,
 }
 
 /// An agent.
@@ -161,6 +163,8 @@ pub struct Agent {
     pub engine: Option<String>,
     /// The workspace it sees, for engines that see one.
     pub workspace: Option<String>,
+    /// It is not served where the system does not keep its processes in their workspace.
+    pub require_sandbox: bool,
 }
 
 impl Agent {
@@ -173,6 +177,7 @@ impl Agent {
         match self.engine.as_deref()? {
             "demo" => Some(EngineKind::Demo),
             "scripted" => Some(EngineKind::Scripted),
+            "scripted-process" => Some(EngineKind::ScriptedProcess),
             _ => None,
         }
     }
@@ -231,7 +236,7 @@ impl Settings {
         let engine = format!("agents.{name}.engine");
         let kind = agent
             .kind()
-            .ok_or_else(|| value(engine, "is missing; use demo or scripted"))?;
+            .ok_or_else(|| value(engine, "is missing; use demo, scripted or scripted-process"))?;
         let root = self.workspace_of(name, agent, kind)?;
         Ok((agent_name(&format!("agents.{name}"), name)?, kind, root))
     }
@@ -246,9 +251,9 @@ impl Settings {
         let Some(workspace) = &agent.workspace else {
             return match kind {
                 EngineKind::Scripted => Ok(None),
-                EngineKind::Demo => Err(value(
+                EngineKind::Demo | EngineKind::ScriptedProcess => Err(value(
                     key,
-                    "is missing: this engine reads a workspace; name one",
+                    "is missing: this engine works in a workspace; name one",
                 )),
             };
         };

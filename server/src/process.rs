@@ -34,6 +34,7 @@ use crate::adapters::authn::{
 use crate::adapters::authz::GroupAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::engine::demo::DemoEngine;
+use crate::adapters::process_host::{Bounds, HostError, ProcessHost, Where};
 use crate::adapters::secret::{self, SecretError};
 use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
 use crate::adapters::tls_files::{TlsError, TlsFiles};
@@ -134,6 +135,9 @@ pub enum ProcessError {
         /// What is wrong, and the way out.
         problem: String,
     },
+    /// Processes of an earlier server are there, or may be.
+    #[error("{0}; end it, or restart the machine, and start again")]
+    Leftover(#[from] HostError),
     /// The address cannot be listened on.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -172,6 +176,7 @@ pub fn threads(config: &Settings) -> usize {
         + FolderArtifacts::AT_ONCE
         + backup::AT_ONCE
         + demos * DemoEngine::JOBS
+        + ProcessHost::AT_ONCE
         + OTHERS
 }
 
@@ -258,9 +263,10 @@ async fn serve(
     let (identities, registered) = identity::identities(config, data_dir, ports.clock.clone())?;
     let identities = Arc::new(identities);
     let tls = identity::tls_files(config, ports.clock.clone())?;
-    let (agents, lines) = wiring::agents(config, start.options, data_dir, &ports)?;
+    let host = process_host(data_dir)?;
+    let (agents, lines) = wiring::agents(config, start.options, data_dir, &ports, &host)?;
     let cut = tokio::select! {
-        cut = recovery::recover(&ports) => cut?,
+        cut = recover(&host, &ports) => cut?,
         () = &mut shutdown => return given_up(),
     };
     let app = App::new(ports, agents, config.app);
@@ -315,7 +321,29 @@ async fn serve(
         }
     };
     end_sessions(&app, ending.rest()).await;
+    if ending.rest().step(5, host.close()).await.is_none() {
+        tracing::error!("agents' processes are still there; they are killed once this one is gone");
+    }
     ended
+}
+
+fn process_host(data_dir: &Path) -> Result<ProcessHost, ProcessError> {
+    let place = Where::of_this_server(data_dir);
+    let opened = ProcessHost::open(place, Bounds::default(), Arc::new(OsEntropy));
+    opened.map_err(|error| ProcessError::Directory {
+        path: data_dir.to_owned(),
+        error,
+    })
+}
+
+/// What a crash has left: first its processes, which may still be at work, then its runs.
+async fn recover(host: &ProcessHost, ports: &Ports) -> Result<usize, ProcessError> {
+    let ended = host.end_leftovers().await?;
+    if ended > 0 {
+        tracing::info!(ended, "processes of an earlier server were killed");
+    }
+    failpoint::reach("process::leftovers-ended");
+    Ok(recovery::recover(ports).await?)
 }
 
 fn tell_what_is_waited_for(app: &App, config: &Settings) {

@@ -41,7 +41,7 @@ mod setup;
 mod supervise;
 mod tree;
 
-pub use host::{Bounds, HostError, ProcessHost, Where};
+pub use host::{Bounds, HostError, ProcessHost, Where, apart};
 pub use keeper::{Hold, Started};
 pub use lines::{Lines, MAX_LINE_BYTES};
 pub use order::{Order, Program};

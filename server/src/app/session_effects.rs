@@ -79,6 +79,7 @@ impl SessionTask {
                 leaf,
                 settings,
                 transcript: transcript.clone(),
+                place: None,
             },
             transcript,
             artifacts: context.ports.artifacts.clone(),

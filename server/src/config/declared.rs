@@ -170,11 +170,12 @@ pub(crate) static DECLARED: &[Setting] = &[
         needed: true,
         ..named!(
             "agents.*.engine",
-            Kind::OneOf(&["demo", "scripted"]),
+            Kind::OneOf(&["demo", "scripted", "scripted-process"]),
             agents,
             engine,
             "What drives the agent: `demo` searches and reads a workspace, without a model; \
-             `scripted` plays the scenario in its prompt."
+             `scripted` plays the scenario in its prompt; `scripted-process` does so in a process of \
+             its own, which the system keeps in the workspace."
         )
     },
     named!(
@@ -184,6 +185,24 @@ pub(crate) static DECLARED: &[Setting] = &[
         workspace,
         "The workspace that the agent sees, for engines that see one."
     ),
+    Setting {
+        key: "agents.*.require_sandbox",
+        kind: Kind::Bool,
+        flag: None,
+        variable: None,
+        about: "Whether the server refuses to start where nothing keeps the agent's tools in its \
+                workspace. Without it such an agent is served, and says so in its capabilities.",
+        needed: false,
+        set: |settings, name, value| {
+            if let Value::Bool(value) = value {
+                of(&mut settings.agents, name).require_sandbox = value;
+            }
+        },
+        get: |settings, name| {
+            let agent = settings.agents.get(name)?;
+            Some(Value::Bool(agent.require_sandbox))
+        },
+    },
     // Who may call, over what.
     Setting {
         needed: true,

@@ -83,6 +83,7 @@ impl Bench {
             leaf: entries.last().map(|entry| entry.id),
             settings,
             transcript: Arc::new(Pages(entries)),
+            place: None,
         };
         let opened = within(DEADLINE, "open", self.engine.open(open)).await;
         let connection = opened.unwrap_or_else(|error| panic!("open: {error}"));

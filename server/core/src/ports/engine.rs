@@ -23,6 +23,7 @@ use crate::domain::event::OutputChannel;
 use crate::domain::ids::{EntryId, InputId, RunId, SessionId};
 use crate::domain::interaction::{InteractionAnswer, Question};
 use crate::domain::limits::MAX_OPEN_INTERACTIONS;
+use crate::domain::place::Place;
 use crate::domain::run::{Failure, RunSettings};
 use crate::domain::settings::ModelPolicy;
 use crate::domain::usage::Usage;
@@ -65,6 +66,8 @@ pub struct OpenSession {
     /// Reads the session's durable conversation, so that an engine without a transcript of its
     /// own, or one behind ours, can rebuild it.
     pub transcript: Arc<dyn Transcript>,
+    /// Where the session works; none where it has no place of its own.
+    pub place: Option<Place>,
 }
 
 /// A page-wise reader of what a model has to know of a session: the active path in its order, the

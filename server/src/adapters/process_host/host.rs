@@ -18,6 +18,7 @@ use super::leftover::{self, Alive};
 use super::note::{Notes, mark};
 use super::order::Order;
 use super::ruleset;
+use crate::adapters::boundary::Boundary;
 
 /// Why a program does not run.
 #[derive(Debug, thiserror::Error)]
@@ -165,6 +166,17 @@ impl ProcessHost {
         Ok(ended.map_err(HostError::Unknown)??)
     }
 
+    /// Does what blocks on one of its threads.
+    ///
+    /// # Errors
+    /// When it panicked, or the runtime ends.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        self.0.blocking(work).await
+    }
+
     /// Starts a program, once an earlier one of its session is gone. It lives until it ends by itself
     /// or [`Started::hold`] is dropped. Cancel-safe: what was started then is ended.
     ///
@@ -205,9 +217,12 @@ impl ProcessHost {
     /// What could be reached must not hold the server's own data.
     async fn checked(&self, order: Order) -> Result<Order, HostError> {
         let data_dir = self.0.place.data_dir.clone();
-        let checked = self
-            .0
-            .blocking(move || apart(&order, &data_dir).map(|()| order));
+        let checked = self.0.blocking(move || {
+            apart(&order.folder, &data_dir)?;
+            let reads = order.reads.iter().map(PathBuf::as_path);
+            beside(reads.chain(ruleset::common()), &data_dir)?;
+            Ok(order)
+        });
         checked.await.map_err(HostError::Unknown)?
     }
 
@@ -294,30 +309,48 @@ impl Inner {
 /// What something is, whatever it is called.
 type Identity = (u64, u64);
 
-/// Whether a program's folder, and what else it may read, are apart from the server's data. Blocks.
-fn apart(order: &Order, data_dir: &Path) -> Result<(), HostError> {
-    let data = data_dir.canonicalize().map_err(HostError::Unknown)?;
-    let above: Vec<Identity> = data.ancestors().filter_map(identity).collect();
-    let reaches = |what: &Path| HostError::Reaches {
-        what: what.display().to_string(),
-        data_dir: data_dir.to_owned(),
-    };
-    let above_folder = ancestors(order).map_err(HostError::Unknown)?;
-    let own = above.first().copied();
-    // The folder itself is the first of those above it.
+/// Whether a program's folder is apart from the server's data: neither lies in the other, whatever they
+/// are called. Blocks.
+///
+/// # Errors
+/// When they are not, or that cannot be told.
+pub fn apart(folder: &Boundary, data_dir: &Path) -> Result<(), HostError> {
+    let above_data = above(data_dir)?;
+    let above_folder = ancestors(folder).map_err(HostError::Unknown)?;
+    // Each is the first of those above it.
     let holds = above_folder
         .first()
-        .is_some_and(|folder| above.contains(folder));
-    if holds || own.is_some_and(|own| above_folder.contains(&own)) {
-        return Err(reaches(order.folder.path()));
+        .is_some_and(|it| above_data.contains(it));
+    let is_in = above_data
+        .first()
+        .is_some_and(|it| above_folder.contains(it));
+    if holds || is_in {
+        return Err(reaches(folder.path(), data_dir));
     }
-    let others = ruleset::common().chain(order.reads.iter().map(PathBuf::as_path));
-    for path in others {
-        if identity(path).is_some_and(|it| above.contains(&it)) {
-            return Err(reaches(path));
+    Ok(())
+}
+
+/// Whether none of these holds the server's data.
+fn beside<'a>(paths: impl Iterator<Item = &'a Path>, data_dir: &Path) -> Result<(), HostError> {
+    let above_data = above(data_dir)?;
+    for path in paths {
+        if identity(path).is_some_and(|it| above_data.contains(&it)) {
+            return Err(reaches(path, data_dir));
         }
     }
     Ok(())
+}
+
+fn reaches(what: &Path, data_dir: &Path) -> HostError {
+    HostError::Reaches {
+        what: what.display().to_string(),
+        data_dir: data_dir.to_owned(),
+    }
+}
+
+fn above(data_dir: &Path) -> Result<Vec<Identity>, HostError> {
+    let data = data_dir.canonicalize().map_err(HostError::Unknown)?;
+    Ok(data.ancestors().filter_map(identity).collect())
 }
 
 fn identity(path: &Path) -> Option<Identity> {
@@ -325,12 +358,12 @@ fn identity(path: &Path) -> Option<Identity> {
     Some((about.dev(), about.ino()))
 }
 
-/// The order's folder and all above it, by its descriptor.
-fn ancestors(order: &Order) -> io::Result<Vec<Identity>> {
+/// A folder and all above it, by its descriptor.
+fn ancestors(folder: &Boundary) -> io::Result<Vec<Identity>> {
     use rustix::fs::{Mode, OFlags, openat};
     const MOST: usize = 256;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut at = openat(&order.folder, ".", flags, Mode::empty())?;
+    let mut at = openat(folder, ".", flags, Mode::empty())?;
     let mut found: Vec<Identity> = Vec::new();
     for _ in 0..MOST {
         let about = fstat(&at)?;
