@@ -13,6 +13,7 @@ mod identity;
 mod load;
 mod page;
 mod problem;
+mod sandbox;
 mod schema;
 mod setting;
 mod shown;

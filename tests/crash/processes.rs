@@ -175,7 +175,8 @@ async fn c42_processes_that_outlived_a_killed_server_are_dead_before_the_next_on
     let (_, supervisor) = stat(pids[0]).expect("the engine runs");
     signal(supervisor, Signal::STOP);
     daemon.kill().await;
-    assert!(pids.iter().all(|pid| runs(*pid)), "{pids:?}");
+    // The engine heeds the end of its input; the others do not.
+    assert!(pids[1..].iter().all(|pid| runs(*pid)), "{pids:?}");
     let next = home.start().await;
     let left: Vec<_> = pids.iter().filter(|pid| runs(**pid)).collect();
     assert!(left.is_empty(), "{left:?} of {pids:?}");

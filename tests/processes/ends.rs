@@ -128,6 +128,20 @@ async fn c42_the_next_program_of_a_session_waits_until_the_last_ones_tree_is_dea
     assert_eq!(line(&mut next).await.as_deref(), Some("next"));
 }
 
+/// Who wants another one has the session now.
+#[tokio::test]
+async fn c53_the_next_program_of_a_session_evicts_one_that_is_still_held() {
+    let hall = Hall::new();
+    let mut first = hall
+        .start(hall.shell("echo $$; cat", Access::ReadOnly))
+        .await;
+    let pid = numbers(&mut first, 1).await;
+    let mut next = hall.start(hall.shell("echo next", Access::ReadOnly)).await;
+    assert!(!runs(pid[0]));
+    assert_eq!(line(&mut next).await.as_deref(), Some("next"));
+    assert_eq!(line(&mut first).await, None);
+}
+
 /// Its own children are no longer its children then.
 #[tokio::test]
 async fn c42_a_tree_whose_supervisor_was_killed_is_found_by_its_mark() {

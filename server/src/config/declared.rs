@@ -3,9 +3,8 @@
 //!
 //! What must never enter: what a value brings about.
 
-use super::identity::KINDS;
 use super::setting::{Kind, Number, Said, Setting, Value, of};
-use super::tls::CLIENT_AUTH;
+use super::{identity::KINDS, sandbox::REQUIRE_SANDBOX, tls::CLIENT_AUTH};
 
 /// The seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
@@ -173,9 +172,8 @@ pub(crate) static DECLARED: &[Setting] = &[
             Kind::OneOf(&["demo", "scripted", "scripted-process"]),
             agents,
             engine,
-            "What drives the agent: `demo` searches and reads a workspace, without a model; \
-             `scripted` plays the scenario in its prompt; `scripted-process` does so in a process of \
-             its own, which the system keeps in the workspace."
+            "What drives the agent: `demo` searches and reads a workspace; `scripted` plays the scenario \
+             in its prompt, `scripted-process` in a process of its own, kept in the workspace."
         )
     },
     named!(
@@ -185,24 +183,7 @@ pub(crate) static DECLARED: &[Setting] = &[
         workspace,
         "The workspace that the agent sees, for engines that see one."
     ),
-    Setting {
-        key: "agents.*.require_sandbox",
-        kind: Kind::Bool,
-        flag: None,
-        variable: None,
-        about: "Whether the server refuses to start where nothing keeps the agent's tools in its \
-                workspace. Without it such an agent is served, and says so in its capabilities.",
-        needed: false,
-        set: |settings, name, value| {
-            if let Value::Bool(value) = value {
-                of(&mut settings.agents, name).require_sandbox = value;
-            }
-        },
-        get: |settings, name| {
-            let agent = settings.agents.get(name)?;
-            Some(Value::Bool(agent.require_sandbox))
-        },
-    },
+    REQUIRE_SANDBOX,
     // Who may call, over what.
     Setting {
         needed: true,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::fstat;
 use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::ports::clock::{Entropy, Spawner, TaskHandle};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 use tokio::time::timeout;
 
 use super::keeper::{End, Keeper, Started};
@@ -127,6 +127,8 @@ pub(super) struct Inner {
 struct Kept {
     mark: String,
     end: watch::Receiver<Option<End>>,
+    /// Tells the keeper that another program of the session is wanted.
+    evict: Arc<Notify>,
     #[allow(
         dead_code,
         reason = "held for its drop: the server's end ends the keeper, and so the tree"
@@ -177,8 +179,8 @@ impl ProcessHost {
         self.0.blocking(work).await
     }
 
-    /// Starts a program, once an earlier one of its session is gone. It lives until it ends by itself
-    /// or [`Started::hold`] is dropped. Cancel-safe: what was started then is ended.
+    /// Starts a program, once an earlier one of its session is gone, which is ended for it. It lives
+    /// until it ends by itself or [`Started::hold`] is dropped. Cancel-safe: what was started then is ended.
     ///
     /// # Errors
     /// When it cannot be started, may not be started there, or the earlier one is not gone in time.
@@ -236,6 +238,8 @@ impl ProcessHost {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, kept| !kept.is_gone());
         if let Some(kept) = kept.get(&session) {
+            // Who wants another one has the session; whoever holds this one has it no more.
+            kept.evict.notify_one();
             return Some(Earlier {
                 mark: kept.mark.clone(),
                 end: kept.end.clone(),
@@ -244,9 +248,16 @@ impl ProcessHost {
         let (order, ready) = wanted.take()?;
         let mark = mark(self.0.entropy.random());
         let (ended, end) = watch::channel(None);
-        let keeper = Keeper::new(self.0.clone(), order, mark.clone());
+        let evict = Arc::new(Notify::new());
+        let keeper = Keeper::new(self.0.clone(), order, mark.clone(), evict.clone());
         let keeper = spawner.spawn("process", Box::pin(keeper.run(ready, ended)));
-        kept.insert(session, Kept { mark, end, keeper });
+        let started = Kept {
+            mark,
+            end,
+            evict,
+            keeper,
+        };
+        kept.insert(session, started);
         None
     }
 

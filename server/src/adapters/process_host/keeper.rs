@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
 use super::handover::{self, Streams};
@@ -72,6 +72,7 @@ pub(super) struct Keeper {
     order: Order,
     mark: String,
     temporary: PathBuf,
+    evict: Arc<Notify>,
 }
 
 /// A supervisor, and what is beneath it.
@@ -90,13 +91,14 @@ struct Ends {
 }
 
 impl Keeper {
-    pub(super) fn new(host: Arc<Inner>, order: Order, mark: String) -> Self {
+    pub(super) fn new(host: Arc<Inner>, order: Order, mark: String, evict: Arc<Notify>) -> Self {
         let temporary = host.place.temporary.join(format!("sessionplane-{mark}"));
         Self {
             host,
             order,
             mark,
             temporary,
+            evict,
         }
     }
 
@@ -138,11 +140,13 @@ impl Keeper {
         let failed = |error: io::Error| HostError::Start(error.to_string());
         let temporary = self.temporary.clone();
         let made = move || DirBuilder::new().mode(0o700).create(temporary);
-        self.host
-            .blocking(made)
-            .await
-            .map_err(failed)?
-            .map_err(failed)?;
+        let made = self.host.blocking(made).await.map_err(failed)?;
+        made.map_err(|error| {
+            let folder = self.host.place.temporary.display();
+            HostError::Start(format!(
+                "no folder for it can be made in {folder}: {error}; name another one in TMPDIR"
+            ))
+        })?;
         let (ours, theirs) = StdStream::pair().map_err(failed)?;
         let (setting_up, its) = StdStream::pair().map_err(failed)?;
         ours.set_nonblocking(true).map_err(failed)?;
@@ -234,7 +238,7 @@ impl Keeper {
         let (notes, mark) = (self.host.notes.clone(), self.mark.clone());
         let note = Note {
             session: self.order.session.to_string(),
-            boot: tree::boot()?,
+            boot: tree::boot(),
             processes,
             temporary: self.temporary.clone(),
         };
@@ -247,6 +251,7 @@ impl Keeper {
     async fn keep(&self, mut tree: Tree, mut hold: oneshot::Receiver<Infallible>) -> End {
         tokio::select! {
             _ = &mut hold => {}
+            () = self.evict.notified() => {}
             () = self.closing() => {}
             () = tree.program_ends() => {}
         }
@@ -284,17 +289,14 @@ impl Keeper {
         }
         // A supervisor that is gone hears nothing; what it left is found below.
         drop(tree.control.write_all(&[TERMINATE]).await);
-        let orderly = tokio::select! {
+        let mut orderly = tokio::select! {
             status = tree.child.wait() => Some(status),
             () = self.patience(bounds.terminate) => None,
         };
-        let orderly = match orderly {
-            Some(status) => Some(status),
-            None => {
-                drop(tree.control.write_all(&[KILL]).await);
-                timeout(bounds.kill, tree.child.wait()).await.ok()
-            }
-        };
+        if orderly.is_none() {
+            drop(tree.control.write_all(&[KILL]).await);
+            orderly = timeout(bounds.kill, tree.child.wait()).await.ok();
+        }
         match orderly {
             // It says so only when nothing is left.
             Some(Ok(status)) if status.success() => End::Gone,

@@ -67,7 +67,7 @@ fn living(mark: &str, noted: &[Which]) -> io::Result<Vec<Seen>> {
 /// # Errors
 /// When something does not die, or the notes cannot be read: what they tell of may be alive.
 pub(super) fn end_all(notes: &Notes) -> Result<usize, Alive> {
-    let boot = tree::boot()?;
+    let boot = tree::boot();
     let mut ended = 0;
     for (mark, note) in notes.all()? {
         if note.is_none() {
@@ -76,9 +76,14 @@ pub(super) fn end_all(notes: &Notes) -> Result<usize, Alive> {
                 "a note of processes is damaged; they are looked for by the mark"
             );
         }
-        let of_this_boot = note.as_ref().is_none_or(|note| note.boot == boot);
-        if of_this_boot {
-            let noted = note.as_ref().map_or(&[][..], |note| &note.processes);
+        let noted_boot = note.as_ref().and_then(|note| note.boot.as_ref());
+        let noted = match (noted_boot, &boot) {
+            (Some(noted), Some(boot)) if noted != boot => None,
+            (Some(_), Some(_)) => note.as_ref().map(|note| &*note.processes),
+            // In another boot the numbers could be others'. The mark cannot.
+            _ => Some(&[][..]),
+        };
+        if let Some(noted) = noted {
             ended += end(&mark, noted)?;
         }
         if let Some(note) = &note {

@@ -21,8 +21,8 @@ const BYTES: u64 = 64 * 1024;
 pub(super) struct Note {
     /// For which session, for people.
     pub(super) session: String,
-    /// In which boot of the machine.
-    pub(super) boot: String,
+    /// In which boot of the machine, where that is told.
+    pub(super) boot: Option<String>,
     /// The supervisor and the program.
     pub(super) processes: Vec<Which>,
     /// The folder that it has for itself.
@@ -121,7 +121,7 @@ mod tests {
         let notes = Notes::open(&folder.path().join("processes")).unwrap();
         let note = Note {
             session: "s".to_owned(),
-            boot: "b".to_owned(),
+            boot: Some("b".to_owned()),
             processes: vec![Which { pid: 7, began: 9 }],
             temporary: "/tmp/x".into(),
         };

@@ -37,10 +37,11 @@ pub(super) struct Seen {
     pub(super) ended: bool,
 }
 
-/// Which boot of the machine this is; processes of another are gone.
-pub(super) fn boot() -> io::Result<String> {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-    Ok(text.trim().to_owned())
+/// Which boot of the machine this is; processes of another are gone. A service may have a view of the
+/// system that does not tell it.
+pub(super) fn boot() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
 }
 
 /// A process by its number; none if there is none.
