@@ -57,7 +57,7 @@ fn c60_everything_wrong_is_told_at_once_with_its_line_its_limit_and_the_way_out(
         "s.toml:7: limits.max_conections is no setting; did you mean limits.max_connections?",
         "s.toml:8: limits.heartbeat_seconds is -1; use 1 to 20",
         "s.toml:9: limits.idle_seconds is a text; use 1 to 86400",
-        "s.toml:10: agents.a.engine is missing; use demo, scripted or scripted-process",
+        "s.toml:10: agents.a.engine is missing; use demo or scripted or scripted-process",
         "s.toml:11: agents.a.workspace \"w\" is not in [workspaces]; there are none",
         "s.toml:13: agents.b.engine is \"dmeo\"; use demo or scripted or scripted-process",
         "s.toml:14: stoer is no setting; did you mean store?",

@@ -44,11 +44,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return Ok(Some(line));
             }
             if self.ended {
-                return Ok((!self.held.is_empty()).then(|| std::mem::take(&mut self.held)));
+                let rest = self.take_all();
+                return Ok((!rest.is_empty()).then_some(rest));
             }
             if self.looked > self.most {
                 self.ended = true;
-                self.held = Vec::new();
+                drop(self.take_all());
                 let problem = format!("a line has more than {} bytes", self.most);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
             }
@@ -62,6 +63,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 }
             }
         }
+    }
+
+    fn take_all(&mut self) -> Vec<u8> {
+        self.looked = 0;
+        std::mem::take(&mut self.held)
     }
 
     /// The stream itself, to write into it.
