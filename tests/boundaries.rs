@@ -51,6 +51,16 @@ const SHARED: &[(&str, &str, &str)] = &[
         "all reading of a workspace goes through it",
     ),
     (
+        "engine",
+        "process_host",
+        "whatever an engine runs as is started and ended in one place",
+    ),
+    (
+        "process_host",
+        "boundary",
+        "a ruleset is made of the same descriptor as our own reading",
+    ),
+    (
         "git",
         "boundary",
         "all reading of a workspace goes through it",

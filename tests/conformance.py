@@ -29,7 +29,6 @@ LATER = [
     ("C3, C10, C11, C40", "messages", "F"),
     ("C27, C31, C36, C41", "a shared store and replicas", "later than I"),
     ("C15", "capacity", "F"),
-    ("C42", "processes of a former run", "D"),
     ("C43", "adoption of an engine transcript ahead of ours", "G"),
     ("C54", "identities by certificate and JWT", "E"),
     ("C55", "streams that a change of policy ends", "E"),

@@ -29,6 +29,9 @@ mod load;
 mod panics;
 #[path = "crash/power.rs"]
 mod power;
+#[cfg(target_os = "linux")]
+#[path = "crash/processes.rs"]
+mod processes;
 #[path = "crash/starts.rs"]
 mod starts;
 #[path = "crash/state.rs"]

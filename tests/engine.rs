@@ -18,13 +18,18 @@ mod suite;
 mod asking;
 #[path = "engine/demo.rs"]
 mod demo;
+#[cfg(target_os = "linux")]
+#[path = "engine/process.rs"]
+mod process;
 #[path = "engine/scripted.rs"]
 mod scripted;
 
-use suite::{Promises, Prompts, Subject};
+use suite::{Patience, Promises, Prompts, Subject};
 
 engine_conformance!(scripted_engine, scripted::subject());
 engine_conformance!(demo_engine, demo::subject());
+#[cfg(target_os = "linux")]
+engine_conformance!(scripted_process, process::subject(), in real time);
 
 /// A hostile engine whose options go wrong in some ways, with the promises that these ways leave.
 fn hostile(options: HostileOptions) -> Subject {
@@ -77,6 +82,7 @@ fn hostile(options: HostileOptions) -> Subject {
             stops_within,
             lives,
         },
+        patience: Patience::VIRTUAL,
     }
 }
 

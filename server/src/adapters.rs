@@ -15,6 +15,7 @@ mod hex;
 pub mod memory;
 pub(crate) mod plain_file;
 mod private_file;
+pub mod process_host;
 pub mod secret;
 pub mod sled;
 pub mod tls_files;

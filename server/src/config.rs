@@ -15,6 +15,7 @@ mod identity;
 mod load;
 mod page;
 mod problem;
+mod sandbox;
 mod schema;
 mod setting;
 mod shown;
@@ -167,6 +168,8 @@ pub enum EngineKind {
     Demo,
     /// Plays the scenario in its prompt.
     Scripted,
+    /// The same in a process of its own, in a workspace.
+    ScriptedProcess,
 }
 
 /// An agent.
@@ -176,6 +179,8 @@ pub struct Agent {
     pub engine: Option<String>,
     /// The workspace it sees, for engines that see one.
     pub workspace: Option<String>,
+    /// It is not served where the system does not keep its processes in their workspace.
+    pub require_sandbox: bool,
 }
 
 impl Agent {
@@ -188,6 +193,7 @@ impl Agent {
         match self.engine.as_deref()? {
             "demo" => Some(EngineKind::Demo),
             "scripted" => Some(EngineKind::Scripted),
+            "scripted-process" => Some(EngineKind::ScriptedProcess),
             _ => None,
         }
     }
@@ -225,6 +231,18 @@ impl Settings {
         agents.collect()
     }
 
+    /// The workspaces that are configured.
+    ///
+    /// # Errors
+    /// When a name is malformed.
+    pub fn named_workspaces(&self) -> Result<BTreeMap<WorkspaceName, Workspace>, ConfigError> {
+        let named = self.workspaces.iter().map(|(name, space)| {
+            let name = workspace_name(&format!("workspaces.{name}.root"), name)?;
+            Ok((name, space.clone()))
+        });
+        named.collect()
+    }
+
     fn built_in(&self, flag: Option<&Path>, here: &Path) -> Result<Vec<Served>, ConfigError> {
         let demo = agent_name("agents", "demo")?;
         let unnamed = |root: &Path| {
@@ -257,7 +275,7 @@ impl Settings {
         let engine = format!("agents.{name}.engine");
         let kind = agent
             .kind()
-            .ok_or_else(|| value(engine, "is missing; use demo or scripted"))?;
+            .ok_or_else(|| value(engine, "is missing; use demo, scripted or scripted-process"))?;
         Ok(Served {
             workspace: self.workspace_of(name, agent, kind)?,
             name: agent_name(&format!("agents.{name}"), name)?,
@@ -275,9 +293,9 @@ impl Settings {
         let Some(workspace) = &agent.workspace else {
             return match kind {
                 EngineKind::Scripted => Ok(None),
-                EngineKind::Demo => Err(value(
+                EngineKind::Demo | EngineKind::ScriptedProcess => Err(value(
                     key,
-                    "is missing: this engine reads a workspace; name one",
+                    "is missing: this engine works in a workspace; name one",
                 )),
             };
         };

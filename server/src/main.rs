@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use sessionplane_server::adapters::clock::{TokioClock, TokioSpawner};
+use sessionplane_server::adapters::engine::scripted::{SCRIPTED_VERB, serve_scripted};
+use sessionplane_server::adapters::process_host::{self, SETUP_VERB, SUPERVISE_VERB};
 use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_by};
 use sessionplane_server::process::config_tool::{self, ConfigCommand};
 use sessionplane_server::process::health::Question;
@@ -93,6 +96,9 @@ const PANICKED: i32 = 101;
 const ENDED_AT_ONCE: i32 = 130;
 
 fn main() -> ExitCode {
+    if let Some(ended) = apart() {
+        return ended;
+    }
     // Without the feature nothing of the environment may reach into the server.
     #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();
@@ -143,6 +149,35 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(error.as_ref()),
     }
+}
+
+/// What this binary is in processes beside the server's, where it was started anew as that. It is not
+/// offered: nobody types it.
+fn apart() -> Option<ExitCode> {
+    let words: Vec<String> = std::env::args().skip(1).take(3).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [SUPERVISE_VERB, grace] => {
+            let grace = grace.parse().map(Duration::from_millis).ok()?;
+            Some(process_host::supervise(grace))
+        }
+        [SCRIPTED_VERB] => Some(scripted()),
+        [SETUP_VERB, parent] => Some(process_host::setup(parent.parse().ok()?)),
+        _ => None,
+    }
+}
+
+/// The scripted engine, as an agent that has this process to itself.
+fn scripted() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let served = runtime.and_then(|runtime| {
+        runtime.block_on(async {
+            let spawner = TokioSpawner::current();
+            serve_scripted(Arc::new(TokioClock::start()), &spawner).await
+        })
+    });
+    served.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
 }
 
 /// From here on a panic of the main thread ends the process: what it was doing, nobody goes on with, and the runtime

@@ -10,6 +10,7 @@ mod data_dir;
 pub mod date;
 mod descriptors;
 mod ending;
+mod grounds;
 pub mod health;
 mod identity;
 mod notify;
@@ -32,11 +33,14 @@ use crate::adapters::authn::{
     BookError, Identities, OWNER_FILE, OWNER_ID, OWNER_TENANT, OwnerTokenError,
 };
 use crate::adapters::authz::GroupAuthorizer;
+use crate::adapters::boundary::Grounds;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::engine::demo::DemoEngine;
+use crate::adapters::process_host::{Bounds, HostError, ProcessHost, Where};
 use crate::adapters::secret::{self, SecretError};
 use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
 use crate::adapters::tls_files::{TlsError, TlsFiles};
+use crate::adapters::workspaces::HostWorkspaces;
 use crate::app::digest::DigestKey;
 use crate::app::recovery::{self, RecoveryError};
 use crate::app::{App, Ports};
@@ -134,6 +138,17 @@ pub enum ProcessError {
         /// What is wrong, and the way out.
         problem: String,
     },
+    /// A workspace cannot be opened.
+    #[error("workspace {workspace}: {problem}")]
+    Workspace {
+        /// The workspace.
+        workspace: String,
+        /// What is wrong, and the way out.
+        problem: String,
+    },
+    /// Processes of an earlier server are there, or may be.
+    #[error("{0}; end it, or restart the machine, and start again")]
+    Leftover(#[from] HostError),
     /// The address cannot be listened on.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -172,6 +187,8 @@ pub fn threads(config: &Settings) -> usize {
         + FolderArtifacts::AT_ONCE
         + backup::AT_ONCE
         + demos * DemoEngine::JOBS
+        + ProcessHost::AT_ONCE
+        + HostWorkspaces::AT_ONCE
         + OTHERS
 }
 
@@ -254,13 +271,23 @@ async fn serve(
 ) -> Result<(), ProcessError> {
     let (config, data_dir) = (start.config, start.data_dir);
     let artifacts = artifacts(data_dir)?;
-    let ports = ports(&store, artifacts.clone(), data_dir)?;
+    let served = wiring::served(config, start.options)?;
+    let grounds = grounds::open(config, &served, data_dir)?;
+    let ports = ports(&store, artifacts.clone(), &grounds, data_dir)?;
     let (identities, registered) = identity::identities(config, data_dir, ports.clock.clone())?;
     let identities = Arc::new(identities);
     let tls = identity::tls_files(config, ports.clock.clone())?;
-    let (agents, lines) = wiring::agents(config, start.options, data_dir, &ports)?;
+    let host = process_host(data_dir)?;
+    let parts = wiring::Parts {
+        config,
+        data_dir,
+        ports: &ports,
+        grounds: &grounds,
+        host: &host,
+    };
+    let (agents, lines) = parts.agents(served)?;
     let cut = tokio::select! {
-        cut = recovery::recover(&ports) => cut?,
+        cut = recover(&host, &ports) => cut?,
         () = &mut shutdown => return given_up(),
     };
     let app = App::new(ports, agents, config.app);
@@ -315,7 +342,29 @@ async fn serve(
         }
     };
     end_sessions(&app, ending.rest()).await;
+    if ending.rest().step(5, host.close()).await.is_none() {
+        tracing::error!("agents' processes are still there; they are killed once this one is gone");
+    }
     ended
+}
+
+fn process_host(data_dir: &Path) -> Result<ProcessHost, ProcessError> {
+    let place = Where::of_this_server(data_dir);
+    let opened = ProcessHost::open(place, Bounds::default(), Arc::new(OsEntropy));
+    opened.map_err(|error| ProcessError::Directory {
+        path: data_dir.to_owned(),
+        error,
+    })
+}
+
+/// What a crash has left: first its processes, which may still be at work, then its runs.
+async fn recover(host: &ProcessHost, ports: &Ports) -> Result<usize, ProcessError> {
+    let ended = host.end_leftovers().await?;
+    if ended > 0 {
+        tracing::info!(ended, "processes of an earlier server were killed");
+    }
+    failpoint::reach("process::leftovers-ended");
+    Ok(recovery::recover(ports).await?)
 }
 
 fn tell_what_is_waited_for(app: &App, config: &Settings) {
@@ -368,6 +417,7 @@ async fn follow(identities: &Identities, tls: Option<TlsFiles>, reload: Arc<Noti
 fn ports(
     store: &Arc<SledStore>,
     artifacts: Arc<FolderArtifacts>,
+    grounds: &Grounds,
     data_dir: &Path,
 ) -> Result<Ports, ProcessError> {
     Ok(Ports {
@@ -381,7 +431,7 @@ fn ports(
         clock: Arc::new(TokioClock::start()),
         entropy: Arc::new(OsEntropy),
         spawner: Arc::new(TokioSpawner::current()),
-        workspaces: None,
+        workspaces: Some(Arc::new(HostWorkspaces::new(grounds.clone()))),
         digest_key: DigestKey::new(secret::open(data_dir)?),
     })
 }

@@ -2,7 +2,8 @@
 //! bring it into each situation, and the promises that it makes.
 //!
 //! Time is virtual: every function runs on tokio's paused clock, and every wait has a deadline on
-//! it. An engine that breaks habits on purpose runs the same functions with the promises that its
+//! it. But for an engine in another process, whose time nobody can hold: it is waited for in real time,
+//! for as long as its [`Patience`] says. An engine that breaks habits on purpose runs the same functions with the promises that its
 //! options leave.
 
 #[path = "engine/aborts.rs"]
@@ -42,6 +43,31 @@ pub(crate) struct Subject {
     pub(crate) prompts: Prompts,
     /// What may be relied on.
     pub(crate) promises: Promises,
+    /// How long it is waited for.
+    pub(crate) patience: Patience,
+}
+
+/// How long an engine is waited for where no event says that it has nothing more to say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// An engine at rest is listened to for so long.
+    pub(crate) rest: Duration,
+    /// One that can do nothing more, because nobody reads it, has come to that after so long.
+    pub(crate) settle: Duration,
+}
+
+impl Patience {
+    /// Time passes once there is nothing else to do.
+    pub(crate) const VIRTUAL: Self = Self {
+        rest: Duration::from_secs(30),
+        settle: Duration::from_secs(120),
+    };
+    /// It takes its time.
+    #[allow(dead_code, reason = "not every suite has an engine in another process")]
+    pub(crate) const REAL: Self = Self {
+        rest: Duration::from_millis(300),
+        settle: Duration::from_millis(500),
+    };
 }
 
 /// Prompts that bring an engine into a situation. `None`: it cannot be brought there.
@@ -114,9 +140,15 @@ impl Promises {
 #[macro_export]
 macro_rules! engine_conformance {
     ($name:ident, $subject:expr) => {
+        $crate::engine_conformance! { @all $name, $subject, [tokio::test(start_paused = true)] }
+    };
+    ($name:ident, $subject:expr, in real time) => {
+        $crate::engine_conformance! { @all $name, $subject, [tokio::test] }
+    };
+    (@all $name:ident, $subject:expr, $attribute:tt) => {
         mod $name {
             use super::*;
-            $crate::engine_conformance! { @tests $subject,
+            $crate::engine_conformance! { @tests $subject, $attribute,
                 answers: describes_itself, answers_and_rests, cuts_what_is_too_long, ids_are_unique_and_events_in_order,
                     whole_texts_are_the_deltas, a_slow_reader_loses_nothing,
                     sessions_do_not_mix, reopens_with_a_transcript;
@@ -142,12 +174,13 @@ macro_rules! engine_conformance {
             }
         }
     };
-    (@tests $subject:expr, $($group:ident: $($test:ident),+;)+) => {
-        $($(
-            #[tokio::test(start_paused = true)]
-            async fn $test() {
-                $crate::suite::$group::$test($subject).await;
-            }
-        )+)+
+    (@tests $subject:expr, $attribute:tt, $($group:ident: $($test:ident),+;)+) => {
+        $($($crate::engine_conformance! { @test $subject, $attribute, $group, $test })+)+
+    };
+    (@test $subject:expr, [$($attribute:tt)+], $group:ident, $test:ident) => {
+        #[$($attribute)+]
+        async fn $test() {
+            $crate::suite::$group::$test($subject).await;
+        }
     };
 }

@@ -11,7 +11,6 @@ use sessionplane_core::contract::fleet::{
 use sessionplane_core::contract::{CallOptions, InvokeEvent};
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::audit::AuditAction;
-use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::command::RejectionCode;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::{AgentName, SessionId, WorkspaceName};
@@ -19,7 +18,7 @@ use sessionplane_core::domain::place::{Checkout, Directory, Place};
 use sessionplane_core::ports::engine::{
     Engine, EngineConnection, EngineDescription, EngineError, OpenSession,
 };
-use sessionplane_core::ports::workspaces::{Ground, PlaceError, Workspaces};
+use sessionplane_core::ports::workspaces::{PlaceError, Workspaces};
 use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
 use sessionplane_server::app::Ports;
 use sessionplane_server::app::agents::AgentCatalog;
@@ -86,12 +85,9 @@ impl Folders {
 
 #[async_trait]
 impl Workspaces for Folders {
-    async fn ground(&self, place: &Place) -> Result<Ground, PlaceError> {
+    async fn ground(&self, place: &Place) -> Result<Place, PlaceError> {
         if self.known.lock().expect("no panic").contains_key(place) {
-            return Ok(Ground {
-                place: place.clone(),
-                sandbox: SandboxLevel::None,
-            });
+            return Ok(place.clone());
         }
         Err(PlaceError::Unavailable {
             workspace: place.workspace.clone(),

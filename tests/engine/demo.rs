@@ -25,7 +25,7 @@ use sessionplane_server::adapters::engine::demo::{DemoEngine, Pace};
 use tempfile::TempDir;
 
 use crate::suite::bench::{Bench, Opened, asked, conversation, conversation_of, session, stop_of};
-use crate::suite::{Promises, Prompts, Subject};
+use crate::suite::{Patience, Promises, Prompts, Subject};
 
 /// A folder about a harbour.
 fn folder() -> TempDir {
@@ -98,6 +98,7 @@ fn on(folder: TempDir, pace: Pace) -> Subject {
             ..Prompts::default()
         },
         promises: Promises::ALL,
+        patience: Patience::VIRTUAL,
     }
 }
 

@@ -13,7 +13,7 @@ use sessionplane_core::ports::engine::{EngineEvent, Revalidation, StopReason};
 use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
 
 use crate::suite::bench::{Bench, Opened, conversation, session, stop_of};
-use crate::suite::{Promises, Prompts, Subject};
+use crate::suite::{Patience, Promises, Prompts, Subject};
 
 pub(crate) fn subject() -> Subject {
     Subject {
@@ -60,6 +60,7 @@ pub(crate) fn subject() -> Subject {
             compaction_crashes: Some("say \"half\"\ncrash"),
         },
         promises: Promises::ALL,
+        patience: Patience::VIRTUAL,
     }
 }
 

@@ -62,6 +62,7 @@ pub(crate) fn answer(answer: v1::GetCapabilitiesResponse) -> Result<CapabilityRe
 pub(crate) fn sandbox(level: v1::SandboxLevel) -> SandboxLevel {
     match level {
         v1::SandboxLevel::Confined => SandboxLevel::Confined,
+        v1::SandboxLevel::Enforced => SandboxLevel::Enforced,
         v1::SandboxLevel::None | v1::SandboxLevel::Unspecified => SandboxLevel::None,
     }
 }

@@ -6,8 +6,10 @@
 //!
 //! - [`demo`] answers questions about a folder by reading it; it is what a fresh server runs.
 //! - [`scripted`] does what its prompt says; tests and people who try things out use it.
+//! - [`apart`] is an engine that has a process of its own: the scripted one can be.
 //! - [`hostile`] breaks every habit that the port tolerates, by seed.
 
+pub mod apart;
 pub mod demo;
 pub mod hostile;
 mod link;

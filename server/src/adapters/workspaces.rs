@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::place::{Checkout, MAX_BRANCH_BYTES, Place};
-use sessionplane_core::ports::workspaces::{Ground, PlaceError, Workspaces};
+use sessionplane_core::ports::workspaces::{PlaceError, Workspaces};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -27,7 +26,6 @@ const CUT: &str = "\u{2026}";
 /// The workspaces of this host.
 pub struct HostWorkspaces {
     grounds: Grounds,
-    sandbox: SandboxLevel,
     permits: Arc<Semaphore>,
     /// Worktrees are made one after another.
     making: Arc<Semaphore>,
@@ -38,12 +36,11 @@ impl HostWorkspaces {
     /// that stalls, on a mount that does not answer, keeps its place until it comes back.
     pub const AT_ONCE: usize = 4;
 
-    /// These workspaces; what is started in them is held in as far as this.
+    /// These workspaces.
     #[must_use]
-    pub fn new(grounds: Grounds, sandbox: SandboxLevel) -> Self {
+    pub fn new(grounds: Grounds) -> Self {
         Self {
             grounds,
-            sandbox,
             permits: Arc::new(Semaphore::new(Self::AT_ONCE)),
             making: Arc::new(Semaphore::new(1)),
         }
@@ -91,14 +88,13 @@ fn ended(place: &Place) -> PlaceError {
 
 #[async_trait]
 impl Workspaces for HostWorkspaces {
-    async fn ground(&self, place: &Place) -> Result<Ground, PlaceError> {
-        let (asked, sandbox) = (place.clone(), self.sandbox);
+    async fn ground(&self, place: &Place) -> Result<Place, PlaceError> {
+        let asked = place.clone();
         let found = self
             .blocking(move |grounds, _| grounds.beneath(&asked))
             .await;
-        let spot = found.unwrap_or_else(|Ended| Err(ended(place)))?;
-        let place = spot.place;
-        Ok(Ground { place, sandbox })
+        let found = found.unwrap_or_else(|Ended| Err(ended(place)));
+        found.map(|spot| spot.place)
     }
 
     async fn checkout(&self, place: &Place) -> Option<Checkout> {

@@ -3,9 +3,8 @@
 //!
 //! What must never enter: what a value brings about.
 
-use super::identity::KINDS;
 use super::setting::{Kind, Number, Said, Setting, Value, of};
-use super::tls::CLIENT_AUTH;
+use super::{identity::KINDS, sandbox::REQUIRE_SANDBOX, tls::CLIENT_AUTH};
 
 /// The seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
@@ -71,11 +70,11 @@ pub(crate) static DECLARED: &[Setting] = &[
         needed: true,
         ..named!(
             "agents.*.engine",
-            Kind::OneOf(&["demo", "scripted"]),
+            Kind::OneOf(&["demo", "scripted", "scripted-process"]),
             agents,
             engine,
-            "What drives the agent: `demo` searches and reads a workspace, without a model; \
-             `scripted` plays the scenario in its prompt."
+            "What drives the agent: `demo` searches and reads a workspace; `scripted` plays the scenario \
+             in its prompt, `scripted-process` in a process of its own, kept in the workspace."
         )
     },
     named!(
@@ -91,6 +90,7 @@ pub(crate) static DECLARED: &[Setting] = &[
         app.stalled_after,
         "A session that works and has shown nothing for so long is shown as stalled."
     ),
+    REQUIRE_SANDBOX,
     // Who may call, over what.
     Setting {
         needed: true,

@@ -4,14 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sessionplane_core::domain::ids::AgentName;
-use sessionplane_core::ports::engine::Engine;
+use sessionplane_core::domain::capabilities::SandboxLevel;
+use sessionplane_core::domain::ids::{AgentName, WorkspaceName};
+use sessionplane_core::ports::engine::{Engine, EngineDescription, EngineError};
 
 use super::backup::Backups;
 use super::{Options, ProcessError};
 use crate::adapters::artifacts::FolderArtifacts;
+use crate::adapters::boundary::{Boundary, Grounds};
+use crate::adapters::engine::apart::{ApartEngine, Manned, Rooms};
 use crate::adapters::engine::demo::DemoEngine;
-use crate::adapters::engine::scripted::ScriptedEngine;
+use crate::adapters::engine::scripted::{SCRIPTED_VERB, ScriptedEngine};
+use crate::adapters::process_host::{self, ProcessHost, Program};
 use crate::adapters::sled::SledStore;
 use crate::app::agents::AgentCatalog;
 use crate::app::{App, Ports};
@@ -22,90 +26,148 @@ const SWEEP_EVERY: Duration = Duration::from_secs(600);
 /// Bindings that one pass forgets at most; the next pass goes on.
 const SWEEP_AT_MOST: usize = 1000;
 
-/// The agents to serve, and a line about each for the start.
-pub(super) fn agents(
-    config: &Settings,
-    options: &Options,
-    data_dir: &Path,
-    ports: &Ports,
-) -> Result<(AgentCatalog, Vec<String>), ProcessError> {
+/// What the configured agents are made of.
+pub(super) struct Parts<'a> {
+    pub(super) config: &'a Settings,
+    pub(super) data_dir: &'a Path,
+    pub(super) ports: &'a Ports,
+    pub(super) grounds: &'a Grounds,
+    pub(super) host: &'a ProcessHost,
+}
+
+/// The agents to serve, as they are configured.
+pub(super) fn served(config: &Settings, options: &Options) -> Result<Vec<Served>, ProcessError> {
     let here = std::env::current_dir().map_err(|error| ProcessError::Directory {
         path: PathBuf::from("."),
         error,
     })?;
-    let configured = config.agents(options.workspace.as_deref(), &here)?;
-    let names: Vec<AgentName> = configured.iter().map(|agent| agent.name.clone()).collect();
-    let default = config.default_agent(&names)?;
-    let (mut catalog, mut lines) = (None, Vec::new());
-    for Served {
-        name,
-        kind,
-        workspace,
-    } in configured
-    {
-        let (space, root) = workspace.map(|(name, space)| (name, space.root)).unzip();
-        let (engine, about) = engine(&name, kind, root, data_dir, ports)?;
-        let mark = if name == default { " (default)" } else { "" };
-        lines.push(format!("{name}{mark}: {about}"));
-        let agents = match catalog {
-            None => AgentCatalog::new(default.clone(), name.clone(), engine),
-            Some(catalog) => AgentCatalog::with(catalog, name.clone(), engine),
-        };
-        catalog = Some(agents.working_in(&name, space.into_iter().collect()));
-    }
-    let none = || ProcessError::Agent {
-        agent: default.to_string(),
-        problem: "no agent is configured".to_owned(),
-    };
-    Ok((catalog.ok_or_else(none)?, lines))
+    Ok(config.agents(options.workspace.as_deref(), &here)?)
 }
 
-fn engine(
-    name: &AgentName,
-    kind: EngineKind,
-    root: Option<PathBuf>,
-    data_dir: &Path,
-    ports: &Ports,
-) -> Result<(Arc<dyn Engine>, String), ProcessError> {
-    let (clock, spawner) = (ports.clock.clone(), ports.spawner.clone());
-    match (kind, root) {
-        (EngineKind::Scripted, _) => {
-            let engine = Arc::new(ScriptedEngine::new(clock, spawner));
-            Ok((
-                engine,
-                "plays the scenario in its prompt (docs/scripted-engine.md)".to_owned(),
-            ))
-        }
-        (EngineKind::Demo, Some(root)) => {
-            let failed = |problem: String| ProcessError::Agent {
-                agent: name.to_string(),
-                problem,
+impl Parts<'_> {
+    /// The agents, and a line about each for the start.
+    pub(super) fn agents(
+        &self,
+        served: Vec<Served>,
+    ) -> Result<(AgentCatalog, Vec<String>), ProcessError> {
+        let names: Vec<AgentName> = served.iter().map(|agent| agent.name.clone()).collect();
+        let default = self.config.default_agent(&names)?;
+        let (mut catalog, mut lines) = (None, Vec::new());
+        for agent in served {
+            let space = agent.workspace.map(|(space, _)| space);
+            let name = agent.name;
+            let (engine, about) = self.engine(&name, agent.kind, space.as_ref())?;
+            required(self.config, &name, &*engine)?;
+            let mark = if name == default { " (default)" } else { "" };
+            lines.push(format!("{name}{mark}: {about}"));
+            let agents = match catalog {
+                None => AgentCatalog::new(default.clone(), name.clone(), engine),
+                Some(catalog) => AgentCatalog::with(catalog, name.clone(), engine),
             };
-            let engine = DemoEngine::in_folder(&root, clock, spawner).map_err(|error| {
-                failed(format!(
-                    "its workspace {} cannot be read: {error}",
-                    root.display()
-                ))
-            })?;
-            // The owner token and the store are nobody's reading matter.
-            let engine = engine.hiding(data_dir).map_err(|error| {
-                failed(format!(
-                    "the data directory cannot be kept from it: {error}"
-                ))
-            })?;
-            Ok((
-                Arc::new(engine),
-                format!("searches and reads {}; no model", root.display()),
-            ))
+            catalog = Some(agents.working_in(&name, space.into_iter().collect()));
         }
-        (EngineKind::Demo, None) => {
-            let problem = "its workspace is missing".to_owned();
-            Err(ProcessError::Agent {
-                agent: name.to_string(),
-                problem,
-            })
+        let none = || failed(&default, "no agent is configured");
+        Ok((catalog.ok_or_else(none)?, lines))
+    }
+
+    fn engine(
+        &self,
+        name: &AgentName,
+        kind: EngineKind,
+        space: Option<&WorkspaceName>,
+    ) -> Result<(Arc<dyn Engine>, String), ProcessError> {
+        let own = || {
+            let space = space.ok_or_else(|| failed(name, "its workspace is missing"))?;
+            let found = self.grounds.workspace(space).cloned();
+            found.map_err(|error| failed(name, error))
+        };
+        match kind {
+            EngineKind::Scripted => Ok(self.scripted()),
+            EngineKind::Demo => Ok(self.demo(own()?)),
+            EngineKind::ScriptedProcess => self.apart(name, own()?),
         }
     }
+
+    fn scripted(&self) -> (Arc<dyn Engine>, String) {
+        let (clock, spawner) = (self.ports.clock.clone(), self.ports.spawner.clone());
+        let about = "plays the scenario in its prompt (docs/scripted-engine.md)";
+        let engine = ScriptedEngine::new(clock, spawner);
+        (Arc::new(engine), about.to_owned())
+    }
+
+    fn demo(&self, own: Boundary) -> (Arc<dyn Engine>, String) {
+        let (clock, spawner) = (self.ports.clock.clone(), self.ports.spawner.clone());
+        let about = format!("searches and reads {}; no model", own.path().display());
+        let engine = DemoEngine::new(own, clock, spawner).on(self.grounds.clone());
+        (Arc::new(engine), about)
+    }
+
+    /// An agent in processes of its own.
+    fn apart(
+        &self,
+        name: &AgentName,
+        own: Boundary,
+    ) -> Result<(Arc<dyn Engine>, String), ProcessError> {
+        let apart = process_host::apart(&own, self.data_dir);
+        apart.map_err(|error| failed(name, error))?;
+        let manned = Manned {
+            description: EngineDescription {
+                name: "scripted-process".to_owned(),
+                ..ScriptedEngine::description()
+            },
+            program: Program::Own,
+            arguments: vec![SCRIPTED_VERB.to_owned()],
+        };
+        let root = own.path().display().to_string();
+        let rooms = rooms(own, self.grounds.clone());
+        let spawner = self.ports.spawner.clone();
+        let engine = ApartEngine::new(manned, rooms, self.host.clone(), spawner);
+        let about = match engine.describe().capabilities.sandbox {
+            SandboxLevel::Enforced => {
+                format!("plays scenarios in processes that are kept in {root}")
+            }
+            _ => format!(
+                "plays scenarios in processes in {root}; this system has no Landlock, so that \
+                 NOTHING keeps them there: they can read the owner token"
+            ),
+        };
+        Ok((Arc::new(engine), about))
+    }
+}
+
+/// The folder of each session: where it works now (C53), or the agent's own where it has no place.
+fn rooms(own: Boundary, grounds: Grounds) -> Rooms {
+    Arc::new(move |place| {
+        let Some(place) = place else {
+            return Ok(own.clone());
+        };
+        let found = grounds.beneath(place).map(|spot| spot.boundary);
+        found.map_err(|error| EngineError(error.to_string()))
+    })
+}
+
+fn failed(name: &AgentName, problem: impl ToString) -> ProcessError {
+    ProcessError::Agent {
+        agent: name.to_string(),
+        problem: problem.to_string(),
+    }
+}
+
+/// C53: policy may refuse where nothing holds an agent in.
+fn required(config: &Settings, name: &AgentName, engine: &dyn Engine) -> Result<(), ProcessError> {
+    let is_required = config
+        .agents
+        .get(name.as_str())
+        .is_some_and(|agent| agent.require_sandbox);
+    if is_required && engine.describe().capabilities.sandbox == SandboxLevel::None {
+        return Err(failed(
+            name,
+            "this system has no Landlock of the third edition (Linux 6.2) that would keep its \
+             processes in their workspace, and require_sandbox is set; run it on another system, \
+             or set that to false",
+        ));
+    }
+    Ok(())
 }
 
 /// Where backups are asked for; nothing where that cannot be.

@@ -6,7 +6,7 @@ use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 
 use super::Subject;
-use super::bench::{Bench, DEADLINE, Opened, stop_of, within};
+use super::bench::{Bench, Opened, stop_of, within};
 
 /// Aborts and reads to the stop or the end, which must come in the time that was promised.
 /// Returns what was read; `None` when the engine did not stop, as it said it might not.
@@ -181,10 +181,9 @@ pub(crate) async fn while_nobody_reads(subject: Subject) {
     let bench = Bench::new(subject);
     let mut opened = bench.open().await;
     opened.prompt(prompt).await;
-    // Virtual time: it passes only once the engine can do nothing more.
-    tokio::time::sleep(DEADLINE).await;
+    bench.settle().await;
     opened.abort().await;
-    tokio::time::sleep(DEADLINE).await;
+    bench.settle().await;
     if bench.subject.promises.orderly {
         let read = opened.read_to_stop().await;
         let stop = read.last().and_then(stop_of);

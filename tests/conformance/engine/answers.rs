@@ -191,7 +191,7 @@ pub(crate) async fn a_slow_reader_loses_nothing(subject: Subject) {
     let mut slow = bench.open().await;
     slow.prompt(prompt).await;
     // Nobody reads for longer than the whole answer takes; then a piece now and then.
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    bench.settle().await;
     let mut read = Vec::new();
     while let Some(event) = slow.next().await {
         tokio::time::sleep(Duration::from_millis(50)).await;

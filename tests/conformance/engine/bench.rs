@@ -25,8 +25,6 @@ use super::Subject;
 
 /// How long, in virtual time, an engine may take for anything.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
-/// How long an engine at rest is listened to.
-pub(crate) const REST: Duration = Duration::from_secs(30);
 /// More events than any prompt of the suite causes.
 const MOST_EVENTS: usize = 100_000;
 
@@ -85,7 +83,6 @@ impl Bench {
         let open = OpenSession {
             session,
             leaf: entries.last().map(|entry| entry.id),
-            place: None,
             settings,
             place: self.place.clone(),
             transcript: Arc::new(Pages(entries)),
@@ -98,7 +95,13 @@ impl Bench {
             revalidation: connection.revalidation,
             run: run(1),
             prompts: 0,
+            rest: self.subject.patience.rest,
         }
+    }
+
+    /// Lets an engine that nobody reads come to where it can do nothing more.
+    pub(crate) async fn settle(&self) {
+        tokio::time::sleep(self.subject.patience.settle).await;
     }
 
     /// Waits until no task of the engine is left.
@@ -124,6 +127,7 @@ pub(crate) struct Opened {
     pub(crate) run: RunId,
     /// The number of the last prompt.
     pub(crate) prompts: u32,
+    rest: Duration,
 }
 
 impl Opened {
@@ -242,7 +246,7 @@ impl Opened {
     /// Whatever an engine at rest still says.
     pub(crate) async fn read_at_rest(&mut self) -> Vec<EngineEvent> {
         let mut events = Vec::new();
-        while let Ok(Some(event)) = tokio::time::timeout(REST, self.output.next()).await {
+        while let Ok(Some(event)) = tokio::time::timeout(self.rest, self.output.next()).await {
             is_bounded(&event);
             events.push(event);
             assert!(

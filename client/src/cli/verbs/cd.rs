@@ -46,7 +46,7 @@ pub(super) async fn run(
 fn words(session: &SessionSummary, sandbox: SandboxLevel) -> String {
     let held = match sandbox {
         SandboxLevel::None => "; nothing but its own good will holds its engine there",
-        SandboxLevel::Confined => "",
+        SandboxLevel::Confined | SandboxLevel::Enforced => "",
     };
     let place = session.place.as_ref();
     let place = place.map_or_else(

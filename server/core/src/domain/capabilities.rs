@@ -22,6 +22,8 @@ pub enum SandboxLevel {
     None,
     /// The engine has no tool that could leave it: all file access is ours.
     Confined,
+    /// It runs in processes of its own, whose files the operating system bounds: whatever its tools do.
+    Enforced,
 }
 
 impl SandboxLevel {
@@ -31,6 +33,7 @@ impl SandboxLevel {
         match self {
             Self::None => "none",
             Self::Confined => "confined",
+            Self::Enforced => "enforced",
         }
     }
 }

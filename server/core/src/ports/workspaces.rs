@@ -6,7 +6,6 @@
 
 use async_trait::async_trait;
 
-use crate::domain::capabilities::SandboxLevel;
 use crate::domain::ids::WorkspaceName;
 use crate::domain::place::{Checkout, Place};
 
@@ -36,21 +35,12 @@ pub enum PlaceError {
     Worktree(String),
 }
 
-/// A place that can be worked in now.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ground {
-    /// The real place: links resolved, within the same workspace.
-    pub place: Place,
-    /// How far what is started there is held in.
-    pub sandbox: SandboxLevel,
-}
-
 /// The workspaces of this host. Methods may block for as long as a file system does; none waits for a
 /// pipe or a device.
 #[async_trait]
 pub trait Workspaces: Send + Sync {
-    /// Looks a place up.
-    async fn ground(&self, place: &Place) -> Result<Ground, PlaceError>;
+    /// Looks a place up. Returns the real one: links resolved, within the same workspace.
+    async fn ground(&self, place: &Place) -> Result<Place, PlaceError>;
     /// What version control says of a place; none where there is none, or where it cannot be read.
     async fn checkout(&self, place: &Place) -> Option<Checkout>;
     /// Makes a new working tree of the repository that a place is in, beneath the same workspace, with

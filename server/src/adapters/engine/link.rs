@@ -25,7 +25,7 @@ use sessionplane_core::ports::engine::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use self::cut::cut;
+pub(super) use self::cut::cut;
 pub(super) use self::halves::connect;
 use self::halves::{Output, Unread};
 

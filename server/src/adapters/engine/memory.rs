@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use sessionplane_core::domain::entry::EntryBody;
-use sessionplane_core::domain::ids::EntryId;
+use sessionplane_core::domain::ids::{EntryId, IdError};
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::text::head;
 use sessionplane_core::ports::engine::{EngineError, OpenSession, Revalidation};
@@ -29,6 +30,22 @@ pub(super) struct Memory {
     pub(super) texts: VecDeque<Said>,
     /// The newest entries, oldest first: at most 256.
     newest: Vec<EntryId>,
+}
+
+/// The same as it is told to a process apart.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Remembered {
+    leaf: u64,
+    texts: Vec<RememberedText>,
+    newest: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RememberedText {
+    text: String,
+    /// It stands for what came before: the summary of a compaction.
+    summary: bool,
+    entry: Option<String>,
 }
 
 /// What a user sent.
@@ -74,6 +91,48 @@ impl Memory {
         memory.newest = newest.iter().map(|entry| entry.id).collect();
         // It keeps no transcript of its own that could disagree with ours.
         Ok((memory, Revalidation::Current))
+    }
+
+    /// What another process needs to remember the same.
+    pub(super) fn told(&self) -> Remembered {
+        let text = |said: &Said| RememberedText {
+            text: said.text.to_string(),
+            summary: said.channel == Channel::Control,
+            entry: said.entry.map(|entry| entry.to_string()),
+        };
+        Remembered {
+            leaf: self.leaf,
+            texts: self.texts.iter().map(text).collect(),
+            newest: self.newest.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// What was told. How a text came makes no difference to who is told so, but for a summary.
+    ///
+    /// # Errors
+    /// When what it names cannot be.
+    pub(super) fn of(told: Remembered) -> Result<Self, IdError> {
+        let said = |told: RememberedText| {
+            let entry = told.entry.map(|entry| entry.parse()).transpose()?;
+            let channel = if told.summary {
+                Channel::Control
+            } else {
+                Channel::Invoke
+            };
+            let text = told.text.into();
+            Ok(Said {
+                text,
+                channel,
+                entry,
+            })
+        };
+        let texts = told.texts.into_iter().map(said);
+        let newest = told.newest.iter().map(|entry| entry.parse());
+        Ok(Self {
+            leaf: told.leaf,
+            texts: texts.collect::<Result<_, IdError>>()?,
+            newest: newest.collect::<Result<_, IdError>>()?,
+        })
     }
 
     /// Adds the newest text.
@@ -190,7 +249,6 @@ mod tests {
         let open = OpenSession {
             session: entry(1).id.session,
             leaf: Some(entry(10_000).id),
-            place: None,
             settings: RunSettings::default(),
             place: None,
             transcript: transcript.clone(),

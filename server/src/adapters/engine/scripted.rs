@@ -2,11 +2,13 @@
 //!
 //! The prompt, a steer or a follow-up is a scenario in a small language, documented for people in
 //! `docs/scripted-engine.md`. What is inside: that language and its player. What must never enter:
-//! a model, a process, a file, a clock or chance that a test does not own.
+//! a model, a clock or chance that a test does not own; and, but for `hands`, which only one in a process
+//! of its own has, a process or a file.
 
 mod ask;
 mod compact;
 mod engine;
+mod hands;
 mod lex;
 mod odd;
 mod parse;
@@ -14,4 +16,4 @@ mod play;
 mod scenario;
 mod tool;
 
-pub use engine::ScriptedEngine;
+pub use engine::{SCRIPTED_VERB, ScriptedEngine, serve_scripted};

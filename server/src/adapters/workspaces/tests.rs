@@ -64,7 +64,7 @@ impl Scene {
     }
 
     fn workspaces(&self) -> HostWorkspaces {
-        HostWorkspaces::new(self.grounds(Access::Writable), SandboxLevel::Confined)
+        HostWorkspaces::new(self.grounds(Access::Writable))
     }
 
     fn git(&self, arguments: &[&str]) -> String {
@@ -97,9 +97,8 @@ fn place(directory: &str) -> Place {
 async fn ground(workspaces: &HostWorkspaces, directory: &str) -> Result<String, String> {
     let found = within(workspaces.ground(&place(directory))).await;
     let found = found.map_err(|error| error.to_string())?;
-    assert_eq!(found.sandbox, SandboxLevel::Confined);
-    assert_eq!(found.place.workspace.as_str(), "main");
-    Ok(found.place.directory.to_string())
+    assert_eq!(found.workspace.as_str(), "main");
+    Ok(found.directory.to_string())
 }
 
 async fn within<T>(work: impl Future<Output = T>) -> T {

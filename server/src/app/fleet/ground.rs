@@ -1,7 +1,6 @@
 //! Where sessions may work: the place is looked up before anything is decided about it, and one that is
 //! not there is told by its name and never replaced by another (C45, C53).
 
-use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::WorkspaceName;
 use sessionplane_core::domain::lifecycle::AgentFacts;
@@ -14,18 +13,6 @@ use crate::app::context::Context;
 pub(crate) struct Ground {
     pub(crate) place: Option<Place>,
     pub(crate) checkout: Option<Checkout>,
-    pub(crate) sandbox: SandboxLevel,
-}
-
-impl Ground {
-    /// No place, which is where agents work that see no files.
-    fn none() -> Self {
-        Self {
-            place: None,
-            checkout: None,
-            sandbox: SandboxLevel::None,
-        }
-    }
 }
 
 impl Context {
@@ -34,15 +21,14 @@ impl Context {
         let (Some(place), Some(workspaces)) = (&place, &self.ports.workspaces) else {
             return Ok(Ground {
                 place,
-                ..Ground::none()
+                checkout: None,
             });
         };
-        let found = workspaces.ground(place).await?;
-        let checkout = workspaces.checkout(&found.place).await;
+        let place = workspaces.ground(place).await?;
+        let checkout = workspaces.checkout(&place).await;
         Ok(Ground {
-            place: Some(found.place),
+            place: Some(place),
             checkout,
-            sandbox: found.sandbox,
         })
     }
 }

@@ -8,7 +8,7 @@ use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::lease::LeaseToken;
-use sessionplane_core::domain::lifecycle::PlaceFacts;
+use sessionplane_core::domain::lifecycle::{AgentFacts, PlaceFacts};
 use sessionplane_core::domain::place::Place;
 
 use super::answers::{Judged, check_bound, done};
@@ -31,10 +31,9 @@ impl AppCaller {
             check_same(binding, digest)?;
             check_bound(binding)?;
             let session = self.present(binding.session).await?;
-            let found = self.context.ground(session.place.clone()).await;
-            // It is answered as it is now: in a place that is gone nothing is held in.
-            let sandbox = found.map_or(SandboxLevel::None, |found| found.sandbox);
-            return Ok(moved(session, sandbox));
+            // It is answered as it is now: by an agent that is gone nothing is held in.
+            let agent = self.context.agents.facts(&session.agent).ok();
+            return Ok(moved(session, agent.map(|agent| &**agent)));
         }
         let (id, decision) = self.session(&request.session, action).await?;
         let present = self.present(id).await?;
@@ -63,14 +62,15 @@ impl AppCaller {
         }));
         match self.have_done(id, None, chore, flight).await? {
             Judged::Rejected(no) => Ok(ChangeDirectoryAnswer::Rejected(no)),
-            judged => Ok(moved(done(judged)?, found.sandbox)),
+            judged => Ok(moved(done(judged)?, Some(&agent))),
         }
     }
 }
 
-fn moved(session: SessionSummary, sandbox: SandboxLevel) -> ChangeDirectoryAnswer {
+/// How far what runs there is held in is the word of the agent's engine, wherever the session works.
+fn moved(session: SessionSummary, agent: Option<&AgentFacts>) -> ChangeDirectoryAnswer {
     ChangeDirectoryAnswer::Moved {
         session: Box::new(session),
-        sandbox,
+        sandbox: agent.map_or(SandboxLevel::None, |agent| agent.capabilities.sandbox),
     }
 }

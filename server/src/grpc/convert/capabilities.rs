@@ -94,6 +94,7 @@ pub(crate) fn sandbox(level: SandboxLevel) -> wire::SandboxLevel {
     match level {
         SandboxLevel::None => wire::SandboxLevel::None,
         SandboxLevel::Confined => wire::SandboxLevel::Confined,
+        SandboxLevel::Enforced => wire::SandboxLevel::Enforced,
     }
 }
 

@@ -10,7 +10,7 @@ const NOTE_BYTES: usize = 64;
 
 /// Cuts what is too long to its end. The whole text of a message goes altogether: its deltas are
 /// it.
-pub(super) fn cut(event: &mut EngineEvent) {
+pub(in crate::adapters::engine) fn cut(event: &mut EngineEvent) {
     if event
         .texts()
         .all(|text| text.len() <= MAX_REPORT_TEXT_BYTES)

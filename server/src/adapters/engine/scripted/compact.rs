@@ -133,6 +133,7 @@ fn needs_a_run(step: &Step) -> bool {
     match step {
         Step::Usage(_)
         | Step::Tool(_)
+        | Step::Deed(_)
         | Step::Turn
         | Step::WaitSteer
         | Step::Retry { .. }

@@ -1,5 +1,6 @@
 //! The engine itself: what it says it can do, and how a session's connection is opened.
 
+use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,9 +11,11 @@ use sessionplane_core::domain::settings::{Model, ModelPolicy};
 use sessionplane_core::ports::clock::{Clock, Spawner};
 use sessionplane_core::ports::engine::{
     Engine, EngineConnection, EngineDescription, EngineError, EngineSlashCommand, OpenSession,
+    Revalidation,
 };
 
 use super::play::{Player, RECALL};
+use crate::adapters::engine::apart::{Opening, serve};
 use crate::adapters::engine::link::connect;
 use crate::adapters::engine::memory::Memory;
 
@@ -29,7 +32,18 @@ impl ScriptedEngine {
     /// An engine that can do everything there is but preempt text.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, spawner: Arc<dyn Spawner>) -> Self {
-        let description = EngineDescription {
+        let description = Self::description();
+        Self {
+            description,
+            clock,
+            spawner,
+        }
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn description() -> EngineDescription {
+        EngineDescription {
             name: "scripted".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             capabilities: Capabilities {
@@ -52,11 +66,6 @@ impl ScriptedEngine {
                 name: RECALL.to_owned(),
                 description: "say what was known when the run began".to_owned(),
             }],
-        };
-        Self {
-            description,
-            clock,
-            spawner,
         }
     }
 
@@ -84,6 +93,23 @@ impl Engine for ScriptedEngine {
             engine,
         ))
     }
+}
+
+/// The word on the command line of a process that does so. Nobody types it.
+pub const SCRIPTED_VERB: &str = "__engine-scripted";
+
+/// Plays the language in this process, over its standard streams, until these end: the engine's end of
+/// an agent that has a process of its own.
+///
+/// # Errors
+/// When the streams are no pipes, or what comes over them is not ours.
+pub async fn serve_scripted(clock: Arc<dyn Clock>, spawner: &dyn Spawner) -> io::Result<()> {
+    let play = |opening: Opening| {
+        let (memory, settings) = opening.taken().map_err(|error| error.to_string())?;
+        let engine = |link| Player::new(link, memory, settings).with_hands().run();
+        Ok(connect(spawner, clock, Revalidation::Current, engine))
+    };
+    serve(play).await
 }
 
 /// One model without levels, which is the default, and one with three.

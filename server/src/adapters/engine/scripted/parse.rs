@@ -6,10 +6,10 @@ use sessionplane_core::domain::usage::Usage;
 
 use super::ask;
 use super::lex::Line;
-use super::scenario::{CompactStep, ScenarioError, Step, ToolOutput, ToolStep};
+use super::scenario::{CompactStep, Deed, ScenarioError, Step, ToolOutput, ToolStep};
 
 /// Every verb.
-pub(super) const VERBS: [&str; 25] = [
+pub(super) const VERBS: [&str; 28] = [
     "say",
     "think",
     "say-words",
@@ -35,6 +35,9 @@ pub(super) const VERBS: [&str; 25] = [
     "hang",
     "wait",
     "slow",
+    "read-file",
+    "write-file",
+    "sh",
 ];
 
 /// A line that begins a scenario inside a longer text.
@@ -121,6 +124,16 @@ fn step(line: &mut Line) -> Result<Step, String> {
         "hang" => Step::Hang,
         "wait" => Step::Wait(line.delay()?),
         "slow" => Step::Slow(line.delay()?),
+        "read-file" => Step::Deed(Deed::ReadFile {
+            path: line.text("a path")?,
+        }),
+        "write-file" => Step::Deed(Deed::WriteFile {
+            path: line.text("a path")?,
+            text: line.text("what is written")?,
+        }),
+        "sh" => Step::Deed(Deed::Shell {
+            command: line.text("a command")?,
+        }),
         verb => {
             return Err(format!(
                 "`{verb}` is not a verb; there are: {}",

@@ -13,9 +13,10 @@ use sessionplane_core::ports::engine::{EngineEvent, MAX_UNSETTLED_ASKS, StopReas
 
 use super::ask::Questions;
 use super::compact::Summary;
+use super::hands;
 use super::odd;
 use super::parse::parse;
-use super::scenario::{AskStep, Step, ToolStep};
+use super::scenario::{AskStep, Deed, Step, ToolStep};
 use super::tool;
 use crate::adapters::engine::link::{Halt, Link, Prompt, Work};
 use crate::adapters::engine::memory::Memory;
@@ -73,6 +74,16 @@ pub(super) struct Player {
     /// While it compacts, at rest: what it says is this, and no message.
     pub(super) summary: Option<Summary>,
     slow: Duration,
+    /// Whether it may do something outside of itself.
+    hands: bool,
+}
+
+/// A tool call.
+enum Call {
+    /// The scenario says how it goes.
+    Played(ToolStep),
+    /// It is done.
+    Done(Deed),
 }
 
 impl Player {
@@ -89,7 +100,14 @@ impl Player {
             questions: Questions::default(),
             summary: None,
             slow: Duration::ZERO,
+            hands: false,
         }
+    }
+
+    /// One that may do something outside of itself: it has a process of its own.
+    pub(super) fn with_hands(mut self) -> Self {
+        self.hands = true;
+        self
     }
 
     /// Does everything that it is told, until the other end is gone or a scenario crashes.
@@ -167,7 +185,8 @@ impl Player {
                 self.open_message().await?;
                 self.end_message(usage).await
             }
-            Step::Tool(tool) => self.call(tool, steps).await,
+            Step::Tool(tool) => self.call(Call::Played(tool), steps).await,
+            Step::Deed(deed) => self.call(Call::Done(deed), steps).await,
             Step::Turn => {
                 self.end_turn().await?;
                 self.next_turn(VecDeque::new(), steps).await
@@ -232,10 +251,15 @@ impl Player {
     }
 
     /// Calls a tool. What was handed over meanwhile is shown in a turn of its own.
-    async fn call(&mut self, tool: ToolStep, steps: &mut VecDeque<Step>) -> Result<(), End> {
+    async fn call(&mut self, call: Call, steps: &mut VecDeque<Step>) -> Result<(), End> {
         self.end_message(Usage::default()).await?;
         self.calls += 1;
-        tool::play(&mut self.link, format!("c{}", self.calls), tool).await?;
+        let id = format!("c{}", self.calls);
+        match call {
+            Call::Played(tool) => tool::play(&mut self.link, id, tool).await?,
+            Call::Done(deed) if self.hands => hands::play(&mut self.link, id, deed).await?,
+            Call::Done(_) => return Err(bad_scenario(hands::MISSING.to_owned())),
+        }
         if let Some(steer) = self.link.next_steer()? {
             self.end_turn().await?;
             let shown = self.show(steer.input, steer.text).await?;

@@ -66,6 +66,19 @@ pub(super) enum Step {
     Wait(Duration),
     /// From now on, a delay before each step.
     Slow(Duration),
+    /// A tool call that does something in the world outside of the engine.
+    Deed(Deed),
+}
+
+/// What a tool can do outside of the engine: only one in a process of its own has hands for it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Deed {
+    /// Reads a file.
+    ReadFile { path: String },
+    /// Writes a file, in the place of what is there.
+    WriteFile { path: String, text: String },
+    /// Runs a command in a shell, and waits for it.
+    Shell { command: String },
 }
 
 /// A question.

@@ -172,7 +172,7 @@ async fn c45_what_cannot_be_made_is_said_and_nothing_is_left() {
         assert!(said.contains(why), "{branch}: {said}");
         assert_eq!(everything(&scene.inside), before, "{branch}");
     }
-    let read_only = HostWorkspaces::new(scene.grounds(Access::ReadOnly), SandboxLevel::Confined);
+    let read_only = HostWorkspaces::new(scene.grounds(Access::ReadOnly));
     let said = read_only.add_worktree(&place("."), "new").await;
     let said = said.expect_err("it is read-only").to_string();
     assert!(said.contains("given for reading only"), "{said}");

@@ -1,0 +1,109 @@
+//! Processes that were left by a server that is gone, or by a supervisor that was killed: found by
+//! their notes and their marks, killed, and waited for.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use super::note::{Note, Notes};
+use super::tree::{self, Seen, Which};
+
+/// How often it is looked whether what was killed is gone, in all.
+const LOOKS: u32 = 1000;
+/// How long between two looks. No event tells of the end of a process that is not a child.
+const BETWEEN: Duration = Duration::from_millis(10);
+
+/// What does not die.
+#[derive(Debug)]
+pub(super) enum Alive {
+    /// A process that cannot be killed: a device does not answer it, or it is another user's.
+    Process(i32),
+    /// The system did not tell.
+    Unknown(io::Error),
+}
+
+impl From<io::Error> for Alive {
+    fn from(error: io::Error) -> Self {
+        Self::Unknown(error)
+    }
+}
+
+/// Kills all that a note tells of, and waits until it is gone. Blocks, for ten seconds at most. Returns
+/// how many processes there were.
+///
+/// # Errors
+/// When one is alive after that.
+pub(super) fn end(mark: &str, noted: &[Which]) -> Result<usize, Alive> {
+    let find = || living(mark, noted);
+    let mut most = 0;
+    for _ in 0..LOOKS {
+        let killed = tree::strike(&find)?;
+        most = most.max(killed);
+        if killed == 0 {
+            return Ok(most);
+        }
+        std::thread::sleep(BETWEEN);
+    }
+    let left = find()?.first().map(|seen| seen.which.pid);
+    left.map_or(Ok(most), |pid| Err(Alive::Process(pid)))
+}
+
+/// The noted processes, those that bear the mark, and all beneath them. Never this process.
+fn living(mark: &str, noted: &[Which]) -> io::Result<Vec<Seen>> {
+    let us = rustix::process::getpid().as_raw_nonzero().get();
+    let all = tree::all()?;
+    let is_meant = |seen: &&Seen| {
+        seen.which.pid != us && (noted.contains(&seen.which) || tree::bears(seen.which.pid, mark))
+    };
+    let mut found: Vec<Seen> = all.iter().filter(is_meant).copied().collect();
+    let roots: Vec<i32> = found.iter().map(|seen| seen.which.pid).collect();
+    found.extend(tree::beneath(&all, &roots));
+    found.retain(|seen| !seen.ended && seen.which.pid != us);
+    Ok(found)
+}
+
+/// Ends all that is noted, and removes the notes. Blocks. Returns how many processes were alive.
+///
+/// # Errors
+/// When something does not die, or the notes cannot be read: what they tell of may be alive.
+pub(super) fn end_all(notes: &Notes) -> Result<usize, Alive> {
+    let boot = tree::boot();
+    let mut ended = 0;
+    for (mark, note) in notes.all()? {
+        if note.is_none() {
+            tracing::warn!(
+                mark,
+                "a note of processes is damaged; they are looked for by the mark"
+            );
+        }
+        let noted_boot = note.as_ref().and_then(|note| note.boot.as_ref());
+        let noted = match (noted_boot, &boot) {
+            (Some(noted), Some(boot)) if noted != boot => None,
+            (Some(_), Some(_)) => note.as_ref().map(|note| &*note.processes),
+            // In another boot the numbers could be others'. The mark cannot.
+            _ => Some(&[][..]),
+        };
+        if let Some(noted) = noted {
+            ended += end(&mark, noted)?;
+        }
+        if let Some(note) = &note {
+            clear(note);
+        }
+        notes.remove(&mark)?;
+    }
+    Ok(ended)
+}
+
+fn clear(note: &Note) {
+    remove_temporary(&note.temporary);
+}
+
+/// Removes the folder that a program had for itself.
+pub(super) fn remove_temporary(folder: &Path) {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(%error, folder = %folder.display(), "a temporary folder is left");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,197 @@
+//! Processes as the system lists them: which there are beneath others, which bear a mark, and how all
+//! of them are killed.
+//!
+//! A process is its number and the moment at which it began, so that a number which another process
+//! has by now is never struck.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+/// The variable that a process and all that it starts have in their environment.
+pub(super) const MARK: &str = "SESSIONPLANE_PROCESS";
+/// How often it is looked for processes that were made meanwhile, before those found are killed.
+const LOOKS: usize = 64;
+/// The largest environment that is looked at: as large as the system lets one be.
+const ENVIRONMENT_BYTES: u64 = 8 * 1024 * 1024;
+
+/// A process, and no other that has its number later.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub(super) struct Which {
+    /// Its number.
+    pub(super) pid: i32,
+    /// When it began, in the system's ticks since its boot.
+    pub(super) began: u64,
+}
+
+/// A process that runs, or has ended and was not waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Seen {
+    pub(super) which: Which,
+    pub(super) parent: i32,
+    /// It has ended: there is nothing to kill.
+    pub(super) ended: bool,
+}
+
+/// Which boot of the machine this is; processes of another are gone. A service may have a view of the
+/// system that does not tell it.
+pub(super) fn boot() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// A process by its number; none if there is none.
+pub(super) fn look(pid: i32) -> Option<Seen> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse(pid, &String::from_utf8_lossy(&text))
+}
+
+/// Reads the system's line about a process. Its name may hold anything, brackets and spaces too: what
+/// comes after the last bracket counts.
+fn parse(pid: i32, line: &str) -> Option<Seen> {
+    let (_, rest) = line.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    // The 22nd of all; two stand before the bracket closes, and two were taken.
+    let began = fields.nth(17)?.parse().ok()?;
+    Some(Seen {
+        which: Which { pid, began },
+        parent,
+        ended: matches!(state, "Z" | "X"),
+    })
+}
+
+/// All processes of the system that can be seen.
+pub(super) fn all() -> io::Result<Vec<Seen>> {
+    let mut seen = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let pid = name.to_str().and_then(|name| name.parse().ok());
+        seen.extend(pid.and_then(look));
+    }
+    Ok(seen)
+}
+
+/// Those that descend from any of the roots, without these.
+pub(super) fn beneath(all: &[Seen], roots: &[i32]) -> Vec<Seen> {
+    let mut known: HashSet<i32> = roots.iter().copied().collect();
+    let mut found = Vec::new();
+    loop {
+        let before = found.len();
+        for seen in all {
+            if known.contains(&seen.parent) && known.insert(seen.which.pid) {
+                found.push(*seen);
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+/// Whether a process was started with this mark.
+pub(super) fn bears(pid: i32, mark: &str) -> bool {
+    let mut environment = Vec::new();
+    let path = PathBuf::from(format!("/proc/{pid}/environ"));
+    let read = File::open(path)
+        .and_then(|file| file.take(ENVIRONMENT_BYTES).read_to_end(&mut environment));
+    let wanted = format!("{MARK}={mark}");
+    // Of one that ended meanwhile, or is another user's, nothing is read: it is not ours to find.
+    read.is_ok()
+        && environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == wanted.as_bytes())
+}
+
+/// Sends a signal to this very process; nothing happens if it is gone.
+pub(super) fn signal(which: Which, signal: Signal) {
+    let Some(pid) = Pid::from_raw(which.pid) else {
+        return;
+    };
+    // Once the descriptor is open it stands for one process; which one is looked at afterwards.
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
+    if look(which.pid).is_some_and(|seen| seen.which == which) {
+        // It may have ended meanwhile.
+        let _gone = pidfd_send_signal(process, signal);
+    }
+}
+
+/// Sends a signal to all that are found.
+pub(super) fn tell(found: &[Seen], what: Signal) {
+    for seen in found {
+        signal(seen.which, what);
+    }
+}
+
+/// Kills what is found: all of it is stopped first, until no more comes, so that nothing is born while
+/// its parent is killed. Returns how many there were.
+pub(super) fn strike(find: &dyn Fn() -> io::Result<Vec<Seen>>) -> io::Result<usize> {
+    let mut stopped = HashSet::new();
+    for _ in 0..LOOKS {
+        let found = find()?;
+        let fresh: Vec<Seen> = found
+            .into_iter()
+            .filter(|seen| stopped.insert(seen.which))
+            .collect();
+        if fresh.is_empty() {
+            break;
+        }
+        tell(&fresh, Signal::STOP);
+    }
+    let found = find()?;
+    tell(&found, Signal::KILL);
+    Ok(found.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_hides_nothing() {
+        let rest = "S 7 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 1";
+        let seen = parse(9, &format!("9 (a) R 1 (b) {rest}")).unwrap();
+        assert_eq!(
+            (seen.parent, seen.which.began, seen.ended),
+            (7, 4711, false)
+        );
+        assert_eq!(parse(9, "9 (a) Z"), None);
+    }
+
+    #[test]
+    fn those_beneath_are_found_whatever_their_order() {
+        let seen = |pid, parent| Seen {
+            which: Which { pid, began: 1 },
+            parent,
+            ended: false,
+        };
+        let all = [seen(5, 4), seen(4, 3), seen(3, 1), seen(9, 1), seen(1, 0)];
+        let mut found: Vec<i32> = beneath(&all, &[3]).iter().map(|it| it.which.pid).collect();
+        found.sort_unstable();
+        assert_eq!(found, [4, 5]);
+    }
+
+    #[test]
+    fn c42_a_number_that_another_process_has_by_now_is_not_struck() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let seen = look(child.id().cast_signed()).unwrap();
+        let earlier = Which {
+            began: seen.which.began - 1,
+            ..seen.which
+        };
+        signal(earlier, Signal::KILL);
+        assert!(child.try_wait().unwrap().is_none());
+        signal(seen.which, Signal::KILL);
+        assert!(!child.wait().unwrap().success());
+    }
+}
