@@ -16,12 +16,14 @@ use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
 use sessionplane_core::domain::interaction::InteractionAnswer;
+use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::view::Status;
+use sessionplane_core::ports::clock::Clock as _;
 use sessionplane_core::ports::repository::Repository as _;
 use sessionplane_server::adapters::artifacts::MemoryArtifacts;
+use sessionplane_server::adapters::clock::TokioClock;
 use sessionplane_server::app::config::AppConfig;
 use sessionplane_server::app::face::Faces as _;
-use tokio::time::Instant;
 
 use crate::house::{House, owner};
 use crate::suite::desk::{Ask, named, within};
@@ -178,13 +180,14 @@ async fn c47_a_change_reaches_a_watcher_within_20_ms_and_many_come_as_one() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     while lookout.step().now_or_never().is_some() {}
     crew.update("docs", relabel("n=first")).await;
-    let began = Instant::now();
+    let clock = TokioClock::starting_at(Timestamp::default());
+    let began = clock.now();
     for number in 0..10 {
         crew.update("docs", relabel(&format!("n=v{number}"))).await;
     }
     let last = crew.get("docs").await;
     lookout.until(|it| it.of("docs") == Some(&last)).await;
-    let took = began.elapsed();
+    let took = clock.now().since(began);
     assert!(took <= Duration::from_millis(60), "{took:?}");
 }
 
@@ -201,9 +204,10 @@ async fn c46_a_session_that_shows_nothing_is_marked_and_unmarked() {
     let asking = asks.invoke("ask q confirm \"Go on?\"\nwait-answers").await;
     let mut stalled = crew.watch("stalled = true").await;
     assert_eq!(stalled.snapshot().await, [""; 0]);
-    let began = Instant::now();
+    let clock = TokioClock::starting_at(Timestamp::default());
+    let began = clock.now();
     stalled.until(|it| it.of("docs").is_some()).await;
-    let took = began.elapsed();
+    let took = clock.now().since(began);
     let (least, most) = (Duration::from_secs(29), Duration::from_secs(32));
     assert!(least <= took && took <= most, "{took:?}");
     let marked = crew.get("docs").await;

@@ -138,6 +138,12 @@ fn choice(what: u8) -> Command {
     }
 }
 
+fn navigate(seq: u64) -> Command {
+    let session = facts::record().id;
+    let entry = EntryId { session, seq };
+    Command::Navigate { entry }
+}
+
 fn engine(tag: EngineTag, event: sessionplane_core::ports::engine::EngineEvent) -> Input {
     let artifact = None;
     Input::Engine {
@@ -210,11 +216,7 @@ impl Bench {
                 Input::Dispatch { reply, facts }
             }
             Op::Choose(what) => return self.command(choice(what)),
-            Op::Navigate(seq) => {
-                let session = facts::record().id;
-                let entry = EntryId { session, seq };
-                return self.command(Command::Navigate { entry });
-            }
+            Op::Navigate(seq) => return self.command(navigate(seq)),
             Op::Create | Op::Move(_) | Op::Noted(..) | Op::Delete | Op::HeldInvoke(_) => {
                 self.fleet(reply, &op)
             }

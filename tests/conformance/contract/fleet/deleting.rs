@@ -1,7 +1,7 @@
 //! The end of a session.
 
-use sessionplane_core::contract::Parent;
 use sessionplane_core::contract::fleet::{CreateSession, DeleteAnswer};
+use sessionplane_core::contract::{CallOptions, Parent};
 use sessionplane_core::domain::command::RejectionCode;
 use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::ids::SessionRef;
@@ -38,7 +38,7 @@ pub(crate) async fn c61_a_deleted_session_is_unknown_to_everybody(worlds: &dyn F
             Reason::NoSuchSession
         );
         let caller = desk.caller();
-        let record = caller.get_run(run_id, Default::default()).await;
+        let record = caller.get_run(run_id, CallOptions::default()).await;
         assert_eq!(record.expect_err("it is gone").reason, Reason::NoSuchRun);
         // A repeat of what was accepted is no news.
         let again = crew.try_delete(named("docs"), false, Some("end")).await;

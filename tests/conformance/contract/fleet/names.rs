@@ -1,7 +1,7 @@
 //! Names and keys: unique in the tenant, changed without a trace in what they name.
 
 use sessionplane_core::contract::InvokeEvent;
-use sessionplane_core::contract::fleet::CreateSession;
+use sessionplane_core::contract::fleet::{CreateSession, ListSessions};
 use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::ids::{ExternalKey, SessionRef};
@@ -169,7 +169,9 @@ pub(crate) async fn c04_what_is_hidden_is_unknown_to_the_fleet(worlds: &dyn Flee
         assert_eq!(hidden, unknown, "byte for byte");
         assert_eq!(hidden.expect_err("hidden").reason, Reason::NoSuchSession);
     }
-    let listed = stranger.list_sessions(Default::default(), options()).await;
+    let listed = stranger
+        .list_sessions(ListSessions::default(), options())
+        .await;
     assert_eq!(listed.expect("a page").sessions, []);
     // A name is taken in its own tenant only.
     let made = stranger.create_session(new("docs"), options()).await;

@@ -1,6 +1,6 @@
 //! Watches: a snapshot, a bookmark, changes.
 
-use sessionplane_core::contract::fleet::ListInteractions;
+use sessionplane_core::contract::fleet::{ListInteractions, SessionOrder};
 use sessionplane_core::contract::{CallOptions, InvokeEvent};
 use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::event::EventBody;
@@ -44,7 +44,7 @@ pub(crate) async fn c47_a_watch_tells_what_there_is_and_then_what_changes(
         .expect("deleted");
     all.until(|it| it.gone == [two]).await;
     assert_eq!(all.names(), ["one", "three"]);
-    let listed = crew.list_by("", Default::default(), 0).await;
+    let listed = crew.list_by("", SessionOrder::Id, 0).await;
     let seen: Vec<_> = all.seen.values().cloned().collect();
     let names = |sessions: &[_]| super::crew::names(sessions);
     assert_eq!(names(&listed), names(&seen));

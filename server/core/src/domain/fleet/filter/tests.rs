@@ -126,9 +126,12 @@ fn has(term: &IndexTerm, session: &SessionSummary) -> bool {
         IndexTerm::Stored(term) => term,
     };
     match term {
-        StoredTerm::NamePrefix(text) => {
-            prefix(text).matches(session.name.as_ref().map(|it| it.as_str()))
-        }
+        StoredTerm::NamePrefix(text) => prefix(text).matches(
+            session
+                .name
+                .as_ref()
+                .map(crate::domain::ids::SessionName::as_str),
+        ),
         StoredTerm::Label(key, value) => session.labels.get(key) == Some(value),
         StoredTerm::Parent(id) => session.lineage.is_some_and(|it| it.parent == *id),
         StoredTerm::Workspace(name) => session
