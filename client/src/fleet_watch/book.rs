@@ -158,7 +158,9 @@ mod tests {
             FleetWatchItem::Reconnecting { .. } => unreachable!("nothing is lost here"),
         };
         let mut told: Vec<_> = out.into_iter().map(words).collect();
-        told.iter_mut().for_each(|words| words.sort());
+        for words in &mut told {
+            words.sort();
+        }
         told.concat()
     }
 

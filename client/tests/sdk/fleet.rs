@@ -294,6 +294,7 @@ fn state(questions: &[u32]) -> v1::GetStateResponse {
 
 #[tokio::test]
 async fn c25_answer_answers_the_only_open_question_or_the_one_that_is_named() {
+    use v1::interaction_answer::Answer;
     let accepted = || Ok(wire::dispatch_accepted());
     let fake = Fake::start(Stage {
         states: [Ok(state(&[1])), Ok(state(&[1, 2])), Ok(state(&[1, 2]))].into(),
@@ -324,7 +325,6 @@ async fn c25_answer_answers_the_only_open_question_or_the_one_that_is_named() {
         };
         stage.dispatched.iter().map(command).collect::<Vec<_>>()
     });
-    use v1::interaction_answer::Answer;
     let given = |at: usize| answers[at].answer.clone().and_then(|answer| answer.answer);
     assert_eq!(given(0), Some(Answer::Confirmed(true)));
     assert_eq!(given(1), Some(Answer::Confirmed(false)));

@@ -6,26 +6,26 @@ use sessionplane_core::domain::session::Lineage;
 use super::*;
 use crate::cli::testing::{NOW, ago, asking, session};
 
-fn place(workspace: &str, directory: &str) -> Option<Place> {
-    Some(Place {
+fn place(workspace: &str, directory: &str) -> Place {
+    Place {
         workspace: workspace.parse().unwrap(),
         directory: Directory::parse(directory).unwrap(),
-    })
+    }
 }
 
-fn branch(name: &str) -> Option<Checkout> {
-    Some(Checkout {
+fn branch(name: &str) -> Checkout {
+    Checkout {
         branch: Some(name.into()),
         commit: Some("1f2e3d4c5b6a7980".into()),
-    })
+    }
 }
 
-fn ended(outcome: RunOutcome, seconds: u64) -> Option<LastRun> {
-    Some(LastRun {
+fn ended(outcome: RunOutcome, seconds: u64) -> LastRun {
+    LastRun {
         run: RunId::mint(ago(seconds), 7),
         outcome,
         settled_at: ago(seconds),
-    })
+    }
 }
 
 fn failed(code: &str) -> RunOutcome {
@@ -44,35 +44,35 @@ fn fleet() -> Vec<SessionSummary> {
     };
     let dormant = SessionSummary {
         agent: "pi".parse().unwrap(),
-        place: place("home", "spikes"),
-        checkout: branch("spike/alloc"),
-        last_run: ended(failed("budget"), 9 * 86_400),
+        place: Some(place("home", "spikes")),
+        checkout: Some(branch("spike/alloc")),
+        last_run: Some(ended(failed("budget"), 9 * 86_400)),
         ..called(session(5), "old-spike")
     };
     let ready = SessionSummary {
         phase: Phase::Ready,
         since: Some(ago(200)),
-        place: place("home", "docs"),
-        checkout: branch("docs/guide"),
-        last_run: ended(RunOutcome::Completed, 200),
+        place: Some(place("home", "docs")),
+        checkout: Some(branch("docs/guide")),
+        last_run: Some(ended(RunOutcome::Completed, 200)),
         ..called(session(4), "docs")
     };
     let working = SessionSummary {
         agent: "pi".parse().unwrap(),
         phase: Phase::Working,
         since: Some(ago(41)),
-        place: place("home", "crates/core"),
-        checkout: branch("refactor/core"),
+        place: Some(place("home", "crates/core")),
+        checkout: Some(branch("refactor/core")),
         queued: 2,
-        last_run: ended(RunOutcome::Completed, 900),
+        last_run: Some(ended(RunOutcome::Completed, 900)),
         ..called(session(2), "refactor-core")
     };
     let beside = SessionSummary {
         phase: Phase::Working,
         paused: true,
         since: Some(ago(30)),
-        place: place("home", "crates/core"),
-        checkout: branch("refactor/core"),
+        place: Some(place("home", "crates/core")),
+        checkout: Some(branch("refactor/core")),
         ..session(6)
     };
     let stalled = SessionSummary {
@@ -80,15 +80,15 @@ fn fleet() -> Vec<SessionSummary> {
         phase: Phase::Working,
         since: Some(ago(3700)),
         stalled_since: Some(ago(370)),
-        place: place("home", "."),
-        checkout: branch("main"),
-        last_run: ended(failed("interrupted"), 7200),
+        place: Some(place("home", ".")),
+        checkout: Some(branch("main")),
+        last_run: Some(ended(failed("interrupted"), 7200)),
         ..called(session(3), "dep-audit")
     };
     let asks = SessionSummary {
         agent: "codex".parse().unwrap(),
-        place: place("home", "crates/net"),
-        checkout: branch("fix/flaky"),
+        place: Some(place("home", "crates/net")),
+        checkout: Some(branch("fix/flaky")),
         ..called(asking(1, &[1]), "fix-flaky-tests")
     };
     let held = SessionSummary {
@@ -127,11 +127,11 @@ fn c46_the_table_of_a_fleet_in_a_wide_terminal() {
 #[test]
 fn c46_the_table_of_several_workspaces_with_long_words() {
     let mut sessions = fleet();
-    sessions[1].place = place("other", "a/very/deep/directory/in/another/workspace");
-    sessions[1].checkout = branch("feature/日本語の枝の名前がとても長い");
+    sessions[1].place = Some(place("other", "a/very/deep/directory/in/another/workspace"));
+    sessions[1].checkout = Some(branch("feature/日本語の枝の名前がとても長い"));
     sessions[2].agent = "an-agent-with-a-long-name".parse().unwrap();
     sessions[2].chosen.model = Some("a-model-with-a-long-name".to_owned());
-    sessions[4].last_run = ended(failed("a_code_that_is_far_too_long"), 7200);
+    sessions[4].last_run = Some(ended(failed("a_code_that_is_far_too_long"), 7200));
     let long = "a-name-that-is-as-long-as-names-may-be-and-that-is-very-long-so";
     sessions[5].name = Some(long.parse().unwrap());
     sessions[5].questions.extend(asking(1, &[2]).questions);
@@ -145,7 +145,7 @@ fn c46_the_table_of_several_workspaces_with_long_words() {
 fn a_pipe_gets_every_cell_whole() {
     let mut sessions = fleet();
     let directory = "a/very/deep/directory/in/a/workspace/that/no/terminal/has/room/for";
-    sessions[1].place = place("home", directory);
+    sessions[1].place = Some(place("home", directory));
     let text = shown(&sessions, usize::MAX);
     assert!(text.contains(directory), "{text}");
     assert!(!text.contains('…'), "{text}");
@@ -229,7 +229,7 @@ fn c45_all_that_is_known_of_a_session_is_shown() {
         }),
         stalled_since: Some(ago(370)),
         queued: 1,
-        last_run: ended(failed("budget"), 900),
+        last_run: Some(ended(failed("budget"), 900)),
         ..asks
     };
     insta::assert_snapshot!(session_lines(&whole, NOW).join("\n"));
