@@ -4,9 +4,11 @@
 #[expect(dead_code, reason = "others look at more of a server than this")]
 #[path = "crash/daemon.rs"]
 mod daemon;
+#[path = "fleet/seven.rs"]
+mod seven;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -27,14 +29,23 @@ struct House {
 
 impl House {
     async fn new() -> Self {
+        let make = |root: &Path| {
+            for directory in ["docs", "crates/net"] {
+                fs::create_dir_all(root.join(directory)).unwrap();
+            }
+        };
+        Self::over(make, "", "").await
+    }
+
+    /// With a workspace that `make` fills and a line of `access` says more about, and with more agents.
+    async fn over(make: impl FnOnce(&Path), access: &str, agents: &str) -> Self {
         let home = Home::new();
         let root = home.path().join("tree");
-        for directory in ["docs", "crates/net"] {
-            fs::create_dir_all(root.join(directory)).unwrap();
-        }
+        fs::create_dir(&root).unwrap();
+        make(&root);
         let config = format!(
-            "default_agent = \"scripted\"\n[workspaces.tree]\nroot = {:?}\n\
-             [agents.scripted]\nengine = \"scripted\"\nworkspace = \"tree\"\n\
+            "default_agent = \"scripted\"\n[workspaces.tree]\nroot = {:?}\n{access}\
+             [agents.scripted]\nengine = \"scripted\"\nworkspace = \"tree\"\n{agents}\
              [drain]\ndeadline_seconds = 1\n[limits]\nabort_grace_seconds = 1\n",
             root.display().to_string()
         );

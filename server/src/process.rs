@@ -10,6 +10,7 @@ mod data_dir;
 pub mod date;
 mod descriptors;
 mod ending;
+mod error;
 mod grounds;
 pub mod health;
 mod identity;
@@ -21,34 +22,34 @@ mod wiring;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
+use sessionplane_core::domain::ids::{PrincipalId, TenantId};
 use tokio::sync::Notify;
 
 use self::banner::Ready;
 pub use self::ending::end;
 use self::ending::{Ending, Rest};
+pub use self::error::ProcessError;
+use self::wiring::Parts;
 
 use crate::adapters::artifacts::FolderArtifacts;
-use crate::adapters::authn::{
-    BookError, Identities, OWNER_FILE, OWNER_ID, OWNER_TENANT, OwnerTokenError,
-};
+use crate::adapters::authn::{Identities, OWNER_FILE, OWNER_ID, OWNER_TENANT};
 use crate::adapters::authz::GroupAuthorizer;
 use crate::adapters::boundary::Grounds;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::engine::demo::DemoEngine;
-use crate::adapters::process_host::{Bounds, HostError, ProcessHost, Where};
-use crate::adapters::secret::{self, SecretError};
-use crate::adapters::sled::{OpenError, SledStore, StoreOptions};
-use crate::adapters::tls_files::{TlsError, TlsFiles};
+use crate::adapters::process_host::{Bounds, ProcessHost, Where};
+use crate::adapters::secret;
+use crate::adapters::sled::{SledStore, StoreOptions};
+use crate::adapters::tls_files::TlsFiles;
 use crate::adapters::workspaces::HostWorkspaces;
 use crate::app::digest::DigestKey;
-use crate::app::recovery::{self, RecoveryError};
+use crate::app::recovery;
 use crate::app::{App, Ports};
 use crate::config::{self, ConfigError, Settings, Sources, default_data_dir};
 use crate::failpoint;
 use crate::grpc::events::Metrics;
-use crate::grpc::listener::{Address, AddressError, BindError, Listener};
-use crate::grpc::server::{Config as FaceConfig, ServeError, Server};
+use crate::grpc::listener::{Address, BindError, Listener};
+use crate::grpc::server::{Config as FaceConfig, Server};
 use sessionplane_core::ports::clock::Entropy;
 
 /// What the command line asks for.
@@ -63,101 +64,6 @@ pub struct Options {
     pub ready_file: Option<PathBuf>,
     /// Asks a running server to look at its files at once.
     pub reload: Arc<Notify>,
-}
-
-/// Why the server does not start, or did not stop well.
-#[derive(Debug, thiserror::Error)]
-pub enum ProcessError {
-    /// The configuration is unusable.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The address is not one.
-    #[error("listen: {0}")]
-    Address(#[from] AddressError),
-    /// The address for probes is not one.
-    #[error("health_listen: {0}")]
-    HealthAddress(AddressError),
-    /// A directory cannot be made or read.
-    #[error("cannot use {path}: {error}")]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// The data directory is somebody else's.
-    #[error(
-        "{} holds other files and is open to other users; name a new or an empty directory with \
-         --data-dir, or close this one yourself (chmod 700)", .path.display()
-    )]
-    ForeignDirectory {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// What is made in the data directory would be of no use to whom it belongs to.
-    #[error(
-        "the data directory {} belongs to user {owner}, and this is user {us}; do it as the server's \
-         user: sudo -u '#{owner}' {command} ...", .path.display()
-    )]
-    OfAnotherUser {
-        /// The directory.
-        path: PathBuf,
-        /// The id of the user it belongs to.
-        owner: u32,
-        /// The id of this process's user.
-        us: u32,
-        /// What is to be done.
-        command: &'static str,
-    },
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Store(#[from] OpenError),
-    /// The owner token cannot be used.
-    #[error(transparent)]
-    Token(#[from] OwnerTokenError),
-    /// The tokens of other principals cannot be used.
-    #[error(transparent)]
-    Tokens(#[from] BookError),
-    /// The certificate or its key cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The key of digests cannot be used.
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    /// A built-in name is malformed.
-    #[error("a built-in name is malformed: {0}")]
-    Name(#[from] IdError),
-    /// Runs that a crash cut cannot be settled.
-    #[error("recovery failed: {0}")]
-    Recovery(#[from] RecoveryError),
-    /// An agent cannot be made.
-    #[error("agent {agent}: {problem}")]
-    Agent {
-        /// The agent.
-        agent: String,
-        /// What is wrong, and the way out.
-        problem: String,
-    },
-    /// A workspace cannot be opened.
-    #[error("workspace {workspace}: {problem}")]
-    Workspace {
-        /// The workspace.
-        workspace: String,
-        /// What is wrong, and the way out.
-        problem: String,
-    },
-    /// Processes of an earlier server are there, or may be.
-    #[error("{0}; end it, or restart the machine, and start again")]
-    Leftover(#[from] HostError),
-    /// The address cannot be listened on.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// The face cannot serve.
-    #[error(transparent)]
-    Serve(#[from] ServeError),
-    /// The store failed while serving: what the last round wrote is unknown until the next start.
-    #[error("the store failed: {0}; start again: what was acknowledged is kept")]
-    StoreFailed(String),
 }
 
 /// Reads the configuration.
@@ -263,6 +169,25 @@ struct Start<'a> {
     ready: Option<Ready>,
 }
 
+impl<'a> Start<'a> {
+    fn parts(&self, ports: &'a Ports, grounds: &'a Grounds, host: &'a ProcessHost) -> Parts<'a> {
+        Parts {
+            config: self.config,
+            data_dir: self.data_dir,
+            ports,
+            grounds,
+            host,
+        }
+    }
+
+    async fn listen_for_probes(&self) -> Result<Option<Listener>, BindError> {
+        match &self.probes {
+            Some(address) => Listener::for_probes(address).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
 async fn serve(
     start: Start<'_>,
     store: Arc<SledStore>,
@@ -278,13 +203,7 @@ async fn serve(
     let identities = Arc::new(identities);
     let tls = identity::tls_files(config, ports.clock.clone())?;
     let host = process_host(data_dir)?;
-    let parts = wiring::Parts {
-        config,
-        data_dir,
-        ports: &ports,
-        grounds: &grounds,
-        host: &host,
-    };
+    let parts = start.parts(&ports, &grounds, &host);
     let (agents, lines) = parts.agents(served)?;
     let cut = tokio::select! {
         cut = recover(&host, &ports) => cut?,
@@ -297,10 +216,7 @@ async fn serve(
     let listener = Listener::guarded(&start.address, guard).await?;
     let names = tls.as_ref().map(TlsFiles::names).unwrap_or_default();
     let bound = banner::Place::of(&listener).named(names);
-    let probes = match &start.probes {
-        Some(address) => Some(Listener::for_probes(address).await?),
-        None => None,
-    };
+    let probes = start.listen_for_probes().await?;
     let probed = probes.as_ref().map(banner::Place::of);
     let listening = wiring::listen_for_backups(data_dir);
     let ready = start

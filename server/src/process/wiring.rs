@@ -1,5 +1,6 @@
 //! Makes the configured agents, and keeps the store tidy while the server runs.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +67,7 @@ impl Parts<'_> {
             };
             catalog = Some(agents.working_in(&name, space.into_iter().collect()));
         }
-        let none = || failed(&default, "no agent is configured");
+        let none = || failed(&default, &"no agent is configured");
         Ok((catalog.ok_or_else(none)?, lines))
     }
 
@@ -77,9 +78,9 @@ impl Parts<'_> {
         space: Option<&WorkspaceName>,
     ) -> Result<(Arc<dyn Engine>, String), ProcessError> {
         let own = || {
-            let space = space.ok_or_else(|| failed(name, "its workspace is missing"))?;
+            let space = space.ok_or_else(|| failed(name, &"its workspace is missing"))?;
             let found = self.grounds.workspace(space).cloned();
-            found.map_err(|error| failed(name, error))
+            found.map_err(|error| failed(name, &error))
         };
         match kind {
             EngineKind::Scripted => Ok(self.scripted()),
@@ -109,7 +110,7 @@ impl Parts<'_> {
         own: Boundary,
     ) -> Result<(Arc<dyn Engine>, String), ProcessError> {
         let apart = process_host::apart(&own, self.data_dir);
-        apart.map_err(|error| failed(name, error))?;
+        apart.map_err(|error| failed(name, &error))?;
         let manned = Manned {
             description: EngineDescription {
                 name: "scripted-process".to_owned(),
@@ -146,7 +147,7 @@ fn rooms(own: Boundary, grounds: Grounds) -> Rooms {
     })
 }
 
-fn failed(name: &AgentName, problem: impl ToString) -> ProcessError {
+fn failed(name: &AgentName, problem: &dyn Display) -> ProcessError {
     ProcessError::Agent {
         agent: name.to_string(),
         problem: problem.to_string(),
@@ -162,7 +163,7 @@ fn required(config: &Settings, name: &AgentName, engine: &dyn Engine) -> Result<
     if is_required && engine.describe().capabilities.sandbox == SandboxLevel::None {
         return Err(failed(
             name,
-            "this system has no Landlock of the third edition (Linux 6.2) that would keep its \
+            &"this system has no Landlock of the third edition (Linux 6.2) that would keep its \
              processes in their workspace, and require_sandbox is set; run it on another system, \
              or set that to false",
         ));

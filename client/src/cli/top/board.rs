@@ -171,7 +171,13 @@ impl Board {
                     .extend(sessions.map(|session| (session.id, session)));
             }
             FleetWatchItem::Current => self.link = Link::Live,
-            FleetWatchItem::Reconnecting { error, .. } => self.link = Link::Lost(error.message),
+            FleetWatchItem::Reconnecting { error, .. } => {
+                if !matches!(self.link, Link::Lost(_)) {
+                    // What was told before hides it no more: what is shown is old from here on.
+                    self.notice = None;
+                }
+                self.link = Link::Lost(error.message);
+            }
         }
         self.keep_selection();
     }

@@ -1,8 +1,11 @@
 //! The board: what it shows of a fleet that changes, what keys do, and how it looks.
 
+use std::time::Duration;
+
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::fleet::labels::{Labels, Priority};
 use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
@@ -341,6 +344,25 @@ fn help_and_loss_are_shown_over_what_there_was() {
     insta::assert_snapshot!(screen(&board, 80, 12));
     press(&mut board, KeyCode::Char('?'));
     insta::assert_snapshot!(screen(&board, 80, 20));
+}
+
+#[test]
+fn what_was_told_last_does_not_hide_that_the_connection_is_lost() {
+    let lost = |message: &str| FleetWatchItem::Reconnecting {
+        attempt: 1,
+        delay: Duration::from_secs(1),
+        error: CallError::refused(Reason::Overloaded, message.to_owned()),
+    };
+    let mut board = fleet();
+    board.notice = Some(Notice::Done("answered".to_owned()));
+    board.told(lost("broken pipe"));
+    let shown = screen(&board, 80, 12);
+    assert!(shown.contains("broken pipe"), "{shown}");
+    // What is told of a key that was pressed since stays.
+    board.notice = Some(Notice::Failed("no connection".to_owned()));
+    board.told(lost("refused"));
+    let shown = screen(&board, 80, 12);
+    assert!(shown.contains("not done: no connection"), "{shown}");
 }
 
 #[test]
