@@ -3,12 +3,12 @@
 # modules in tests/outside as arguments, only those.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-tests/setup.sh buf python-tools go-tools strace musl
+tests/setup.sh buf python-tools go-tools strace musl tmux
 
 if [ $# -gt 0 ]; then
     modules=("$@")
 else
-    modules=(test_health test_readme test_examples test_tools test_deploy)
+    modules=(test_health test_readme test_examples test_tools test_deploy test_top)
 fi
 cd tests/outside
 exec ../tools/venv/bin/python -m unittest -v "${modules[@]}"

@@ -49,14 +49,14 @@ package() { # name, a program of it
     apt-get install -y --no-install-recommends "$1" >&2 || { apt-get update && apt-get install -y --no-install-recommends "$1"; } >&2
 }
 
-[ $# -gt 0 ] || set -- clippy rustfmt cargo-deny buf python-tools go-tools strace musl systemd openssl
+[ $# -gt 0 ] || set -- clippy rustfmt cargo-deny buf python-tools go-tools strace musl systemd openssl tmux
 for tool in "$@"; do
     case "$tool" in
         clippy) component clippy clippy ;;
         rustfmt) component rustfmt fmt ;;
         cargo-deny) crate cargo-deny "$CARGO_DENY" ;;
         buf | python-tools | go-tools) "$tool" ;;
-        strace | systemd | openssl) package "$tool" "${tool/#systemd/systemd-analyze}" ;;
+        strace | systemd | openssl | tmux) package "$tool" "${tool/#systemd/systemd-analyze}" ;;
         musl) package musl-tools musl-gcc ;;
         *) say "unknown tool $tool"; exit 2 ;;
     esac

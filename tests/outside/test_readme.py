@@ -37,6 +37,12 @@ class Readme(unittest.TestCase):
         self.assertGreaterEqual(len(blocks), 4)
         tour.play(text)
 
+    def test_the_fleet_tour_is_what_happens(self):
+        text = tour.FLEET.read_text()
+        blocks = tour.BLOCK.findall(tour.MARKS.search(text)[0])
+        self.assertGreaterEqual(len(blocks), 6)
+        tour.play(text)
+
     def test_what_readme_shows_and_is_not_printed_is_noticed(self):
         with self.assertRaises(tour.Mismatch):
             tour.fitting(["completed"], ["failed"])

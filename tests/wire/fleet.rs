@@ -29,9 +29,9 @@ use crate::server::{Answer, Caller, Running, soon, told};
 
 const WATCH: &str = "/sessionplane.v1.Fleet/WatchSessions";
 
-fn docs() -> Option<wire::SessionRef> {
+fn docs() -> wire::SessionRef {
     let name = wire::session_ref::Ref::Name("docs".into());
-    Some(wire::SessionRef { r#ref: Some(name) })
+    wire::SessionRef { r#ref: Some(name) }
 }
 
 async fn ask<M: Message>(caller: &Caller, method: &str, message: &M) -> Answer {
@@ -49,86 +49,55 @@ async fn refused<M: Message>(caller: &Caller, method: &str, message: &M, field: 
     assert!(status.message().contains(way), "{}", status.message());
 }
 
+/// Puts something wrong into a request.
+type Spoil = fn(&mut wire::CreateSessionRequest);
+
+fn labels(keys: impl IntoIterator<Item = String>) -> HashMap<String, String> {
+    keys.into_iter().map(|key| (key, "x".to_owned())).collect()
+}
+
 #[tokio::test]
 async fn c01_a_new_session_that_cannot_be_is_refused_with_field_limit_and_way_out() {
     let server = Running::start().await;
     let caller = server.owner().await;
-    let bare = wire::CreateSessionRequest::default;
-    let cases: Vec<(wire::CreateSessionRequest, &str, &str)> = vec![
+    let cases: [(Spoil, &str, &str); 9] = [
         (
-            wire::CreateSessionRequest {
-                request_id: "two words".into(),
-                ..bare()
-            },
+            |new| new.request_id = "two words".into(),
             "request_id",
             "1-128 printable",
         ),
+        (|new| new.name = "No Name".into(), "name", "1-63 characters"),
         (
-            wire::CreateSessionRequest {
-                name: "No Name".into(),
-                ..bare()
-            },
-            "name",
-            "1-63 characters",
-        ),
-        (
-            wire::CreateSessionRequest {
-                external_key: "k".repeat(257),
-                ..bare()
-            },
+            |new| new.external_key = "k".repeat(257),
             "external_key",
             "the limit is 256",
         ),
         (
-            wire::CreateSessionRequest {
-                labels: HashMap::from([("Team".into(), "x".into())]),
-                ..bare()
-            },
+            |new| new.labels = labels(["Team".to_owned()]),
             "labels",
             "1-63 characters",
         ),
         (
-            wire::CreateSessionRequest {
-                labels: (0..33).map(|n| (format!("l{n}"), String::new())).collect(),
-                ..bare()
-            },
+            |new| new.labels = labels((0..33).map(|n| format!("l{n}"))),
             "labels",
             "the limit is 32",
         ),
+        (|new| new.priority = 101, "priority", "-100 to 100"),
+        (|new| new.directory = "../x".into(), "directory", "upwards"),
         (
-            wire::CreateSessionRequest {
-                priority: 101,
-                ..bare()
-            },
-            "priority",
-            "-100 to 100",
-        ),
-        (
-            wire::CreateSessionRequest {
-                directory: "../x".into(),
-                ..bare()
-            },
-            "directory",
-            "upwards",
-        ),
-        (
-            wire::CreateSessionRequest {
-                worktree_branch: "-x".into(),
-                ..bare()
-            },
+            |new| new.worktree_branch = "-x".into(),
             "worktree_branch",
             "name of a branch",
         ),
         (
-            wire::CreateSessionRequest {
-                parent_session: Some(wire::SessionRef { r#ref: None }),
-                ..bare()
-            },
+            |new| new.parent_session = Some(wire::SessionRef { r#ref: None }),
             "parent_session",
             "external_key",
         ),
     ];
-    for (message, field, way) in cases {
+    for (spoil, field, way) in cases {
+        let mut message = wire::CreateSessionRequest::default();
+        spoil(&mut message);
         refused(&caller, "CreateSession", &message, field, way).await;
     }
     assert!(!server.fake.was_asked());
@@ -161,7 +130,7 @@ async fn c01_every_other_request_of_the_fleet_is_refused_by_field_too() {
     )
     .await;
     let update = wire::UpdateSessionRequest {
-        session: docs(),
+        session: Some(docs()),
         ..Default::default()
     };
     refused(
@@ -173,13 +142,13 @@ async fn c01_every_other_request_of_the_fleet_is_refused_by_field_too() {
     )
     .await;
     let delete = wire::DeleteSessionRequest {
-        session: docs(),
+        session: Some(docs()),
         etag: "x".into(),
         ..Default::default()
     };
     refused(&caller, "DeleteSession", &delete, "etag", "as it was told").await;
     let to = wire::ChangeDirectoryRequest {
-        session: docs(),
+        session: Some(docs()),
         ..Default::default()
     };
     refused(&caller, "ChangeDirectory", &to, "directory", "`.`").await;
@@ -203,7 +172,7 @@ async fn c40_what_a_command_changes_names_that_command() {
     let server = Running::start().await;
     let caller = server.owner().await;
     let update = wire::UpdateSessionRequest {
-        session: docs(),
+        session: Some(docs()),
         update_mask: Some(prost_types::FieldMask {
             paths: vec!["model_override".into()],
         }),
