@@ -59,6 +59,7 @@ class Top(unittest.TestCase):
         words = [SESSIONCTL, *self.where, "invoke", name, scenario]
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": clean_environment()}
         child = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, **options)
+        self.addCleanup(child.wait, DEADLINE)
         self.addCleanup(child.stdout.close)
         self.addCleanup(child.kill)
         return child
@@ -72,15 +73,16 @@ class Top(unittest.TestCase):
         pane.shows("Needs you 1")
         pane.shows("needs input", "docs")
         pane.resize(140, 30)
-        pane.shows("STATE", "session  ")
+        # Beside the table now, not beneath it.
+        pane.shows("needs input", "docs", "? Deploy?")
         pane.resize(80, 20)
         pane.until(lambda text: all(len(line) <= 80 for line in text.splitlines()), "it is drawn in its new size")
         pane.shows("needs input", "docs")
 
         self.server.kill()
         pane.shows("connection lost, trying again")
-        self.assertNotEqual(first.wait(DEADLINE), 0)
         self.server.start()
+        self.assertNotEqual(first.wait(DEADLINE), 0, "its run was cut")
         pane.until(lambda text: "connection lost" not in text, "it is connected again")
         pane.shows("Needs you 0")
         pane.shows("dormant", "docs")
