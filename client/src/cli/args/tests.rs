@@ -70,6 +70,7 @@ fn help_of_the_whole_and_of_each_verb() {
         "completions",
         "man",
         "agents",
+        "top",
         "new",
         "rename",
         "label",
