@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use daemon::{Daemon, Home, sessiond};
+use daemon::{Daemon, Home, Started, sessiond};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -37,12 +37,14 @@ impl House {
         Self::over(make, "", "").await
     }
 
-    /// With a workspace that `make` fills and a line of `access` says more about, and with more agents.
+    /// With a workspace that `make` fills and a line of `access` says more about, and with more agents;
+    /// `HOME` in their configuration is where all of it lies.
     async fn over(make: impl FnOnce(&Path), access: &str, agents: &str) -> Self {
         let home = Home::new();
         let root = home.path().join("tree");
         fs::create_dir(&root).unwrap();
         make(&root);
+        let agents = agents.replace("HOME", home.path().to_str().unwrap());
         let config = format!(
             "default_agent = \"scripted\"\n[workspaces.tree]\nroot = {:?}\n{access}\
              [agents.scripted]\nengine = \"scripted\"\nworkspace = \"tree\"\n{agents}\
@@ -239,4 +241,41 @@ async fn c53_a_session_is_moved_between_its_runs_and_not_in_one() {
     house.does(&["abort", "docs"]).await;
     let ended = timeout(DEADLINE, run.wait()).await.unwrap().unwrap();
     assert!(!ended.success(), "it was aborted");
+}
+
+#[tokio::test]
+async fn c53_c57_the_servers_own_data_are_no_part_of_a_workspace_that_they_lie_in() {
+    let around = "[workspaces.around]\nroot = \"HOME\"\n\
+                  [agents.looks]\nengine = \"demo\"\nworkspace = \"around\"\n";
+    let house = House::over(|_| (), "", around).await;
+    let new = ["new", "spy", "--agent", "looks", "--dir"];
+    let (code, _, err) = house.ran(&[&new[..], &["data"]].concat()).await;
+    assert!(code == 1 && err.contains("is kept from agents"), "{err}");
+    house.does(&[&new[..], &["."]].concat()).await;
+    let token = fs::read_to_string(house.home.data_dir().join("owner.token")).unwrap();
+    let (_, out, err) = house.ran(&["invoke", "spy", "read data/owner.token"]).await;
+    let told = out + &err;
+    assert!(told.contains("kept from agents"), "{told}");
+    assert!(!told.contains(token.trim()), "{told}");
+}
+
+#[tokio::test]
+async fn a_workspace_that_is_not_there_is_named_at_the_start() {
+    let home = Home::new();
+    let config = home.path().join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let root = home.path().join("gone");
+    fs::write(
+        &config,
+        format!("{text}[workspaces.gone]\nroot = {root:?}\n"),
+    )
+    .unwrap();
+    let Started::Ended(status) = home.try_start(None).await else {
+        panic!("it started");
+    };
+    assert!(!status.success());
+    let said = home.said();
+    assert!(said.contains("workspace gone: its root"), "{said}");
+    fs::create_dir(&root).unwrap();
+    home.start().await;
 }
