@@ -130,7 +130,7 @@ fn sessions(board: &Board, now: Timestamp, looks: Looks, frame: &mut Frame<'_>, 
     let widths = [
         Constraint::Length(11),
         Constraint::Fill(3),
-        Constraint::Fill(1),
+        Constraint::Length(9),
         Constraint::Fill(2),
         Constraint::Fill(2),
         Constraint::Length(5),
