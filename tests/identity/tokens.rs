@@ -81,7 +81,9 @@ async fn c55_a_looker_on_looks_on_and_another_tenant_sees_nothing() {
     ] {
         let refused = asked(address, looker, words).await;
         assert_eq!(refused.code, 1, "{words:?}: {refused:?}");
+        let told = "here: it takes the group admin or the group operator";
         assert!(refused.err.contains("you may not"), "{refused:?}");
+        assert!(refused.err.contains(told), "{refused:?}");
     }
     // A session that is there and one that is not are the same to another tenant.
     let [there, absent] = [
