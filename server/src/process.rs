@@ -28,9 +28,7 @@ pub use self::ending::end;
 use self::ending::{Ending, Rest};
 
 use crate::adapters::artifacts::FolderArtifacts;
-use crate::adapters::authn::{
-    BookError, Identities, OWNER_FILE, OWNER_ID, OWNER_TENANT, OwnerTokenError,
-};
+use crate::adapters::authn::{BookError, Identities, OWNER_ID, OWNER_TENANT, OwnerTokenError};
 use crate::adapters::authz::GroupAuthorizer;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::engine::demo::DemoEngine;
@@ -280,8 +278,9 @@ async fn serve(
         .ready
         .map(|ready| ready.write(&bound, probed.as_ref(), data_dir))
         .transpose()?;
-    let (places, token) = ((&bound, probed.as_ref()), data_dir.join(OWNER_FILE));
-    banner::print(places, data_dir, &token, &lines, cut);
+    let (places, owner) = ((&bound, probed.as_ref()), identities.owner());
+    let token = (owner.path(), owner.is_new());
+    banner::print(places, data_dir, token, &lines, cut);
     notify::ready();
     let server = Server {
         faces: Arc::new(app.clone()),

@@ -48,6 +48,12 @@ impl Identities {
         Self { owner, tokens }
     }
 
+    /// The owner's token, for the line that a start prints.
+    #[must_use]
+    pub fn owner(&self) -> &OwnerToken {
+        &self.owner
+    }
+
     /// Follows the tokens' file for as long as it is polled.
     pub async fn follow(&self) {
         self.tokens.follow().await;
