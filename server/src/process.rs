@@ -313,7 +313,14 @@ async fn serve(
             () = &mut backups => Ok(()),
         }
     };
-    end_sessions(&app, ending.rest()).await;
+    let rest = ending.rest();
+    // Beside it, not after: no step that is needed more loses time to it.
+    let uses = async {
+        if rest.step(5, identities.settle()).await.is_none() {
+            tracing::warn!("when tokens were used last was not written down in time");
+        }
+    };
+    tokio::join!(end_sessions(&app, rest), uses);
     ended
 }
 

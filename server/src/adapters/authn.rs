@@ -58,6 +58,11 @@ impl Identities {
     pub async fn follow(&self) {
         self.tokens.follow().await;
     }
+
+    /// Writes down when tokens were used last, once nobody follows them any more.
+    pub async fn settle(&self) {
+        self.tokens.settle_uses().await;
+    }
 }
 
 #[async_trait]
