@@ -13,6 +13,7 @@ mod ending;
 pub mod health;
 mod identity;
 mod notify;
+mod preflight;
 pub mod store_tools;
 pub mod token;
 mod wiring;
@@ -26,6 +27,7 @@ use tokio::sync::Notify;
 use self::banner::Ready;
 pub use self::ending::end;
 use self::ending::{Ending, Rest};
+use self::preflight::Places;
 
 use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::authn::{BookError, Identities, OWNER_ID, OWNER_TENANT, OwnerTokenError};
@@ -138,9 +140,17 @@ pub enum ProcessError {
     /// The face cannot serve.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// Several things keep the server from starting.
+    #[error("several things keep this server from starting:\n{}", lines(.0))]
+    Several(Vec<ProcessError>),
     /// The store failed while serving: what the last round wrote is unknown until the next start.
     #[error("the store failed: {0}; start again: what was acknowledged is kept")]
     StoreFailed(String),
+}
+
+fn lines(wrong: &[ProcessError]) -> String {
+    let lines: Vec<String> = wrong.iter().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
 }
 
 /// Reads the configuration.
@@ -199,9 +209,17 @@ pub async fn run(
     // First of all: a file that is there says that a server takes calls.
     let ready = options.ready_file.as_deref().map(Ready::at).transpose()?;
     let data_dir = data_directory(&config)?;
-    data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.parse()?;
     let probes = probes_address(&config)?;
+    let places = Places {
+        config: &config,
+        options,
+        data_dir: &data_dir,
+        address: &address,
+        probes: probes.as_ref(),
+    };
+    preflight::look(&places).await?;
+    data_dir::prepare(&data_dir)?;
     let ending = Ending::new(&config);
     let shutdown = async {
         shutdown.await;
@@ -211,8 +229,12 @@ pub async fn run(
     };
     let mut shutdown = std::pin::pin!(shutdown);
     let store = tokio::select! {
-        store = open_store(&data_dir, &config) => store?,
+        store = open_store(&data_dir, &config) => store,
         () = &mut shutdown => return given_up(),
+    };
+    let store = match store {
+        Ok(store) => store,
+        Err(error) => return Err(preflight::besides(error, &places).await),
     };
     let start = Start {
         config: &config,

@@ -10,6 +10,7 @@ use sessionplane_core::ports::engine::Engine;
 use super::backup::Backups;
 use super::{Options, ProcessError};
 use crate::adapters::artifacts::FolderArtifacts;
+use crate::adapters::boundary::{Access, Boundary};
 use crate::adapters::engine::demo::DemoEngine;
 use crate::adapters::engine::scripted::ScriptedEngine;
 use crate::adapters::sled::SledStore;
@@ -29,11 +30,7 @@ pub(super) fn agents(
     data_dir: &Path,
     ports: &Ports,
 ) -> Result<(AgentCatalog, Vec<String>), ProcessError> {
-    let here = std::env::current_dir().map_err(|error| ProcessError::Directory {
-        path: PathBuf::from("."),
-        error,
-    })?;
-    let configured = config.agents(options.workspace.as_deref(), &here)?;
+    let configured = configured(config, options)?;
     let names: Vec<AgentName> = configured.iter().map(|(name, ..)| name.clone()).collect();
     let default = config.default_agent(&names)?;
     let (mut catalog, mut lines) = (None, Vec::new());
@@ -53,6 +50,39 @@ pub(super) fn agents(
     Ok((catalog.ok_or_else(none)?, lines))
 }
 
+/// Each agent that is configured, with its engine and its workspace.
+fn configured(
+    config: &Settings,
+    options: &Options,
+) -> Result<Vec<(AgentName, EngineKind, Option<PathBuf>)>, ProcessError> {
+    let here = std::env::current_dir().map_err(|error| ProcessError::Directory {
+        path: PathBuf::from("."),
+        error,
+    })?;
+    Ok(config.agents(options.workspace.as_deref(), &here)?)
+}
+
+/// What keeps the agents from being made that can be seen beforehand.
+pub(super) fn unusable(config: &Settings, options: &Options) -> Vec<ProcessError> {
+    let agents = match configured(config, options) {
+        Ok(agents) => agents,
+        Err(error) => return vec![error],
+    };
+    let unreadable = agents.into_iter().filter_map(|(name, _, root)| {
+        let root = root?;
+        let error = Boundary::open(&root, Access::ReadOnly).err()?;
+        Some(unreadable(&name, &root, &error))
+    });
+    unreadable.collect()
+}
+
+fn unreadable(name: &AgentName, root: &Path, error: &std::io::Error) -> ProcessError {
+    ProcessError::Agent {
+        agent: name.to_string(),
+        problem: format!("its workspace {} cannot be read: {error}", root.display()),
+    }
+}
+
 fn engine(
     name: &AgentName,
     kind: EngineKind,
@@ -70,22 +100,15 @@ fn engine(
             ))
         }
         (EngineKind::Demo, Some(root)) => {
-            let failed = |problem: String| ProcessError::Agent {
-                agent: name.to_string(),
-                problem,
-            };
-            let engine = DemoEngine::in_folder(&root, clock, spawner).map_err(|error| {
-                failed(format!(
-                    "its workspace {} cannot be read: {error}",
-                    root.display()
-                ))
-            })?;
+            let engine = DemoEngine::in_folder(&root, clock, spawner)
+                .map_err(|error| unreadable(name, &root, &error))?;
             // The owner token and the store are nobody's reading matter.
-            let engine = engine.hiding(data_dir).map_err(|error| {
-                failed(format!(
-                    "the data directory cannot be kept from it: {error}"
-                ))
-            })?;
+            let engine = engine
+                .hiding(data_dir)
+                .map_err(|error| ProcessError::Agent {
+                    agent: name.to_string(),
+                    problem: format!("the data directory cannot be kept from it: {error}"),
+                })?;
             Ok((
                 Arc::new(engine),
                 format!("searches and reads {}; no model", root.display()),

@@ -114,6 +114,21 @@ pub(super) fn lock(path: &Path) -> Result<Lock, OpenError> {
     }
 }
 
+/// Whether another process has a store's directory at this moment. One that is not there, or whose
+/// lock cannot be looked at, nobody has. It is not taken: a start that looks meanwhile looks again.
+#[must_use]
+pub fn in_use(path: &Path) -> Option<OpenError> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut lock = File::options();
+    let lock = lock.read(true).custom_flags(flags).open(path.join(LOCK));
+    match lock.ok()?.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Some(OpenError::InUse {
+            path: path.to_owned(),
+        }),
+        _ => None,
+    }
+}
+
 /// Puts in order what a cut start left, before sled opens. Needs the lock.
 ///
 /// sled takes every `snap.*` for a snapshot, the one in the making too, and refuses to open where
