@@ -336,14 +336,15 @@ async fn serve(
         }
     };
     let rest = ending.rest();
-    // Beside it, not after: no step that is needed more loses time to it.
-    let uses = async {
-        if rest.step(5, identities.settle()).await.is_none() {
-            tracing::warn!("when tokens were used last was not written down in time");
-        }
-    };
-    tokio::join!(end_sessions(&app, rest), uses);
+    // Beside each other: no step that is needed more loses time to the uses.
+    tokio::join!(end_sessions(&app, rest), settle_uses(&identities, rest));
     ended
+}
+
+async fn settle_uses(identities: &Identities, rest: Rest) {
+    if rest.step(5, identities.settle()).await.is_none() {
+        tracing::warn!("when tokens were used last was not written down in time");
+    }
 }
 
 fn tell_what_is_waited_for(app: &App, config: &Settings) {

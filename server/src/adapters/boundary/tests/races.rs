@@ -77,7 +77,7 @@ fn c53_b48_a_file_that_is_swapped_for_a_link_never_leads_out() {
     scene.link("../out/secret.txt", "link");
     let (turn, link) = (scene.inside.join("turn"), scene.inside.join("link"));
     swapping(&turn, &link, || {
-        reads_only(&scene.boundary(), "turn", "harmless")
+        reads_only(&scene.boundary(), "turn", "harmless");
     });
 }
 

@@ -43,13 +43,12 @@ pub(super) fn asks(question: &str) -> bool {
     if words().any(|word| BY_NOTES.contains(&word)) {
         return false;
     }
-    let begins = |with: &&str| question.starts_with(*with);
+    let begins = |with: &str| question.starts_with(with);
     let is_done = |word: &str| {
         let long = word.len() > "need".len();
         (long && word.ends_with("ed")) || IRREGULAR.contains(&word)
     };
-    DOES.iter().any(|does| begins(&does))
-        || (IS.iter().any(|is| begins(&is)) && words().any(is_done))
+    DOES.iter().any(|does| begins(does)) || (IS.iter().any(|is| begins(is)) && words().any(is_done))
 }
 
 #[cfg(test)]
