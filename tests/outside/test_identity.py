@@ -27,11 +27,13 @@ class Certificates(unittest.TestCase):
             port = server.address.rsplit(":", 1)[1]
             words = ["--address", f"https://localhost:{port}", "--data-dir", server.data_dir, "--tls-ca", "tls.crt"]
             asks = lambda *more: run(  # noqa: E731
-                SESSIONCTL, *words, *more, "capabilities", cwd=server.folder, check=False
+                SESSIONCTL, *words, *more, "capabilities", "--agent", "scripted", cwd=server.folder, check=False
             )
             shown = asks("--tls-cert", "ci.pem", "--tls-key", "ci.key")
             self.assertEqual(shown.returncode, 0, shown.stderr)
-            self.assertNotEqual(asks().returncode, 0)
+            refused = asks()
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("certificate", refused.stderr)
 
 
 if __name__ == "__main__":
