@@ -22,5 +22,6 @@ mod screen;
 mod session;
 mod verbs;
 mod visible;
+mod wrap;
 
 pub use entry::main;

@@ -227,6 +227,42 @@ async fn a_text_that_waits_behind_a_shell_leaves_its_line_to_who_types_there() {
     assert!(soon(child.wait()).await.unwrap().success());
 }
 
+#[tokio::test]
+async fn attach_without_a_run_says_how_to_start_one_and_breaks_prose_between_words() {
+    let prose = format!("{}`lease.token` is checked.\n", "a word ".repeat(10));
+    let steps = sends([
+        wire::subscribed(false, false),
+        wire::entries(vec![wire::assistant_entry(2, "m-1", &prose)]),
+        wire::snapshot(5, false),
+    ]);
+    let state = v1::GetStateResponse {
+        state: Some(wire::state(false)),
+    };
+    let fake = Fake::start(Stage {
+        states: [Ok(state)].into(),
+        events: [Ok([steps, vec![Step::Hang]].concat())].into(),
+        ..Stage::default()
+    })
+    .await;
+    let (mut person, program) = terminal();
+    let mut child = spawned(&fake, &["--no-color", "attach", "docs"], &program);
+    drop(program);
+    let shown = reads_from(&mut person, "]\r\n> ").await;
+    assert!(!shown.contains("a line steers"), "{shown}");
+    assert!(
+        shown.contains("start one: sessionctl invoke docs"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains(" word\r\n`lease.token` is checked.\r\n"),
+        "{shown:?}"
+    );
+    person.write_all(b"/quit\n").await.unwrap();
+    let left = reads_from(&mut person, "sessionctl attach docs").await;
+    assert!(left.contains("detached; re-attach"), "{left}");
+    assert!(soon(child.wait()).await.unwrap().success());
+}
+
 /// What the demo agent says of a hit.
 const HIT: &str = "The best place is `a.py:2` (in `def f`):\n\n      1 | def f():\n    > 2 |     y = \
                    __name__ + \"_x_\" + _z_\n      3 |     return Acquire(_) | Recover(_)\n\nThen:\n";

@@ -172,7 +172,7 @@ impl Following<'_> {
             } if !quiet => {
                 let (target, limit) = (self.context.client.target(), REJOIN_LIMIT.as_secs());
                 let pieces = self.flow.interjected(&format!(
-                    "connection lost ({error}); for {limit} s the run is tried to be rejoined at \
+                    "connection lost ({error}); trying for up to {limit} s to rejoin the run at \
                      {target}"
                 ));
                 self.screen.put_all(pieces)?;
