@@ -6,6 +6,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
 use super::{Options, ProcessError, data_dir, identity, wiring};
 use crate::adapters::clock::TokioClock;
 use crate::adapters::sled;
@@ -27,10 +30,20 @@ pub(super) async fn look(places: &Places<'_>) -> Result<(), ProcessError> {
     if wrong.is_empty() {
         return Ok(());
     }
+    wrong.extend(closed(places.data_dir));
     let store = places.data_dir.join(data_dir::STORE);
     wrong.extend(sled::in_use(&store).map(ProcessError::from));
     wrong.extend(unlistenable(places).await);
     Err(together(wrong))
+}
+
+/// A data directory that is there and that this user may not enter or write.
+fn closed(path: &Path) -> Option<ProcessError> {
+    let refused = access(path, Access::WRITE_OK | Access::EXEC_OK).err()?;
+    (refused == Errno::ACCESS).then(|| ProcessError::Directory {
+        path: path.to_owned(),
+        error: refused.into(),
+    })
 }
 
 /// A data directory that another process has, with what is wrong besides. Any other error is told
