@@ -61,18 +61,18 @@ async fn c54_a_token_is_shown_once_works_at_once_and_ends_when_it_is_revoked() {
     );
 }
 
+/// A call with a token, which counts as its use.
+async fn use_once(address: &str, token: &str) {
+    let asked = asked(address, token, &["capabilities", "--agent", "scripted"]).await;
+    assert_eq!(asked.code, 0, "{asked:?}");
+}
+
 #[tokio::test]
 async fn a_server_that_is_stopped_writes_down_when_its_tokens_were_used_last() {
     let home = home("");
     let token = minted(&home, "ci", &[]).await;
     let server = home.start().await;
-    let asked = asked(
-        server.address(),
-        &token,
-        &["capabilities", "--agent", "scripted"],
-    )
-    .await;
-    assert_eq!(asked.code, 0, "{asked:?}");
+    use_once(server.address(), &token).await;
     server.terminate();
     assert!(server.ended(DEADLINE).await.success(), "{}", home.said());
     let listed = daemon(&home, &["token", "list", "--json"]).await;
@@ -85,13 +85,7 @@ async fn c63_b59_a_disk_that_takes_no_uses_of_tokens_delays_no_stop() {
     let home = home("");
     let token = minted(&home, "ci", &[]).await;
     let server = supervised(&home, "info", "tokens::last-uses=sleep(600000)").await;
-    let asked = asked(
-        server.address(),
-        &token,
-        &["capabilities", "--agent", "scripted"],
-    )
-    .await;
-    assert_eq!(asked.code, 0, "{asked:?}");
+    use_once(server.address(), &token).await;
     server.terminate();
     let ended = server.ended(STOPPED_WITHIN).await;
     let said = home.said();

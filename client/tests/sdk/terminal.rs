@@ -227,23 +227,28 @@ async fn a_text_that_waits_behind_a_shell_leaves_its_line_to_who_types_there() {
     assert!(soon(child.wait()).await.unwrap().success());
 }
 
-#[tokio::test]
-async fn attach_without_a_run_says_how_to_start_one_and_breaks_prose_between_words() {
-    let prose = format!("{}`lease.token` is checked.\n", "a word ".repeat(10));
+/// A server whose session has these entries, and in which nothing runs.
+async fn at_rest(entries: Vec<v1::Entry>) -> Fake {
     let steps = sends([
         wire::subscribed(false, false),
-        wire::entries(vec![wire::assistant_entry(2, "m-1", &prose)]),
+        wire::entries(entries),
         wire::snapshot(5, false),
     ]);
     let state = v1::GetStateResponse {
         state: Some(wire::state(false)),
     };
-    let fake = Fake::start(Stage {
+    Fake::start(Stage {
         states: [Ok(state)].into(),
         events: [Ok([steps, vec![Step::Hang]].concat())].into(),
         ..Stage::default()
     })
-    .await;
+    .await
+}
+
+#[tokio::test]
+async fn attach_without_a_run_says_how_to_start_one_and_breaks_prose_between_words() {
+    let prose = format!("{}`lease.token` is checked.\n", "a word ".repeat(10));
+    let fake = at_rest(vec![wire::assistant_entry(2, "m-1", &prose)]).await;
     let (mut person, program) = terminal();
     let mut child = spawned(&fake, &["--no-color", "attach", "docs"], &program);
     drop(program);
@@ -269,23 +274,8 @@ const HIT: &str = "The best place is `a.py:2` (in `def f`):\n\n      1 | def f()
 
 #[tokio::test]
 async fn attach_on_a_terminal_shows_a_hit_in_code_as_it_is_in_the_file() {
-    let steps = sends([
-        wire::subscribed(false, false),
-        wire::entries(vec![
-            wire::user_entry(1, "where is it?"),
-            wire::assistant_entry(2, "m-1", HIT),
-        ]),
-        wire::snapshot(5, false),
-    ]);
-    let state = v1::GetStateResponse {
-        state: Some(wire::state(false)),
-    };
-    let fake = Fake::start(Stage {
-        states: [Ok(state)].into(),
-        events: [Ok([steps, vec![Step::Hang]].concat())].into(),
-        ..Stage::default()
-    })
-    .await;
+    let asked = wire::user_entry(1, "where is it?");
+    let fake = at_rest(vec![asked, wire::assistant_entry(2, "m-1", HIT)]).await;
     let (mut person, program) = terminal();
     let mut child = spawned(&fake, &["--no-color", "attach", "docs"], &program);
     drop(program);

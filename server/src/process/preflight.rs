@@ -1,7 +1,7 @@
 //! What keeps a server from starting, as far as it can be seen without touching anything, so that
 //! whoever starts one is told of all of it at once.
 //!
-//! What must never enter: anything that makes, takes or changes what it looks at.
+//! What must never enter: anything that makes, keeps or changes what it looks at.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -115,13 +115,12 @@ pub(super) fn lock(path: &Path) -> Result<Lock, OpenError> {
 }
 
 /// Whether another process has a store's directory at this moment. One that is not there, or whose
-/// lock cannot be looked at, nobody has. It is not taken: a start that looks meanwhile looks again.
+/// lock cannot be looked at, nobody has. To see it the lock is shared for an instant, and nothing is
+/// kept: a start that wants it just then tries again.
 #[must_use]
 pub fn in_use(path: &Path) -> Option<OpenError> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let mut lock = File::options();
-    let lock = lock.read(true).custom_flags(flags).open(path.join(LOCK));
-    match lock.ok()?.try_lock_shared() {
+    let lock = plain_file::open(&path.join(LOCK)).ok()?;
+    match lock.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Some(OpenError::InUse {
             path: path.to_owned(),
         }),
