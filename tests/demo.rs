@@ -56,6 +56,7 @@ impl House {
         let program: PathBuf = sessiond().with_file_name("sessionctl");
         let mut command = Command::new(program);
         command
+            .arg0("sessionctl")
             .args(words)
             .env_clear()
             .env("SESSIONPLANE_ADDRESS", self.daemon.socket().to_string())

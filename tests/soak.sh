@@ -21,6 +21,7 @@ tests/setup.sh
 tests/lint.sh
 cargo build --workspace --bins --features "$features"
 cargo test --workspace --features "$features"
+tests/outside.sh
 echo "soak: tests passed in $((SECONDS - started)) s: $SESSIONPLANE_CRASHES kills, $SESSIONPLANE_SEEDS seeds of the core, $SEEDS of the application, $PROPTEST_CASES cases" >&2
 tests/mutants.py # at the small counts, whatever is set above
 echo "soak: all passed in $((SECONDS - started)) s" >&2

@@ -44,6 +44,7 @@ impl<'a> Terminal<'a> {
         let token: &Path = &self.home.data_dir().join("owner.token");
         let mut command = Command::new(program());
         command
+            .arg0("sessionctl")
             .args(words)
             .env_clear()
             .env("SESSIONPLANE_ADDRESS", &self.address)

@@ -27,5 +27,6 @@ pub(crate) mod testing;
 mod top;
 mod verbs;
 mod visible;
+mod wrap;
 
 pub use entry::main;

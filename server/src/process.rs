@@ -15,6 +15,7 @@ mod grounds;
 pub mod health;
 mod identity;
 mod notify;
+mod preflight;
 pub mod store_tools;
 pub mod token;
 mod wiring;
@@ -29,10 +30,11 @@ use self::banner::Ready;
 pub use self::ending::end;
 use self::ending::{Ending, Rest};
 pub use self::error::ProcessError;
+use self::preflight::Places;
 use self::wiring::Parts;
 
 use crate::adapters::artifacts::FolderArtifacts;
-use crate::adapters::authn::{Identities, OWNER_FILE, OWNER_ID, OWNER_TENANT};
+use crate::adapters::authn::{Identities, OWNER_ID, OWNER_TENANT};
 use crate::adapters::authz::GroupAuthorizer;
 use crate::adapters::boundary::Grounds;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
@@ -124,9 +126,17 @@ pub async fn run(
     // First of all: a file that is there says that a server takes calls.
     let ready = options.ready_file.as_deref().map(Ready::at).transpose()?;
     let data_dir = data_directory(&config)?;
-    data_dir::prepare(&data_dir)?;
     let address: Address = config.listen.parse()?;
     let probes = probes_address(&config)?;
+    let places = Places {
+        config: &config,
+        options,
+        data_dir: &data_dir,
+        address: &address,
+        probes: probes.as_ref(),
+    };
+    preflight::look(&places).await?;
+    data_dir::prepare(&data_dir)?;
     let ending = Ending::new(&config);
     let shutdown = async {
         shutdown.await;
@@ -136,8 +146,12 @@ pub async fn run(
     };
     let mut shutdown = std::pin::pin!(shutdown);
     let store = tokio::select! {
-        store = open_store(&data_dir, &config) => store?,
+        store = open_store(&data_dir, &config) => store,
         () = &mut shutdown => return given_up(),
+    };
+    let store = match store {
+        Ok(store) => store,
+        Err(error) => return Err(preflight::besides(error, &places).await),
     };
     let start = Start {
         config: &config,
@@ -223,8 +237,9 @@ async fn serve(
         .ready
         .map(|ready| ready.write(&bound, probed.as_ref(), data_dir))
         .transpose()?;
-    let (places, token) = ((&bound, probed.as_ref()), data_dir.join(OWNER_FILE));
-    banner::print(places, data_dir, &token, &lines, cut);
+    let (places, owner) = ((&bound, probed.as_ref()), identities.owner());
+    let token = (owner.path(), owner.is_new());
+    banner::print(places, data_dir, token, &lines, cut);
     notify::ready();
     let server = Server {
         faces: Arc::new(app.clone()),
@@ -257,11 +272,19 @@ async fn serve(
             () = &mut backups => Ok(()),
         }
     };
-    end_sessions(&app, ending.rest()).await;
+    let rest = ending.rest();
+    // Beside each other: no step that is needed more loses time to the uses.
+    tokio::join!(end_sessions(&app, rest), settle_uses(&identities, rest));
     if ending.rest().step(5, host.close()).await.is_none() {
         tracing::error!("agents' processes are still there; they are killed once this one is gone");
     }
     ended
+}
+
+async fn settle_uses(identities: &Identities, rest: Rest) {
+    if rest.step(5, identities.settle()).await.is_none() {
+        tracing::warn!("when tokens were used last was not written down in time");
+    }
 }
 
 fn process_host(data_dir: &Path) -> Result<ProcessHost, ProcessError> {

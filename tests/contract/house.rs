@@ -53,6 +53,7 @@ impl Authorizer for OwnTenant {
         Decision {
             allowed: *tenant == principal.tenant,
             policies: Arc::new(["own-tenant".to_owned()]),
+            ways_in: Arc::new([]),
         }
     }
 }

@@ -181,6 +181,12 @@ async fn b54_the_tools_refuse_a_directory_that_a_server_has_and_tell_by_their_st
         .await;
     assert_eq!(told.status, Some(0), "{told:?}");
     assert_eq!(fs::read_dir(&into).unwrap().count(), 1);
+    let folder = format!("{}/", text(&home.path().join("none")));
+    let told = home
+        .store_tool(&home.data_dir(), &["backup", "--to", &folder])
+        .await;
+    assert_eq!(told.status, Some(2), "{told:?}");
+    assert!(told.err.contains("there is no folder"), "{told:?}");
     daemon.terminate();
     assert_eq!(daemon.ended(SOON).await.code(), Some(0));
     assert!(!home.data_dir().join("backup.sock").exists());

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use sessionplane_client::contract::{Agent as _, CallOptions, InvokeEvent};
 use sessionplane_client::detached;
@@ -12,7 +13,12 @@ use sessionplane_client::domain::run::code;
 
 use futures_util::StreamExt as _;
 
+use tokio::time::timeout;
+
 use crate::daemon::{Daemon, Home, Started, sessiond};
+
+/// Enough for whatever a busy machine is at.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Invokes a run that hangs; gives its id.
 async fn hang(daemon: &Daemon, name: &str) -> RunId {
@@ -210,4 +216,32 @@ async fn c61_an_explanation_names_what_is_set_and_by_whom_and_shows_no_secret() 
     assert!(line("store.cache_mib = 256").ends_with("# default"));
     assert!(!said.contains(token.trim()), "{said}");
     drop(daemon);
+}
+
+#[tokio::test]
+async fn a_second_server_is_told_all_that_keeps_it_from_starting_at_once() {
+    let home = Home::new();
+    let daemon = home.start().await;
+    let (in_use, listens) = ("is in use by another process", "another server listens on");
+    let there = daemon.socket().to_string();
+    for (listen, workspace, parts) in [
+        (&*there, "/nowhere", &[in_use, listens, "/nowhere"][..]),
+        (&there, "/", &[in_use, listens]),
+        ("127.0.0.1:0", "/", &[in_use]),
+    ] {
+        let mut command = home.command(&sessiond());
+        command.args(["--listen", listen, "--workspace", workspace]);
+        command.arg("--data-dir").arg(home.data_dir());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = timeout(PATIENCE, command.output()).await;
+        let output = output.expect("it neither refused nor ended").unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let heading = usize::from(parts.len() > 1);
+        assert_eq!(said.lines().count(), heading + parts.len(), "{said}");
+        for part in parts {
+            assert!(said.contains(part), "{part:?} is missing in:\n{said}");
+        }
+    }
+    hang(&daemon, "one").await;
 }

@@ -7,7 +7,11 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::world::{asked, client, daemon, home, id, minted, until};
+use crate::world::{DEADLINE, asked, client, daemon, home, id, minted, supervised, until};
+
+/// A stop as the home's servers are configured: the drain, then the close; and a second for a busy
+/// machine.
+const STOPPED_WITHIN: Duration = Duration::from_secs(1 + 5 + 1);
 
 #[tokio::test]
 async fn c54_a_token_is_shown_once_works_at_once_and_ends_when_it_is_revoked() {
@@ -57,6 +61,39 @@ async fn c54_a_token_is_shown_once_works_at_once_and_ends_when_it_is_revoked() {
     );
 }
 
+/// A call with a token, which counts as its use.
+async fn use_once(address: &str, token: &str) {
+    let asked = asked(address, token, &["capabilities", "--agent", "scripted"]).await;
+    assert_eq!(asked.code, 0, "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_stopped_writes_down_when_its_tokens_were_used_last() {
+    let home = home("");
+    let token = minted(&home, "ci", &[]).await;
+    let server = home.start().await;
+    use_once(server.address(), &token).await;
+    server.terminate();
+    assert!(server.ended(DEADLINE).await.success(), "{}", home.said());
+    let listed = daemon(&home, &["token", "list", "--json"]).await;
+    let listed: serde_json::Value = serde_json::from_str(&listed.out).unwrap();
+    assert!(listed["used"].is_string(), "{listed}");
+}
+
+#[tokio::test]
+async fn c63_b59_a_disk_that_takes_no_uses_of_tokens_delays_no_stop() {
+    let home = home("");
+    let token = minted(&home, "ci", &[]).await;
+    let server = supervised(&home, "info", "tokens::last-uses=sleep(600000)").await;
+    use_once(server.address(), &token).await;
+    server.terminate();
+    let ended = server.ended(STOPPED_WITHIN).await;
+    let said = home.said();
+    assert!(ended.success(), "{said}");
+    assert!(said.contains("not written down in time"), "{said}");
+    assert!(!said.contains("the stop was not done in time"), "{said}");
+}
+
 #[tokio::test]
 async fn c55_a_looker_on_looks_on_and_another_tenant_sees_nothing() {
     let home = home("");
@@ -81,7 +118,9 @@ async fn c55_a_looker_on_looks_on_and_another_tenant_sees_nothing() {
     ] {
         let refused = asked(address, looker, words).await;
         assert_eq!(refused.code, 1, "{words:?}: {refused:?}");
+        let told = "here: it takes the group admin or the group operator";
         assert!(refused.err.contains("you may not"), "{refused:?}");
+        assert!(refused.err.contains(told), "{refused:?}");
     }
     // A session that is there and one that is not are the same to another tenant.
     let [there, absent] = [

@@ -37,8 +37,9 @@ def clean_environment(**more: str) -> dict[str, str]:
 def run(*words: object, check: bool = True, **options) -> subprocess.CompletedProcess[str]:
     """Runs a program to its end; its output is kept as text. A failure says what was said."""
     options.setdefault("env", clean_environment())
+    options.setdefault("timeout", DEADLINE * 5)
     words = [str(word) for word in words]
-    ended = subprocess.run(words, text=True, capture_output=True, timeout=DEADLINE * 5, **options)
+    ended = subprocess.run(words, text=True, capture_output=True, **options)
     if check and ended.returncode != 0:
         raise AssertionError(f"{words} exited with {ended.returncode}\n{ended.stdout}\n{ended.stderr}")
     return ended

@@ -43,7 +43,8 @@ def pod() -> dict:
 @functools.cache
 def static_binary() -> Path:
     """Built by the script that the Dockerfile runs, without optimization."""
-    return Path(run(DEPLOY / "static.sh", env=os.environ).stdout.strip()) / "sessiond"
+    # It compiles everything anew, which takes minutes on a busy machine.
+    return Path(run(DEPLOY / "static.sh", env=os.environ, timeout=1200).stdout.strip()) / "sessiond"
 
 
 def unit(key: str) -> list[str]:

@@ -125,13 +125,13 @@ class Terminal:
 
     def lines(self, text: str) -> list[str]:
         """As a terminal of somebody with the default settings would show them."""
+        text = text.replace(str(SESSIONCTL), "target/debug/sessionctl")
         text = text.replace(str(self.folder), FOLDER)
         if not self.server:
             return [line.rstrip() for line in text.splitlines()]
         text = text.replace(self.server.address, DEFAULT).replace(str(ROOT), "/path/to/sessionplane")
         text = text.replace(f" --data-dir {self.server.data_dir}", "").replace(f" --address http://{DEFAULT}", "")
         text = text.replace(str(self.server.data_dir), "~/.local/state/sessionplane")
-        text = text.replace(str(SESSIONCTL), "target/debug/sessionctl")
         return [line.rstrip() for line in text.splitlines()]
 
     def close(self) -> None:

@@ -172,7 +172,7 @@ pub(crate) enum Verb {
     /// A line that is typed steers the active run. /follow TEXT adds a text
     /// for when the run would otherwise stop, /answer ANSWER answers the open
     /// question, /abort stops the run; /help lists all of them. // begins a
-    /// text that begins with a slash. Ctrl-D, or the end of a pipe, detaches
+    /// text that begins with a slash. Ctrl-D, /quit, or the end of a pipe, detaches
     /// and disturbs nothing.
     Attach(AttachArgs),
     /// Show what a session is doing

@@ -21,7 +21,7 @@ fn first_steps() -> String {
     format!(
         "start a server:   sessiond            (in the source tree: make run)\n\
          start a session:  {PROGRAM} invoke --new NAME \"what to do\"\n\
-         be there:         {PROGRAM} attach NAME      (all commands: sessionctl --help)"
+         be there:         {PROGRAM} attach NAME      (all commands: {PROGRAM} --help)"
     )
 }
 
@@ -53,7 +53,7 @@ pub fn main() -> ExitCode {
 fn arguments() -> Result<Arguments, clap::Error> {
     let matches = Arguments::command().try_get_matches();
     let matches = matches.map_err(|error| quoted(error, &words()))?;
-    program::was_called(&matches);
+    program::was_called(std::env::args_os().next().as_deref(), &matches);
     Arguments::from_arg_matches(&matches)
 }
 

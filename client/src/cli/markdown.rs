@@ -6,6 +6,7 @@ mod blocks;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::visible;
+use super::wrap::wrapped;
 
 pub(crate) use blocks::{Blocks, parts};
 
@@ -23,14 +24,17 @@ const MARGIN_DEPTH: usize = 16;
 /// Most lists and quotes that one line may open. The time to read those after it grows with them.
 const OPENED_BY_LINE: usize = 100;
 
-/// Lays out whole blocks; what is nested beyond reason stays as it is. Ends with a line feed unless there is nothing.
-pub(crate) fn laid_out(text: &str, colour: bool) -> String {
+/// Lays out whole blocks for a terminal of `width` columns: prose is broken between words, code
+/// stays as it is, and so does what is nested beyond reason. Ends with a line feed unless there is
+/// nothing.
+pub(crate) fn laid_out(text: &str, colour: bool, width: usize) -> String {
     if text.lines().any(|line| opened(line) > OPENED_BY_LINE) {
         let end = if text.ends_with('\n') { "" } else { "\n" };
         return visible::lines(text).into_owned() + end;
     }
     let mut page = Page {
         colour,
+        width,
         ..Page::default()
     };
     for event in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH) {
@@ -65,6 +69,7 @@ fn opened(line: &str) -> usize {
 struct Page {
     out: String,
     colour: bool,
+    width: usize,
     /// The styles that hold, outermost first.
     styles: Vec<&'static str>,
     /// What each list that is open counts; none for a list of bullets.
@@ -74,6 +79,8 @@ struct Page {
     code: bool,
     /// The cursor is in a line that has its margin.
     in_line: bool,
+    /// Where the words of that line begin, and in which column.
+    words: (usize, usize),
     /// The item's mark, until its first line begins.
     mark: Option<String>,
     /// Where the links that are open lead.
@@ -258,6 +265,7 @@ impl Page {
         if std::mem::replace(&mut self.in_line, true) {
             return;
         }
+        let begin = self.out.len();
         self.out
             .push_str(&"> ".repeat(self.quotes.min(MARGIN_DEPTH)));
         let depth = self.lists.len().min(MARGIN_DEPTH);
@@ -271,6 +279,8 @@ impl Page {
         if self.code {
             self.out.push_str("    ");
         }
+        // A margin is of characters of one byte.
+        self.words = (self.out.len(), self.out.len() - begin);
         if self.colour {
             self.restyle();
         }
@@ -286,14 +296,59 @@ impl Page {
             if self.colour && !self.styles.is_empty() {
                 self.out.push_str(RESET);
             }
+            if !self.code {
+                self.wrap();
+            }
             self.out.push('\n');
         }
+    }
+
+    /// Breaks the line that ends where it is too long.
+    fn wrap(&mut self) {
+        let (begin, column) = self.words;
+        let margin = "> ".repeat(self.quotes.min(MARGIN_DEPTH))
+            + &"  ".repeat(self.lists.len().min(MARGIN_DEPTH));
+        let words = self.out.split_off(begin);
+        self.out
+            .push_str(&wrapped(&words, column, self.width, &margin));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As wide as it takes.
+    fn laid_out(text: &str, colour: bool) -> String {
+        super::laid_out(text, colour, usize::MAX)
+    }
+
+    #[test]
+    fn prose_is_broken_between_words_and_code_is_not() {
+        let line = "the lease `token` is checked here";
+        for colour in [false, true] {
+            let text = format!("{line}\n\n- {line}\n\n```\n{line}\n```\n");
+            let mut out = super::laid_out(&text, colour, 24);
+            for style in [CODE, RESET] {
+                out = out.replace(style, "");
+            }
+            let out = out.replace('`', "");
+            let line = line.replace('`', "");
+            assert_eq!(
+                out.lines().collect::<Vec<_>>(),
+                [
+                    "the lease token is",
+                    "checked here",
+                    "",
+                    "- the lease token is",
+                    "  checked here",
+                    "",
+                    "    the lease token is checked here",
+                ],
+                "{line}"
+            );
+        }
+    }
 
     const TEXT: &str = "# A title\n\nSome *soft* and **loud** `code`,\nsee [here](http://a.b).\n\n\
         - one\n- two\n  1. deep\n  2. deeper\n\n> said\n\n```rust\nfn main() {\n\n}\n```\nend\n";

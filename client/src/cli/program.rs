@@ -1,7 +1,7 @@
-//! How this program is called in a hint, so that the hint can be pasted: its name and the flags that
-//! say which server is meant. Flags that came from the environment are there the next time too.
+//! How this program is called in a hint, so that the hint can be pasted: as it was called itself,
+//! and the flags that say which server is meant. Flags that came from the environment are there the next time too.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use clap::parser::ValueSource;
 
 use super::session::shell_word;
 
-/// What a hint begins with without flags.
+/// What a hint begins with without flags, unless the program was called by a path.
 const NAME: &str = "sessionctl";
 
 /// The flags that say which server is meant and who asks it, and the argument of each; all others
@@ -54,13 +54,21 @@ pub(crate) fn flags() -> &'static [OsString] {
     CALLED.get().map_or(&[], |called| called.flags.as_slice())
 }
 
-/// From here on hints hold the flags of this command line.
-pub(crate) fn was_called(matches: &ArgMatches) {
+/// From here on hints begin as this process was called (its first word, if it has one), and hold
+/// the flags of this command line.
+pub(crate) fn was_called(first: Option<&OsStr>, matches: &ArgMatches) {
     // Told once, at the beginning: a second time changes nothing.
-    let _ = CALLED.set(called(matches));
+    let _ = CALLED.set(called(first, matches));
 }
 
-fn called(matches: &ArgMatches) -> Called {
+/// A path leads to where no shell would look for the name.
+fn named(first: Option<&OsStr>) -> String {
+    let path = first.map(OsStr::to_string_lossy);
+    let path = path.filter(|word| word.contains('/'));
+    path.map_or_else(|| NAME.to_owned(), |path| shell_word(&path))
+}
+
+fn called(first: Option<&OsStr>, matches: &ArgMatches) -> Called {
     let mut flags: Vec<OsString> = Vec::new();
     let given = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
     for (id, flag) in WHERE.into_iter().filter(|(id, _)| given(id)) {
@@ -74,7 +82,7 @@ fn called(matches: &ArgMatches) -> Called {
         flags.push("--insecure-send-token".into());
     }
     let words = flags.iter().map(|word| shell_word(&word.to_string_lossy()));
-    let words: Vec<String> = std::iter::once(NAME.to_owned()).chain(words).collect();
+    let words: Vec<String> = std::iter::once(named(first)).chain(words).collect();
     Called {
         hint: words.join(" "),
         flags,
@@ -110,7 +118,17 @@ mod tests {
 
     fn of(words: &[&str]) -> String {
         let words = ["sessionctl"].iter().chain(words);
-        called(&Arguments::command().try_get_matches_from(words).unwrap()).hint
+        let matches = Arguments::command().try_get_matches_from(words).unwrap();
+        called(None, &matches).hint
+    }
+
+    #[test]
+    fn a_hint_begins_as_the_program_was_called() {
+        let begins = |first: &str| named(Some(OsStr::new(first)));
+        assert_eq!(begins("target/debug/sessionctl"), "target/debug/sessionctl");
+        assert_eq!(begins("/my tools/sessionctl"), "'/my tools/sessionctl'");
+        assert_eq!(begins("sessionctl"), NAME);
+        assert_eq!(named(None), NAME);
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod rows;
 use std::io::{self, IsTerminal as _, Write};
 
 use rustix::process::getpgrp;
-use rustix::termios::tcgetpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use serde_json::Value;
 
 use super::{markdown, visible};
@@ -185,9 +185,10 @@ impl Screen {
         match piece {
             Piece::Prose(text) if self.is_rich() => {
                 self.leave_other_line(false)?;
+                let width = Side::columns();
                 // Part by part: an entry may be long, and what is laid out is longer.
                 markdown::parts(text).try_for_each(|part| {
-                    let laid_out = markdown::laid_out(&part, self.out.colour);
+                    let laid_out = markdown::laid_out(&part, self.out.colour, width);
                     self.out.write(&laid_out, false)
                 })
             }
@@ -335,6 +336,13 @@ impl Side {
             colour,
             mid_line: false,
         }
+    }
+
+    /// How wide the terminal of standard output is at the moment; the usual width where it does not
+    /// say so.
+    pub(super) fn columns() -> usize {
+        let size = tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
+        size.ok().filter(|columns| *columns > 0).unwrap_or(WIDTH)
     }
 
     fn write(&mut self, text: &str, dim: bool) -> io::Result<()> {

@@ -62,7 +62,8 @@ pub(super) fn wrong(error: &CertificateError) -> String {
             let names = if presented.is_empty() {
                 "no name at all".to_owned()
             } else {
-                presented.join(", ")
+                let names: Vec<_> = presented.iter().map(|name| plain(name)).collect();
+                names.join(", ")
             };
             format!("is not for {expected} but for {names}; use a name that it has as the address")
         }
@@ -88,6 +89,13 @@ pub(super) fn wrong(error: &CertificateError) -> String {
         other => of_another_kind(&format!("{other:?}")),
     };
     format!("the server's certificate {what}")
+}
+
+/// A name of a certificate without the verifier's word for its kind: `DnsName("localhost")`.
+fn plain(presented: &str) -> &str {
+    let inner = presented.split_once('(').map(|(_, inner)| inner);
+    let inner = inner.and_then(|inner| inner.strip_suffix(')'));
+    inner.unwrap_or(presented).trim_matches('"')
 }
 
 /// What the verifier has only a name for.
@@ -154,6 +162,19 @@ mod tests {
         let client = client.signed_by(&KeyPair::generate().unwrap(), &issuer);
         let told = said(&shown, client.unwrap().der());
         assert!(told.contains("serverAuth"), "{told}");
+    }
+
+    #[test]
+    fn c54_the_names_of_a_certificate_are_told_as_they_are_typed() {
+        let names = vec!["here.example".to_owned(), "127.0.0.1".to_owned()];
+        let mut other = CertificateParams::new(names).unwrap();
+        other.is_ca = IsCa::ExplicitNoCa;
+        let shown = signed_by_itself(&other, &KeyPair::generate().unwrap());
+        assert_eq!(
+            said(&shown, &shown),
+            "the server's certificate is not for localhost but for here.example, 127.0.0.1; use a \
+             name that it has as the address"
+        );
     }
 
     #[test]

@@ -14,7 +14,9 @@ use super::wire;
 
 pub(crate) fn sessionctl(fake: &Fake, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sessionctl"));
+    // By name, as from the PATH: hints are the same wherever it was built.
     command
+        .arg0("sessionctl")
         .args(arguments)
         .env_clear()
         .env("SESSIONPLANE_ADDRESS", fake.url())

@@ -227,29 +227,55 @@ async fn a_text_that_waits_behind_a_shell_leaves_its_line_to_who_types_there() {
     assert!(soon(child.wait()).await.unwrap().success());
 }
 
+/// A server whose session has these entries, and in which nothing runs.
+async fn at_rest(entries: Vec<v1::Entry>) -> Fake {
+    let steps = sends([
+        wire::subscribed(false, false),
+        wire::entries(entries),
+        wire::snapshot(5, false),
+    ]);
+    let state = v1::GetStateResponse {
+        state: Some(wire::state(false)),
+    };
+    Fake::start(Stage {
+        states: [Ok(state)].into(),
+        events: [Ok([steps, vec![Step::Hang]].concat())].into(),
+        ..Stage::default()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn attach_without_a_run_says_how_to_start_one_and_breaks_prose_between_words() {
+    let prose = format!("{}`lease.token` is checked.\n", "a word ".repeat(10));
+    let fake = at_rest(vec![wire::assistant_entry(2, "m-1", &prose)]).await;
+    let (mut person, program) = terminal();
+    let mut child = spawned(&fake, &["--no-color", "attach", "docs"], &program);
+    drop(program);
+    let shown = reads_from(&mut person, "]\r\n> ").await;
+    assert!(!shown.contains("a line steers"), "{shown}");
+    assert!(
+        shown.contains("start one: sessionctl invoke docs"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains(" word\r\n`lease.token` is checked.\r\n"),
+        "{shown:?}"
+    );
+    person.write_all(b"/quit\n").await.unwrap();
+    let left = reads_from(&mut person, "sessionctl attach docs").await;
+    assert!(left.contains("detached; re-attach"), "{left}");
+    assert!(soon(child.wait()).await.unwrap().success());
+}
+
 /// What the demo agent says of a hit.
 const HIT: &str = "The best place is `a.py:2` (in `def f`):\n\n      1 | def f():\n    > 2 |     y = \
                    __name__ + \"_x_\" + _z_\n      3 |     return Acquire(_) | Recover(_)\n\nThen:\n";
 
 #[tokio::test]
 async fn attach_on_a_terminal_shows_a_hit_in_code_as_it_is_in_the_file() {
-    let steps = sends([
-        wire::subscribed(false, false),
-        wire::entries(vec![
-            wire::user_entry(1, "where is it?"),
-            wire::assistant_entry(2, "m-1", HIT),
-        ]),
-        wire::snapshot(5, false),
-    ]);
-    let state = v1::GetStateResponse {
-        state: Some(wire::state(false)),
-    };
-    let fake = Fake::start(Stage {
-        states: [Ok(state)].into(),
-        events: [Ok([steps, vec![Step::Hang]].concat())].into(),
-        ..Stage::default()
-    })
-    .await;
+    let asked = wire::user_entry(1, "where is it?");
+    let fake = at_rest(vec![asked, wire::assistant_entry(2, "m-1", HIT)]).await;
     let (mut person, program) = terminal();
     let mut child = spawned(&fake, &["--no-color", "attach", "docs"], &program);
     drop(program);

@@ -48,9 +48,20 @@ impl Identities {
         Self { owner, tokens }
     }
 
+    /// The owner's token, for the line that a start prints.
+    #[must_use]
+    pub fn owner(&self) -> &OwnerToken {
+        &self.owner
+    }
+
     /// Follows the tokens' file for as long as it is polled.
     pub async fn follow(&self) {
         self.tokens.follow().await;
+    }
+
+    /// Writes down when tokens were used last, once nobody follows them any more.
+    pub async fn settle(&self) {
+        self.tokens.settle_uses().await;
     }
 }
 

@@ -110,6 +110,14 @@ impl GroupAuthorizer {
     }
 }
 
+/// The groups that allow an action, the mightiest first.
+fn ways_in(action: Action) -> Arc<[String]> {
+    let roles = Role::ALL.iter().filter(|role| role.allows(action));
+    roles
+        .map(|role| format!("the group {}", role.group()))
+        .collect()
+}
+
 #[async_trait]
 impl Authorizer for GroupAuthorizer {
     async fn authorize(
@@ -120,9 +128,15 @@ impl Authorizer for GroupAuthorizer {
     ) -> Decision {
         let (Resource::Tenant(tenant) | Resource::Session { tenant, .. }) = resource;
         let policies = self.decide(principal, action, tenant);
+        let allowed = !policies.is_empty();
         Decision {
-            allowed: !policies.is_empty(),
+            allowed,
             policies: policies.clone(),
+            ways_in: if allowed || principal.tenant != *tenant {
+                Arc::new([])
+            } else {
+                ways_in(action)
+            },
         }
     }
 }
@@ -205,6 +219,35 @@ mod tests {
             let told: Vec<_> = told.collect();
             assert_eq!(allowed(&who, "team").await, told, "{groups:?}");
             assert_eq!(allowed(&who, "default").await, [], "{groups:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn c55_who_is_refused_is_told_the_groups_that_would_do_and_a_stranger_nothing() {
+        let [tenant, _] = resources("team");
+        for (groups, of, action, told) in [
+            (
+                &["observer"][..],
+                "team",
+                Action::Invoke,
+                &["admin", "operator"][..],
+            ),
+            (
+                &[],
+                "team",
+                Action::Observe,
+                &["admin", "operator", "observer"],
+            ),
+            (&["operator"], "team", Action::Invoke, &[]),
+            (&["operator"], "others", Action::Invoke, &[]),
+        ] {
+            let who = principal(of, "ada", groups);
+            let decision = authorizer().authorize(&who, action, &tenant).await;
+            let told: Vec<_> = told
+                .iter()
+                .map(|group| format!("the group {group}"))
+                .collect();
+            assert_eq!(*decision.ways_in, *told, "{groups:?} of {of}");
         }
     }
 

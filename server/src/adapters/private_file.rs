@@ -61,15 +61,29 @@ pub(super) fn create(path: &Path, line: &str) -> io::Result<bool> {
     let (beside, directory) = beside(path)?;
     let linked = write(&beside, line).and_then(|()| fs::hard_link(&beside, path));
     let removed = fs::remove_file(&beside);
-    match linked {
-        Ok(()) => removed?,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-        // Who was first swept this one away.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => return Ok(false),
-        Err(error) => return Err(error),
+    if !is_first(linked, removed, || path.exists())? {
+        return Ok(false);
     }
     File::open(directory)?.sync_all()?;
     Ok(true)
+}
+
+/// Whether who linked a file was the first to do so. Whoever finds the file there may sweep away what
+/// lies beside it, at any moment: before it is linked, and after.
+fn is_first(
+    linked: io::Result<()>,
+    removed: io::Result<()>,
+    is_there: impl FnOnce() -> bool,
+) -> io::Result<bool> {
+    match linked {
+        Ok(()) => match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(true),
+        },
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && is_there() => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Writes one line beside the file and moves it there, durably: a reader finds the old file or the
@@ -132,4 +146,31 @@ fn write(path: &Path, line: &str) -> io::Result<()> {
         .open(path)?;
     writeln!(file, "{line}")?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_first_is_so_also_where_a_reader_has_swept_what_lay_beside() {
+        let no = |kind: io::ErrorKind| Err(io::Error::from(kind));
+        let gone = || no(io::ErrorKind::NotFound);
+        let first = |linked, removed, there| is_first(linked, removed, || there).ok();
+        assert_eq!(first(Ok(()), Ok(()), true), Some(true));
+        assert_eq!(first(Ok(()), gone(), true), Some(true));
+        assert_eq!(first(gone(), gone(), true), Some(false));
+        let taken = no(io::ErrorKind::AlreadyExists);
+        assert_eq!(first(taken, Ok(()), true), Some(false));
+        // Nobody was first: the directory is gone, or may not be written.
+        assert_eq!(first(gone(), gone(), false), None);
+        assert_eq!(
+            first(no(io::ErrorKind::PermissionDenied), gone(), false),
+            None
+        );
+        assert_eq!(
+            first(Ok(()), no(io::ErrorKind::PermissionDenied), true),
+            None
+        );
+    }
 }

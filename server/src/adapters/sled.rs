@@ -49,7 +49,7 @@ mod witness;
 mod write;
 
 pub use device::{RoundProbe, RoundStep};
-pub use directory::create_private;
+pub use directory::{create_private, in_use};
 pub use open::{OpenError, StoreOptions};
 pub use snapshot::Snapshot;
 pub use store::{SledStore, StoreCounters};

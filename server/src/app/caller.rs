@@ -217,10 +217,10 @@ impl AppCaller {
 }
 
 fn denied(action: Action, decision: &Decision) -> CallError {
-    let by = if decision.policies.is_empty() {
-        "no policy allows it".to_owned()
-    } else {
-        format!("decided by {}", decision.policies.join(", "))
+    let by = match (&*decision.policies, &*decision.ways_in) {
+        ([], []) => "nothing allows it".to_owned(),
+        ([], ways_in) => format!("it takes {}", ways_in.join(" or ")),
+        (policies, _) => format!("decided by {}", policies.join(", ")),
     };
     CallError::refused(
         Reason::PermissionDenied,

@@ -14,10 +14,18 @@ use super::{ConfigError, Settings, default_data_dir, value};
 /// Every effective value, one line each: `key = value  # source`.
 #[must_use]
 pub fn explain(settings: &Settings) -> String {
+    rows(settings, |_| true)
+}
+
+/// As [`explain`], for the settings whose key is to be told.
+fn rows(settings: &Settings, told: impl Fn(&str) -> bool) -> String {
     let mut rows = Vec::new();
     for setting in DECLARED {
         for name in names(settings, setting) {
             let key = setting.key_of(&name);
+            if !told(&key) {
+                continue;
+            }
             rows.push((
                 shown(
                     &format!("{key} = {}", effective(settings, setting, &name)),
@@ -38,12 +46,15 @@ pub fn explain(settings: &Settings) -> String {
     out
 }
 
-/// One setting: its value, where that comes from, and what is declared of it.
+/// One setting: its value, where that comes from, and what is declared of it. Of a section each
+/// effective value in it, one line each.
 ///
 /// # Errors
-/// When there is no such setting.
+/// When there is no such setting, and no such section or nothing is set in it.
 pub fn explain_one(settings: &Settings, key: &str) -> Result<String, ConfigError> {
-    let (setting, name) = declared(key).ok_or_else(|| value(key, unknown(key)))?;
+    let Some((setting, name)) = declared(key) else {
+        return section(settings, key).ok_or_else(|| value(key, unknown(key)));
+    };
     let mut out = format!(
         "{} = {}\n  from     {}\n  takes    {}\n",
         shown(key, false),
@@ -62,6 +73,21 @@ pub fn explain_one(settings: &Settings, key: &str) -> Result<String, ConfigError
     }
     let _ = writeln!(out, "  {}", setting.about);
     Ok(out)
+}
+
+/// What is effective in a section, or under a name of the operator's choice in one.
+fn section(settings: &Settings, key: &str) -> Option<String> {
+    let inside = format!("{}.", key.strip_suffix('.').unwrap_or(key));
+    let within = rows(settings, |key| key.starts_with(&inside));
+    if !within.is_empty() {
+        return Some(within);
+    }
+    let of_names = DECLARED.iter().find(|one| one.key.starts_with(&inside))?;
+    Some(format!(
+        "nothing is set in [{}]; its keys are like {}\n",
+        inside.trim_end_matches('.'),
+        of_names.key_of("NAME")
+    ))
 }
 
 /// The names that a setting is set for: one without a letter where its key has none.

@@ -183,6 +183,11 @@ fn value_of(kind: &Kind, value: &DeValue<'_>) -> Result<Value, String> {
 
 /// What is said of a key that is no setting.
 pub(crate) fn unknown(key: &str) -> String {
+    let place: Vec<&str> = key.split('.').collect();
+    if let Some(inside) = DECLARED.iter().find(|setting| begins(setting, &place)) {
+        let inside = inside.key_of(&name(inside, &place));
+        return format!("is a section; name a setting in it, for example {inside}");
+    }
     match nearest(key) {
         Some(near) => format!("is no setting; did you mean {near}?"),
         None => "is no setting; `sessiond config explain` lists them all".to_owned(),

@@ -19,7 +19,7 @@ separated by commas there. An unknown key in the file is an error.
 
 ```
 sessiond config check [--config FILE]    everything that is wrong: where, the limit, the way out; exit 1
-sessiond config explain [KEY]            each effective value and where it comes from
+sessiond config explain [KEY|SECTION]    each effective value and where it comes from
 sessiond config schema                   a JSON Schema of the file, for editors
 ```
 

@@ -487,3 +487,5 @@ fn a_fresh_server_has_the_demo_agent_as_its_default() {
         .collect();
     assert_eq!(settings.default_agent(&agents).unwrap().as_str(), "demo");
 }
+
+mod sections;

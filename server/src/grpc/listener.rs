@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
 use super::tls::Tls;
@@ -169,22 +169,50 @@ impl Listener {
     /// Starts to listen where `guard` keeps strangers out. A TCP address speaks TLS if there is
     /// any; a unix socket never does.
     pub async fn guarded(address: &Address, guard: Guard) -> Result<Self, BindError> {
-        match address {
-            Address::Tcp(wanted)
-                if address
-                    .lacks(guard.tls.is_some(), guard.identities)
-                    .is_some() =>
-            {
-                let address = *wanted;
-                Err(BindError::NotLoopback { address, guard })
-            }
-            address => Self::bind_anywhere(address, guard.tls).await,
-        }
+        refuse_strangers(address, &guard)?;
+        Self::bind_anywhere(address, guard.tls).await
     }
 
     /// Binds for what whoever asks is answered: health, and nothing else.
     pub async fn for_probes(address: &Address) -> Result<Self, BindError> {
         Self::bind_anywhere(address, None).await
+    }
+
+    /// Says what keeps [`Self::guarded`] from an address at this moment, and listens nowhere: nobody
+    /// can connect meanwhile.
+    ///
+    /// # Errors
+    /// What keeps it.
+    pub async fn obstacle(address: &Address, guard: &Guard) -> Result<(), BindError> {
+        refuse_strangers(address, guard)?;
+        Self::obstacle_for_probes(address).await
+    }
+
+    /// As [`Self::obstacle`], for [`Self::for_probes`].
+    ///
+    /// # Errors
+    /// What keeps it.
+    pub async fn obstacle_for_probes(address: &Address) -> Result<(), BindError> {
+        match address {
+            Address::Tcp(wanted) => {
+                let socket = match wanted {
+                    SocketAddr::V4(_) => TcpSocket::new_v4(),
+                    SocketAddr::V6(_) => TcpSocket::new_v6(),
+                };
+                let bound = socket.and_then(|socket| {
+                    // As a listener that is bound: what a dead server's connections leave is no
+                    // obstacle.
+                    socket.set_reuseaddr(true)?;
+                    socket.bind(*wanted)
+                });
+                bound.map_err(|error| address.error(error))
+            }
+            Address::Unix(path) => {
+                fits(path)?;
+                let _alone = alone(address, path).await?;
+                refuse_occupied(address, path)
+            }
+        }
     }
 
     async fn bind_anywhere(address: &Address, tls: Option<Tls>) -> Result<Self, BindError> {
@@ -198,9 +226,7 @@ impl Listener {
                 (Kind::Tcp(listener), Address::Tcp(local))
             }
             Address::Unix(path) => {
-                if path.as_os_str().len() > MAX_PATH_BYTES {
-                    return Err(BindError::PathTooLong(path.clone()));
-                }
+                fits(path)?;
                 // Two starts at once must not both find a dead socket and replace it.
                 let _alone = alone(address, path).await?;
                 refuse_occupied(address, path)?;
@@ -269,6 +295,26 @@ impl Address {
             error,
         }
     }
+}
+
+/// Refuses an address that others than this host reach, unless they are kept out.
+fn refuse_strangers(address: &Address, guard: &Guard) -> Result<(), BindError> {
+    let lacks = address.lacks(guard.tls.is_some(), guard.identities);
+    match address {
+        Address::Tcp(wanted) if lacks.is_some() => Err(BindError::NotLoopback {
+            address: *wanted,
+            guard: guard.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a path that is no socket's.
+fn fits(path: &Path) -> Result<(), BindError> {
+    if path.as_os_str().len() > MAX_PATH_BYTES {
+        return Err(BindError::PathTooLong(path.to_owned()));
+    }
+    Ok(())
 }
 
 /// Waits until no other start looks at the sockets of this path's directory. Nobody else does as

@@ -102,18 +102,25 @@ impl Drop for Ready {
 pub(super) fn print(
     places: (&Place, Option<&Place>),
     data_dir: &Path,
-    token: &Path,
+    (token, minted): (&Path, bool),
     agents: &[String],
     cut: usize,
 ) {
-    let text = text(places, data_dir, token, agents, cut, &sessionctl());
+    let text = text(
+        places,
+        data_dir,
+        (token, minted),
+        agents,
+        cut,
+        &sessionctl(),
+    );
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn text(
     (place, probes): (&Place, Option<&Place>),
     data_dir: &Path,
-    token: &Path,
+    (token, minted): (&Path, bool),
     agents: &[String],
     cut: usize,
     ctl: &str,
@@ -128,8 +135,9 @@ fn text(
     let _ = writeln!(out, "  data     {}", data_dir.display());
     let _ = writeln!(
         out,
-        "  token    {} (lets its reader do everything; keep it private)",
-        token.display()
+        "  token    {} ({}lets its reader do everything; keep it private)",
+        token.display(),
+        if minted { "new; " } else { "" }
     );
     let security = if place.tls {
         let _ = writeln!(
@@ -313,13 +321,13 @@ mod tests {
             let directory = Path::new(directory);
             let token = directory.join("owner.token");
             let places = (&address, Some(&probes));
-            text(places, directory, &token, &agents, 2, "sessionctl")
+            text(places, directory, (&token, false), &agents, 2, "sessionctl")
         };
         let plain = told("/d");
         for part in [
             "address  http://127.0.0.1:50051",
             "health   http://0.0.0.0:50052",
-            "/d/owner.token",
+            "/d/owner.token (lets its reader",
             "demo (default)",
             "2 run(s)",
             "--data-dir /d invoke --new",
@@ -346,7 +354,8 @@ mod tests {
                 names: names.unwrap_or_default(),
             };
             let data = Path::new("/d");
-            text((&place, None), data, &data.join("t"), &[], 0, "sessionctl")
+            let token = data.join("t");
+            text((&place, None), data, (&token, true), &[], 0, "sessionctl")
         };
         for (listens, names, client, grpcurl) in [
             ("0.0.0.0:1", None, "http://127.0.0.1:1 ", "127.0.0.1:1"),
@@ -379,6 +388,7 @@ mod tests {
             let told = told(listens, names);
             let pasted = format!("sessionctl --address {client}--data-dir /d attach");
             assert!(told.contains(&pasted), "{pasted:?} is missing in:\n{told}");
+            assert!(told.contains("/d/t (new; lets its reader"), "{told}");
             assert!(told.contains(&format!("{grpcurl} list")), "{told}");
             if let Some(name) = names.and_then(<[_]>::first) {
                 assert!(told.contains(&format!("TLS      for {name}")), "{told}");

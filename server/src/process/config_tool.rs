@@ -21,7 +21,7 @@ pub enum ConfigCommand {
     Check,
     /// Each effective value and where it comes from; of one KEY also what it does.
     Explain {
-        /// A setting's key, for example `limits.ring_events`.
+        /// A setting's key, for example `limits.ring_events`; or a section, for example `limits`.
         key: Option<String>,
     },
     /// A JSON Schema of the file, for editors.

@@ -104,7 +104,15 @@ pub enum ProcessError {
     /// The face cannot serve.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// Several things keep the server from starting.
+    #[error("several things keep this server from starting:\n{}", lines(.0))]
+    Several(Vec<ProcessError>),
     /// The store failed while serving: what the last round wrote is unknown until the next start.
     #[error("the store failed: {0}; start again: what was acknowledged is kept")]
     StoreFailed(String),
+}
+
+fn lines(wrong: &[ProcessError]) -> String {
+    let lines: Vec<String> = wrong.iter().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
 }

@@ -58,7 +58,7 @@ pub enum StoreCommand {
     /// Write everything as of one moment to a file, whether a server has the data directory or not.
     /// The tokens are not in it.
     Backup {
-        /// The file, which must not be there yet; or a directory, in which it gets a name.
+        /// The file, which must not be there yet; or a directory that is there, in which it gets a name.
         #[arg(long, value_name = "FILE|DIR")]
         to: PathBuf,
         /// One JSON object instead of text.
@@ -94,6 +94,12 @@ pub enum ToolError {
     #[error("{} is there already, and nothing is replaced; name another file", .path.display())]
     Taken {
         /// The file.
+        path: PathBuf,
+    },
+    /// What is meant as a folder is none that is there.
+    #[error("there is no folder {}; make it first, or name a file without / at its end", .path.display())]
+    NoFolder {
+        /// The folder.
         path: PathBuf,
     },
     /// A file cannot be used.

@@ -50,6 +50,41 @@ async fn where_something_is_used_asks_for_nothing_but_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_something_is_done_is_told_by_code_before_what_speaks_or_asks_of_it() {
+    for text in [
+        "where is the discount computed?",
+        "where is the discount computed",
+        "which file computes the discount?",
+        "where does the shop compute the discount?",
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let readme = "# Shop\n\nHere the shop says how the discount is computed.\n\nAsk: \
+                      where is the discount computed?\n";
+        write(folder.path(), "README.md", readme);
+        let page = "# Discount\n\nThe discount of the shop is computed from the total.\n";
+        write(folder.path(), "docs/discount.md", page);
+        let code = "\"\"\"Prices.\"\"\"\n\n\ndef total(items):\n    return sum(items)\n\n\n\
+                    def discount(total):\n    return total // 10\n";
+        write(folder.path(), "shop/pricing.py", code);
+        let answer = answer_in(folder, text).await;
+        assert!(
+            answer
+                .starts_with("The best place is `shop/pricing.py:8` (in `def discount`), without"),
+            "{text}: {answer}"
+        );
+        assert!(!answer.contains("README.md:5"), "{text}: {answer}");
+    }
+    let folder = folder();
+    write(
+        folder.path(),
+        "docs/start.md",
+        "The gate is described here.\n",
+    );
+    let answer = answer_in(folder, "where is the gate described?").await;
+    assert!(answer.contains("`docs/start.md:1`"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn how_to_do_something_is_told_by_notes_before_code() {
     let folder = folder();
     write(folder.path(), "docs/start.md", "Run the tests so.\n");

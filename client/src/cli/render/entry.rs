@@ -57,6 +57,9 @@ fn body_lines(body: &EntryBody) -> Vec<String> {
             if *partial {
                 lines.push("(cut off)".to_owned());
             }
+            if lines.is_empty() {
+                lines.push("(no text)".to_owned());
+            }
         }
         EntryBody::Tool {
             name,
@@ -203,4 +206,25 @@ pub(super) fn tool_output(output: &BoundedText, failed: bool) -> Piece {
         shown.push("  (failed)\n".to_owned());
     }
     Piece::Aside(shown.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::usage::Usage;
+
+    use super::*;
+
+    #[test]
+    fn a_message_without_text_says_so() {
+        let body = |partial| EntryBody::Assistant {
+            message: "m-1".to_owned(),
+            model: None,
+            text: BoundedText::default(),
+            thinking: BoundedText::default(),
+            partial,
+            usage: Usage::default(),
+        };
+        assert_eq!(body_lines(&body(false)), ["(no text)"]);
+        assert_eq!(body_lines(&body(true)), ["(cut off)"]);
+    }
 }

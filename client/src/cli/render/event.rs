@@ -14,6 +14,7 @@ use super::state::summary;
 use super::thread::Thread;
 use super::time::age;
 use crate::cli::visible;
+use crate::cli::wrap::wrapped;
 use crate::watch::WatchItem;
 
 /// What is said where a message is joined in the middle.
@@ -44,7 +45,7 @@ pub(super) fn joined_tool(call: &str, output: &str) -> String {
     visible::clipped(&line, WIDTH)
 }
 
-/// A loss of the connection, or its end, on one line; none for any other item.
+/// A loss of the connection with its reason, or its end, on as many lines as it takes; none for any other item.
 pub(crate) fn connection_line(item: &WatchItem) -> Option<String> {
     let line = match item {
         WatchItem::Reconnecting { error, .. } => {
@@ -55,7 +56,7 @@ pub(crate) fn connection_line(item: &WatchItem) -> Option<String> {
         WatchItem::Gap => "live events were missed; no entry was".to_owned(),
         _ => return None,
     };
-    Some(visible::clipped(&line, WIDTH))
+    Some(wrapped(&visible::line(&line), 0, WIDTH, "  "))
 }
 
 /// A session's events as lines, in the order in which they come.

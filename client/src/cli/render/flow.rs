@@ -105,11 +105,12 @@ impl Flow {
                 self.live = Live::default();
                 self.beside(skipped_line(*skipped))
             }
+            // They are told once they are durable, which may be in the midst of a text that is not.
             InvokeEvent::InteractionRequested { interaction } => {
-                self.beside(asked(interaction, self.desk))
+                self.interjected(asked(interaction, self.desk))
             }
             InvokeEvent::InteractionResolved { id, resolution } => {
-                self.beside(resolved(*id, resolution))
+                self.interjected(resolved(*id, resolution))
             }
             InvokeEvent::Completed { .. } | InvokeEvent::Failed { .. } => self.settled(None),
             InvokeEvent::Accepted { .. } => self.pause(),
@@ -297,11 +298,11 @@ impl Flow {
         }
     }
 
-    /// A line of the connection's: it does not end the answer's text, which may go on after it.
-    pub(crate) fn interjected(&mut self, line: &str) -> Vec<Piece> {
+    /// What has nothing to do with the answer's text: it does not end that, which may go on after it.
+    pub(crate) fn interjected(&mut self, line: Piece) -> Vec<Piece> {
         let text_runs = matches!(self.speaking, Some((_, OutputChannel::Text)));
         let mut pieces = if text_runs { Vec::new() } else { self.pause() };
-        pieces.push(Piece::Aside(format!("{line}\n")));
+        pieces.push(line);
         pieces
     }
 

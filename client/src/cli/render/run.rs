@@ -117,7 +117,9 @@ fn outcome(outcome: &RunOutcome) -> String {
         RunOutcome::Completed | RunOutcome::Aborted => outcome.as_str().to_owned(),
         RunOutcome::Failed(failure) => {
             let details = visible::line(&failure.details);
-            let again = if failure.retryable {
+            // Said once: some failures tell it themselves.
+            let told = details.contains("new invoke");
+            let again = if failure.retryable && !told {
                 "; a new invoke may succeed"
             } else {
                 ""
@@ -158,7 +160,29 @@ pub(super) fn usage_words(usage: &Usage) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use sessionplane_core::domain::run::Failure;
+
     use super::*;
+
+    #[test]
+    fn a_new_invoke_is_proposed_once() {
+        let failed = |details: &str| {
+            let details = details.to_owned();
+            let code = "interrupted".to_owned();
+            let retryable = true;
+            outcome(&RunOutcome::Failed(Failure {
+                code,
+                details,
+                retryable,
+            }))
+        };
+        assert_eq!(
+            failed("it broke"),
+            "failed (interrupted: it broke; a new invoke may succeed)"
+        );
+        let told = "a new invoke goes on from here";
+        assert_eq!(failed(told), format!("failed (interrupted: {told})"));
+    }
 
     #[test]
     fn a_row_fits_a_terminal_and_is_whole_for_a_program() {

@@ -24,11 +24,13 @@ pub(crate) fn age(took: Duration) -> String {
     }
 }
 
-/// How long something took, in one unit and at most four characters up to 999 days.
+/// How long something took, in one unit and at most four characters up to 999 days; short times to
+/// a tenth of a second.
 pub(crate) fn brief(took: Duration) -> String {
     let seconds = took.as_secs();
     match seconds {
-        0..60 => format!("{seconds}s"),
+        0..10 => format!("{seconds}.{}s", took.subsec_millis() / 100),
+        10..60 => format!("{seconds}s"),
         60..3600 => format!("{}m", seconds / 60),
         3600..86_400 => format!("{}h", seconds / 3600),
         _ => format!("{}d", seconds / 86_400),
@@ -55,8 +57,11 @@ mod tests {
 
     #[test]
     fn an_age_in_a_table_has_one_unit() {
-        for (seconds, expected) in [(9, "9s"), (61, "1m"), (7300, "2h"), (90_000, "1d")] {
+        for (seconds, expected) in [(10, "10s"), (61, "1m"), (7300, "2h"), (90_000, "1d")] {
             assert_eq!(brief(Duration::from_secs(seconds)), expected);
+        }
+        for (millis, expected) in [(0, "0.0s"), (740, "0.7s"), (1600, "1.6s"), (9990, "9.9s")] {
+            assert_eq!(brief(Duration::from_millis(millis)), expected);
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 
 use rustix::termios::tcgetwinsize;
 
-use super::{RESET, Screen, WIDTH};
+use super::{RESET, Screen, Side};
 use crate::cli::visible;
 
 /// How a span of a row stands out. Its words say all of it, too.
@@ -81,9 +81,7 @@ impl Screen {
         if !self.out.is_terminal {
             return usize::MAX;
         }
-        let told = tcgetwinsize(io::stdout()).ok();
-        let told = told.map(|size| usize::from(size.ws_col));
-        told.filter(|columns| *columns > 0).unwrap_or(WIDTH)
+        Side::columns()
     }
 
     /// Whether a table can be drawn again in its place.

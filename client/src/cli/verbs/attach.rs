@@ -352,10 +352,19 @@ impl Attached<'_> {
         self.screen
             .aside(&format!("-- {} --", summary(&state.view)))?;
         if self.screen.is_watched() {
-            self.screen
-                .aside("-- a line steers; /help lists the commands; Ctrl-D detaches --")?;
+            self.screen.aside(&self.invitation())?;
         }
         Ok(())
+    }
+
+    /// What there is to do. Nothing that is typed here starts a run.
+    fn invitation(&self) -> String {
+        const REST: &str = "/help lists the commands; Ctrl-D or /quit detaches --";
+        if self.running.is_some() {
+            return format!("-- a line steers; {REST}");
+        }
+        let word = hint::word(&self.session);
+        format!("-- no run to steer; start one: {PROGRAM} invoke {word} \"...\" --\n-- {REST}")
     }
 
     fn answered(

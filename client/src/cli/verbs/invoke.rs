@@ -25,7 +25,7 @@ use crate::cli::outage::Outage;
 use crate::cli::place::{Place, cursor};
 use crate::cli::program::PROGRAM;
 use crate::cli::render::{Flow, settled_lines};
-use crate::cli::screen::Screen;
+use crate::cli::screen::{Piece, Screen};
 use crate::clock::instant;
 use crate::rejoin::{REJOIN_LIMIT, RunItem, RunStream};
 
@@ -171,17 +171,18 @@ impl Following<'_> {
                 attempt: 1, error, ..
             } if !quiet => {
                 let (target, limit) = (self.context.client.target(), REJOIN_LIMIT.as_secs());
-                let pieces = self.flow.interjected(&format!(
-                    "connection lost ({error}); for {limit} s the run is tried to be rejoined at \
-                     {target}"
-                ));
+                let line = format!(
+                    "connection lost ({error}); trying for up to {limit} s to rejoin the run at \
+                     {target}\n"
+                );
+                let pieces = self.flow.interjected(Piece::Aside(line));
                 self.screen.put_all(pieces)?;
             }
             RunItem::Rejoining { .. } => {}
             RunItem::Missed { .. } => self.missed = true,
             RunItem::Rejoined if quiet => {}
             RunItem::Rejoined => {
-                let pieces = self.flow.interjected("rejoined");
+                let pieces = self.flow.interjected(Piece::Aside("rejoined\n".to_owned()));
                 self.screen.put_all(pieces)?;
             }
         }

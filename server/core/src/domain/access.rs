@@ -136,4 +136,7 @@ pub struct Decision {
     pub allowed: bool,
     /// Ids of the policies that decided.
     pub policies: Arc<[String]>,
+    /// What allows the action, any one of them, in words for who is refused: `the group operator`.
+    /// Empty where the principal could have none of it here, and where the action may go on.
+    pub ways_in: Arc<[String]>,
 }

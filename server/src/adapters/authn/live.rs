@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -23,6 +23,7 @@ use super::bearer::{self, Digest, TokenId};
 use super::book::{BookError, State, TokenBook, TokenRecord};
 use super::unknown;
 use super::uses::{Use, Uses, WRITE_EVERY};
+use crate::failpoint;
 
 /// How often the file is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -53,6 +54,8 @@ pub struct Tokens {
     held: ArcSwap<HashMap<TokenId, Held>>,
     /// Counts the tables, so that who waits for the end of a token looks again.
     changed: watch::Sender<u64>,
+    /// Held by whoever writes down the uses.
+    writing: Arc<Mutex<()>>,
 }
 
 /// A token of a registered principal.
@@ -101,6 +104,7 @@ impl Tokens {
             clock,
             held: ArcSwap::default(),
             changed: watch::Sender::new(0),
+            writing: Arc::default(),
         };
         let (_held, orphans) = tokens.take(tokens.book.read()?, &tokens.book.uses());
         warn_of(orphans);
@@ -170,7 +174,12 @@ impl Tokens {
                 continue;
             }
             let (book, new) = (self.book.clone(), uses.clone());
-            let done = tokio::task::spawn_blocking(move || book.write_uses(&new)).await;
+            let turn = self.writing.clone();
+            let write = move || {
+                let _alone = turn.lock().unwrap_or_else(PoisonError::into_inner);
+                book.write_uses(&new)
+            };
+            let done = tokio::task::spawn_blocking(write).await;
             match done.unwrap_or_else(|failed| Err(failed.into())) {
                 Ok(()) => (written, refused) = (uses, false),
                 // Told once: it is tried again.
@@ -180,6 +189,26 @@ impl Tokens {
                     tracing::warn!(%error, "when tokens were used last cannot be written down");
                 }
             }
+        }
+    }
+
+    /// Writes down what was used and is not written yet: the last word of a server that stops. A
+    /// disk that hangs holds up whoever polls it, and nothing else.
+    pub(super) async fn settle_uses(&self) {
+        let (book, new) = (self.book.clone(), self.uses());
+        let turn = self.writing.clone();
+        let write = move || {
+            // What was being written when nobody followed any more goes first.
+            let _alone = turn.lock().unwrap_or_else(PoisonError::into_inner);
+            failpoint::reach("tokens::last-uses");
+            if book.uses() == new {
+                return Ok(());
+            }
+            book.write_uses(&new)
+        };
+        let done = tokio::task::spawn_blocking(write).await;
+        if let Err(error) = done.unwrap_or_else(|failed| Err(failed.into())) {
+            tracing::warn!(%error, "when tokens were used last cannot be written down");
         }
     }
 

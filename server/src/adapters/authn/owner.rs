@@ -97,20 +97,22 @@ pub struct OwnerToken {
     path: PathBuf,
     digest: Digest,
     owner: Principal,
+    new: bool,
 }
 
 impl OwnerToken {
     /// Reads the owner token of a data directory, which must exist, or mints it.
     pub fn open(data_dir: &Path) -> Result<Self, OwnerTokenError> {
         let path = data_dir.join(OWNER_FILE);
-        let token = match read(&path)? {
-            Some(token) => token,
+        let (token, new) = match read(&path)? {
+            Some(token) => (token, false),
             None => mint(&path)?,
         };
         Ok(Self {
             digest: bearer::digest(&token),
             owner: owner()?,
             path,
+            new,
         })
     }
 
@@ -128,6 +130,12 @@ impl OwnerToken {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether there was none before: nobody has this one yet.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.new
     }
 }
 
@@ -190,8 +198,8 @@ fn refusal(path: &Path, problem: Problem) -> OwnerTokenError {
     }
 }
 
-/// Writes a new token. A start that lost the race reads the winner's.
-fn mint(path: &Path) -> Result<String, OwnerTokenError> {
+/// Writes a new token. A start that lost the race reads the winner's, which is not new to it.
+fn mint(path: &Path) -> Result<(String, bool), OwnerTokenError> {
     let failed = |error| OwnerTokenError::Io {
         path: path.to_owned(),
         what: "minted",
@@ -199,10 +207,11 @@ fn mint(path: &Path) -> Result<String, OwnerTokenError> {
     };
     let token = Minted::draw().map_err(failed)?;
     if private_file::create(path, token.reveal()).map_err(failed)? {
-        return Ok(token.reveal().to_owned());
+        return Ok((token.reveal().to_owned(), true));
     }
     let theirs = read(path)?;
-    theirs.ok_or_else(|| failed(io::ErrorKind::AlreadyExists.into()))
+    let theirs = theirs.ok_or_else(|| failed(io::ErrorKind::AlreadyExists.into()))?;
+    Ok((theirs, false))
 }
 
 #[cfg(test)]
@@ -252,9 +261,10 @@ mod tests {
     #[tokio::test]
     async fn a_restart_knows_the_same_token() {
         let directory = tempfile::tempdir().unwrap();
-        OwnerToken::open(directory.path()).unwrap();
+        assert!(OwnerToken::open(directory.path()).unwrap().is_new());
         let token = token_in(directory.path());
         let again = OwnerToken::open(directory.path()).unwrap();
+        assert!(!again.is_new());
         assert_eq!(token_in(directory.path()), token);
         assert!(present(&again, &token).await.is_ok());
     }

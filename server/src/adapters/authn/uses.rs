@@ -1,7 +1,7 @@
 //! When each token was used last, so that whoever replaces one sees whether it is still in use.
 //!
-//! A call costs no write: the times are kept in memory and written once in a while, and what was not
-//! written when a server dies is lost. Nobody is let in or kept out by them.
+//! A call costs no write: the times are kept in memory and written once in a while and at a stop, and
+//! what was not written when a server dies is lost. Nobody is let in or kept out by them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,7 +29,7 @@ const CLOSE: u64 = 1000;
 pub type Uses = BTreeMap<TokenId, Timestamp>;
 
 impl TokenBook {
-    /// When the tokens were used last, as of a minute ago. What cannot be read is not known.
+    /// When the tokens were used last, as of a minute ago or the server's stop. What cannot be read is not known.
     #[must_use]
     pub fn uses(&self) -> Uses {
         let read = private_file::read(&self.uses_path(), MAX_FILE_BYTES);

@@ -16,6 +16,7 @@ mod files;
 mod focus;
 mod git;
 mod lines;
+mod locate;
 mod page;
 mod question;
 mod rank;

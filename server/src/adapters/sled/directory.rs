@@ -114,6 +114,20 @@ pub(super) fn lock(path: &Path) -> Result<Lock, OpenError> {
     }
 }
 
+/// Whether another process has a store's directory at this moment. One that is not there, or whose
+/// lock cannot be looked at, nobody has. To see it the lock is shared for an instant, and nothing is
+/// kept: a start that wants it just then tries again.
+#[must_use]
+pub fn in_use(path: &Path) -> Option<OpenError> {
+    let lock = plain_file::open(&path.join(LOCK)).ok()?;
+    match lock.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Some(OpenError::InUse {
+            path: path.to_owned(),
+        }),
+        _ => None,
+    }
+}
+
 /// Puts in order what a cut start left, before sled opens. Needs the lock.
 ///
 /// sled takes every `snap.*` for a snapshot, the one in the making too, and refuses to open where

@@ -120,6 +120,12 @@ pub(super) fn findings(findings: &Findings, as_json: bool) -> io::Result<()> {
     text(&told(findings))
 }
 
+/// So many of what `one` names: what more than one is called ends in an s.
+fn counted(count: u64, one: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {one}{s}")
+}
+
 fn told(findings: &Findings) -> Vec<String> {
     let mut lines = Vec::new();
     let mut say = |line: String| lines.push(line);
@@ -132,12 +138,12 @@ fn told(findings: &Findings) -> Vec<String> {
     }
     let unnamed = findings.fault_count - findings.faults.len() as u64;
     if unnamed > 0 {
-        say(format!("and {unnamed} more faults"));
+        say(format!("and {}", counted(unnamed, "more fault")));
     }
     if findings.unlinked_entries > 0 {
         say(format!(
-            "note: {} entries were written by a server that knew no digests; {} chains begin after \
-             them",
+            "note: entries that were written by a server that knew no digests: {}; chains that begin \
+             after them: {}",
             findings.unlinked_entries, findings.chains_that_begin_late
         ));
     }
@@ -150,11 +156,17 @@ fn told(findings: &Findings) -> Vec<String> {
     } = findings;
     let judged = match findings.fault_count {
         0 => "whole".to_owned(),
-        1 => "not whole, 1 fault".to_owned(),
-        count => format!("not whole, {count} faults"),
+        count => format!("not whole, {}", counted(count, "fault")),
+    };
+    let entries = match entries {
+        1 => "1 entry".to_owned(),
+        entries => format!("{entries} entries"),
     };
     say(format!(
-        "{judged}: {sessions} sessions, {entries} entries, {artifacts} artifacts, {keys} keys"
+        "{judged}: {}, {entries}, {}, {}",
+        counted(*sessions, "session"),
+        counted(*artifacts, "artifact"),
+        counted(*keys, "key")
     ));
     lines
 }
@@ -171,19 +183,23 @@ pub(super) fn exported(dumped: &Dumped) -> io::Result<()> {
     let mut out = io::stderr().lock();
     writeln!(
         out,
-        "exported {records} records and {artifacts} artifacts, {bytes} bytes"
+        "exported {} and {}, {}",
+        counted(*records, "record"),
+        counted(*artifacts, "artifact"),
+        counted(*bytes, "byte")
     )?;
     if *missing > 0 {
         writeln!(
             out,
-            "{missing} artifacts could not be read: `sessiond store verify` names them"
+            "artifacts that could not be read: {missing}; `sessiond store verify` names them"
         )?;
     }
     if *unreadable_bindings > 0 {
         writeln!(
             out,
-            "{unreadable_bindings} request bindings could not be read and are not in it: one that was \
-             of these sessions is forgotten, and its request, sent again, is taken for a new one"
+            "request bindings that could not be read and are not in it: {unreadable_bindings}; one \
+             that was of these sessions is forgotten, and its request, sent again, is taken for a \
+             new one"
         )?;
     }
     Ok(())
@@ -203,13 +219,13 @@ fn said_of(judged: &Judged, made: &DumpedWhole, without: Without) -> Vec<String>
     let (strays, anew) = (made.strays, made.made_anew);
     if strays > 0 {
         lines.push(format!(
-            "left out: {strays} records that lead to no session, or are damaged so that nobody knows \
-             to which"
+            "left out: records that lead to no session, or are damaged so that nobody knows to \
+             which: {strays}"
         ));
     }
     if anew > 0 {
         lines.push(format!(
-            "made anew: {anew} indexes of names and marks of request bindings"
+            "made anew: indexes of names and marks of request bindings: {anew}"
         ));
     }
     if without.meta {
@@ -235,7 +251,12 @@ fn sessions_left_out(findings: &Findings) -> Vec<String> {
     let count = findings.not_whole.len();
     let mut lines = Vec::new();
     if count > 0 {
-        lines.push(format!("left out: {count} sessions that are not whole"));
+        let what = if count == 1 {
+            "1 session that is".to_owned()
+        } else {
+            format!("{count} sessions that are")
+        };
+        lines.push(format!("left out: {what} not whole"));
     }
     for id in findings.not_whole.iter().take(NAMED) {
         let id = id.to_string();
@@ -271,18 +292,28 @@ pub(super) fn imported(
         artifacts,
         missing,
     } = loaded;
-    let mut lines = vec![format!("read {records} records and {artifacts} artifacts")];
+    let mut lines = vec![format!(
+        "read {} and {}",
+        counted(*records, "record"),
+        counted(*artifacts, "artifact")
+    )];
     if *missing > 0 {
         lines.push(format!(
-            "{missing} artifacts were missing when the export was made"
+            "artifacts that were missing when the export was made: {missing}"
         ));
     }
     lines.extend(told(findings));
-    lines.push(format!(
-        "the next start on {} makes new tokens: the old ones are not in the export",
-        data_dir.display()
-    ));
+    lines.push(without_tokens(data_dir));
     text(&lines)
+}
+
+/// What becomes of the tokens, none of which is in an export.
+fn without_tokens(data_dir: &Path) -> String {
+    format!(
+        "no token is in the export: the next start on {} makes a new owner token; those of principals \
+         are to be made anew (sessiond token create)",
+        data_dir.display()
+    )
 }
 
 pub(super) fn backed_up(made: &Loaded, to: &Path, as_json: bool) -> io::Result<()> {
@@ -295,12 +326,14 @@ pub(super) fn backed_up(made: &Loaded, to: &Path, as_json: bool) -> io::Result<(
         missing,
     } = made;
     let mut lines = vec![format!(
-        "{}: {records} records and {artifacts} artifacts; no tokens",
-        to.display()
+        "{}: {} and {}; no tokens",
+        to.display(),
+        counted(*records, "record"),
+        counted(*artifacts, "artifact")
     )];
     if *missing > 0 {
         lines.push(format!(
-            "{missing} artifacts could not be read: `sessiond store verify` names them"
+            "artifacts that could not be read: {missing}; `sessiond store verify` names them"
         ));
     }
     text(&lines)
@@ -312,8 +345,10 @@ pub(super) fn stats(stats: &Stats, as_json: bool) -> io::Result<()> {
     }
     let mut lines = vec![
         format!(
-            "{} sessions; format {}, opened {} times",
-            stats.sessions, stats.format, stats.boots
+            "{}; format {}, opened {}",
+            counted(stats.sessions, "session"),
+            stats.format,
+            counted(stats.boots.into(), "time")
         ),
         String::new(),
         format!("{:<16} {:>11} {:>14}", "kind", "records", "bytes"),
@@ -342,6 +377,32 @@ mod tests {
     use sessionplane_core::domain::ids::SessionId;
 
     use super::*;
+
+    #[test]
+    fn what_there_is_one_of_is_told_as_one() {
+        let one = Findings {
+            sessions: 1,
+            entries: 1,
+            artifacts: 2,
+            keys: 0,
+            not_whole: std::iter::once(SessionId::from_bytes([1; 16])).collect(),
+            ..Findings::default()
+        };
+        assert_eq!(
+            told(&one),
+            ["whole: 1 session, 1 entry, 2 artifacts, 0 keys"]
+        );
+        let left_out = sessions_left_out(&one);
+        assert_eq!(left_out[0], "left out: 1 session that is not whole");
+    }
+
+    #[test]
+    fn who_restores_is_told_that_only_the_owner_token_is_made_by_the_start() {
+        let told = without_tokens(Path::new("/d"));
+        for part in ["/d makes a new owner token", "sessiond token create"] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
 
     #[test]
     fn so_many_sessions_that_are_left_out_are_named_and_the_rest_is_counted() {

@@ -215,6 +215,10 @@ fn empty(data_dir: &Path) -> Result<(), ToolError> {
 fn backup(data_dir: &Path, to: &Path, json: bool) -> Result<Found, ToolError> {
     let to = if to.is_dir() {
         to.join(format!("sessionplane-{}.jsonl", stamp()))
+    } else if to.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(ToolError::NoFolder {
+            path: to.to_owned(),
+        });
     } else {
         to.to_owned()
     };

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use sessionplane_core::domain::entry::{Entry, PathMarks};
+use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::EventEnvelope;
 use sessionplane_core::domain::text::BoundedText;
 use sessionplane_core::domain::time::Timestamp;
@@ -207,4 +208,21 @@ fn an_event_is_cut_for_a_terminal_only() {
     assert_eq!(log(&[]).lines(&item(long()))[0].chars().count(), WIDTH);
     let mut whole = Log::of(&EventFilter::default(), None, usize::MAX);
     assert!(whole.lines(&item(long()))[0].ends_with(&"x".repeat(200)));
+}
+
+#[test]
+fn the_reason_of_a_lost_connection_is_told_whole() {
+    let reason =
+        "this server is stopping, and the session has no run to be watched; subscribe again";
+    let line = connection_line(&WatchItem::Reconnecting {
+        attempt: 1,
+        delay: std::time::Duration::ZERO,
+        error: CallError::refused(Reason::Transport, reason),
+    });
+    let line = line.unwrap();
+    assert!(
+        line.lines().all(|line| line.chars().count() <= WIDTH),
+        "{line}"
+    );
+    assert!(line.replace("\n ", "").contains(reason), "{line}");
 }

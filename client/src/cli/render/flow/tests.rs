@@ -36,6 +36,42 @@ fn thinking_is_never_part_of_the_answer() {
     );
 }
 
+/// A question is told as asked and as answered once that is durable: a text that a program reads is not
+/// broken by it.
+#[test]
+fn c25_what_becomes_of_a_question_in_the_midst_of_a_text_does_not_break_the_text() {
+    use sessionplane_core::domain::interaction::{Resolution, ResolutionCause};
+    let mut flow = Flow::default();
+    let resolved = InvokeEvent::InteractionResolved {
+        id: "01ARZ3NDEKTSV4RRFFQ69G5FAV-q1".parse().unwrap(),
+        resolution: Box::new(Resolution {
+            at: Timestamp::default(),
+            cause: ResolutionCause::Aborted,
+            answer: None,
+            origin: None,
+        }),
+    };
+    let events = [
+        delta(OutputChannel::Text, "I turn "),
+        resolved,
+        delta(OutputChannel::Text, "to the log"),
+    ];
+    let pieces: Vec<_> = events
+        .iter()
+        .flat_map(|event| flow.invoked(event))
+        .collect();
+    assert!(!pieces.contains(&Piece::Break), "{pieces:?}");
+    let text: String = pieces
+        .iter()
+        .filter_map(|piece| match piece {
+            Piece::Answer(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(text, "I turn to the log");
+    assert!(matches!(&pieces[1], Piece::Aside(line) if line.contains("-q1")));
+}
+
 #[test]
 fn a_tool_interrupts_the_text_and_shows_its_end() {
     let mut flow = Flow::default();

@@ -35,6 +35,10 @@ impl Attached<'_> {
         match typing {
             Typing::Nothing | Typing::Answer(_) => Ok(()),
             Typing::Help => Ok(self.screen.aside(HELP)?),
+            Typing::Leave => {
+                self.closing = true;
+                Ok(())
+            }
             Typing::Malformed(words) => self.not_done(words),
             Typing::Unknown => self.not_done(
                 "no such command; /help lists them\n  \

@@ -18,7 +18,7 @@ TEXT                    steer the active run: it reads TEXT at its next step
                         choose their thinking level (between runs)
 /help                   this
 //TEXT                  a text that begins with a slash
-Ctrl-D                  detach; the run goes on";
+/quit                   detach; the run goes on (so do /detach and Ctrl-D)";
 
 /// What a line means.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(super) enum Typing {
     /// A command that lacks something, or has too much: what is wrong and how it is written.
     Malformed(&'static str),
     Help,
+    /// Somebody wants to be there no more.
+    Leave,
     Command(Command),
     /// An answer, which may begin with the name of its question; none, if nothing follows.
     Answer(Option<String>),
@@ -55,6 +57,7 @@ pub(super) fn parse(line: &str) -> Typing {
     let given = (!rest.is_empty()).then_some(rest);
     let command = match (word, given) {
         ("help", None) => return Typing::Help,
+        ("quit" | "detach", None) => return Typing::Leave,
         ("answer", text) => return Typing::Answer(text.map(str::to_owned)),
         ("abort", None) => Command::Abort,
         ("follow", Some(text)) => Command::FollowUp { text: text.into() },
@@ -80,6 +83,7 @@ fn malformed(word: &str) -> Typing {
         "thinking" => "the level is missing; write: /thinking LEVEL, or /thinking --default",
         "abort" => "nothing may follow; write: /abort",
         "help" => "nothing may follow; write: /help",
+        "quit" | "detach" => "nothing may follow; write: /quit",
         _ => return Typing::Unknown,
     })
 }
@@ -120,6 +124,7 @@ mod tests {
             ("/thinking ", "/thinking LEVEL"),
             ("/abort now", "/abort"),
             ("/help me", "/help"),
+            ("/quit now", "/quit"),
         ] {
             let Typing::Malformed(words) = parse(typed) else {
                 panic!("{typed:?} was taken");
@@ -144,6 +149,8 @@ mod tests {
         assert_eq!(parse("/compact"), instructions(None));
         assert_eq!(parse("/compact keep this"), instructions(Some("keep this")));
         assert_eq!(parse("/help"), Typing::Help);
+        assert_eq!(parse("/quit"), Typing::Leave);
+        assert_eq!(parse("/detach "), Typing::Leave);
     }
 
     #[test]

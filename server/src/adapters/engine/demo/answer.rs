@@ -45,12 +45,15 @@ pub(super) fn found(focus: &Focus, found: &Found, sights: &[Sight]) -> String {
     if missing.is_empty() {
         let _ = writeln!(text, "The best place is {}:\n", named(best));
     } else {
-        let _ = writeln!(
-            text,
-            "No place holds all of it. The nearest is {}, without {}:\n",
-            named(best),
-            quoted(&missing)
-        );
+        // What speaks of something may hold all of it, and what does it go before that.
+        let holds_all = |sight: &Sight| lacking(focus, sight.place.terms).is_empty();
+        let begins = if sights.iter().any(holds_all) {
+            "The best place is"
+        } else {
+            "No place holds all of it. The nearest is"
+        };
+        let (named, missing) = (named(best), quoted(&missing));
+        let _ = writeln!(text, "{begins} {named}, without {missing}:\n");
     }
     let _ = writeln!(text, "{}", best.excerpt);
     for sight in sights.iter().take(SHOWN).skip(1) {

@@ -3,6 +3,7 @@
 use super::count::{endings, ends_with};
 use super::files::{Listed, Listing};
 use super::lines::Lines;
+use super::locate;
 use super::page::{shown, shown_path};
 use super::question::{Form, Question, Role, Word};
 use super::scan::{MOST_TERMS, Wanted};
@@ -204,6 +205,7 @@ impl Focus {
             asked: self.asked.clone(),
             defines: self.defines,
             instructs: self.asked.as_deref().is_some_and(instructs),
+            locates: self.asked.as_deref().is_some_and(locate::asks),
         }
     }
 

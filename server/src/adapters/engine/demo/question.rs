@@ -75,18 +75,18 @@ pub(super) struct Question {
     pub(super) numbers: Vec<usize>,
 }
 
-const STOP_WORDS: &str = "a about above after again all also am an and any anybody anyone anything \
-    are aren as ask at be because been before being below between both but by call called can cannot code codebase \
-    could couldn did didn do does doesn doing don done down during each else every everything exactly explain few file \
-    files find finds first folder for found from further get gets give go goes had happen happened \
-    happens has have having he hello help her here hers hey hi him his how however i if in inside \
-    instead into is isn it its itself just kind know let like line lines list live lives look looking \
-    looks made make makes many may me mean means might more most much must my near need needs no nor \
-    not now of off often ok okay on once only or other our out over own part place please project \
-    quite rather repo repository say search see seen shall she should show shows so some someone \
-    something still such take takes tell than thank thanks that the their them then there these they \
-    thing things this those through to too under until up us use very want was wasn way we well went were \
-    hm hmm yeah sure maybe what when where which while who whom whose why will with within without would yes yet you your";
+const STOP_WORDS: &str = "a about above after again all also am an and any anybody anyone anything are aren as \
+    ask at be because been before being below between both but by call called can cannot code codebase could \
+    couldn did didn do does doesn doing don done down during each else every everything exactly explain few \
+    file files find finds first folder for found from further get gets give go goes had happen happened \
+    happens has have having he hello help her here hers hey hi him his how however i if in inside instead into \
+    is isn it its itself just kind know let like line lines list live lives look looking looks made make makes \
+    many may me mean means might more most much must my near need needs no nor not now of off often ok okay on \
+    once only or other our out over own part place please project quite rather repo repository say search see \
+    seen shall she should show shows so some someone something still such take takes tell than thank thanks \
+    that the their them then there these they thing things this those through to too under until up us use \
+    very want was wasn way we well went were hm hmm yeah sure maybe what when where which while who whom whose \
+    why will with within without would yes yet you your";
 
 /// Words that point at what was said before.
 const BACK: [&str; 14] = [
@@ -323,7 +323,7 @@ impl Question {
 }
 
 fn sentence(text: &str) -> Option<String> {
-    let line = text.trim().strip_suffix('?')?;
+    let line = super::locate::question(text.trim())?;
     let line = line.trim_end_matches(['?', '!', '.']);
     let is_sentence = line.len() <= 300 && !line.contains('\n') && line.split(' ').count() >= 3;
     is_sentence.then(|| line.to_ascii_lowercase())

@@ -101,7 +101,8 @@ struct Scale<'a> {
     name: f64,
     /// How much more it counts where it is what was asked for, and not part of a longer one.
     whole: f64,
-    /// How much notes count, and code. Notes say how something is to be done.
+    /// How much notes count, and code. Notes say how something is to be done, and never where it is:
+    /// code that holds half of what was asked goes before notes that hold all.
     note: f64,
     code: f64,
 }
@@ -119,7 +120,11 @@ impl<'a> Scale<'a> {
             rarity,
             name,
             whole: if wanted.defines { 2.0 } else { 1.0 },
-            note: if wanted.instructs { 1.0 } else { 0.8 },
+            note: match (wanted.instructs, wanted.locates) {
+                (true, _) => 1.0,
+                (false, true) => 0.15,
+                (false, false) => 0.8,
+            },
             code: if wanted.instructs { 0.4 } else { 1.0 },
         }
     }
@@ -308,6 +313,7 @@ mod tests {
             asked: None,
             defines: false,
             instructs: false,
+            locates: false,
         }
     }
 

@@ -31,6 +31,8 @@ pub(super) struct Wanted {
     pub(super) defines: bool,
     /// It is asked how somebody is to do something.
     pub(super) instructs: bool,
+    /// It is asked where something is done.
+    pub(super) locates: bool,
 }
 
 /// A line that holds terms.
