@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use sessionplane::v1 as wire;
 use sessionplane::v1::session_control_client::SessionControlClient;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -71,16 +70,16 @@ impl Target {
         request
     }
 
-    /// Observes a session; messages come as bytes.
+    /// Calls for a stream; messages come as bytes.
     pub(crate) async fn observe(
         &self,
         observer: usize,
         path: &'static str,
-        request: &wire::EventsRequest,
+        request: &impl prost::Message,
     ) -> Outcome<Streaming<Bytes>> {
         let mut grpc = Grpc::new(self.channel(observer));
         grpc.ready().await?;
-        let request = self.request(Bytes::from(prost::Message::encode_to_vec(request)));
+        let request = self.request(Bytes::from(request.encode_to_vec()));
         let path = PathAndQuery::from_static(path);
         let stream = grpc.server_streaming(request, path, BytesCodec).await?;
         Ok(stream.into_inner())
@@ -98,6 +97,8 @@ pub(crate) struct Sample {
     pub(crate) cpu_seconds: f64,
     /// The median latency in microseconds; 0 where there is none.
     pub(crate) p50_us: f64,
+    /// What 99 of 100 operations took at most, in microseconds; 0 where there is no latency.
+    pub(crate) p99_us: f64,
 }
 
 impl Sample {
@@ -130,6 +131,7 @@ pub(crate) async fn measure(
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         operations: operations as f64,
         p50_us: 0.0,
+        p99_us: 0.0,
     })
 }
 
@@ -169,9 +171,8 @@ where
         latencies.extend(ended?.map_err(Failure::from)?);
     }
     latencies.sort_unstable();
-    sample.p50_us = latencies
-        .get(latencies.len() / 2)
-        .copied()
-        .map_or(0.0, f64::from);
+    let at = |part: usize| latencies.get(latencies.len() * part / 100).copied();
+    sample.p50_us = at(50).map_or(0.0, f64::from);
+    sample.p99_us = at(99).map_or(0.0, f64::from);
     Ok(sample)
 }

@@ -6,6 +6,7 @@ mod burst;
 mod dispatch;
 mod dormant;
 mod events;
+mod fleet;
 mod lag;
 mod lossless;
 mod pages;
@@ -14,6 +15,7 @@ mod runs;
 mod session;
 mod tls;
 mod unary;
+mod watch;
 
 use crate::Outcome;
 use crate::load::Target;
@@ -67,6 +69,12 @@ pub(crate) fn main() -> Outcome<()> {
         }
         if settings.wants("dormant") {
             dormant::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("watch") {
+            watch::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("fleet") {
+            fleet::measure(&settings, &mut report).await?;
         }
         report.end()
     })

@@ -144,7 +144,7 @@ pub(super) async fn next(stream: &mut Streaming<Bytes>) -> Outcome<(u64, Duratio
 
 /// The time that the server's clock shows, too.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
-fn wall() -> Duration {
+pub(super) fn wall() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sessionplane_core::domain::commit::Commit;
-use sessionplane_core::domain::lease::LeaseClause;
+use sessionplane_core::domain::lease::{LeaseClause, LeaseToken};
 use sessionplane_core::domain::run::{RunOutcome, Settlement};
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::lease_store::LeaseStore as _;
@@ -49,13 +49,24 @@ where
 
 /// A store with sessions that are at rest, each with a run, its binding and two entries.
 pub(crate) async fn dormant(path: &Path, sessions: u64) {
+    let named = |number| Script::new(number).named(&format!("dormant-{number}"));
+    at_rest(path, sessions, named).await;
+}
+
+/// The same with other sessions.
+pub(crate) async fn at_rest(
+    path: &Path,
+    sessions: u64,
+    session: impl Fn(u64) -> Script + Copy + Send + 'static,
+) {
     let store = open(path);
     let filled = store.clone();
     spread(sessions, move |number| {
         let store = filled.clone();
         async move {
             let token = store.mint().await.unwrap();
-            store.commit(at_rest(number, token)).await.unwrap();
+            let commit = settled(&session(number), number, token);
+            store.commit(commit).await.unwrap();
         }
     })
     .await;
@@ -63,8 +74,7 @@ pub(crate) async fn dormant(path: &Path, sessions: u64) {
 }
 
 /// A session that one commit creates, runs and settles.
-fn at_rest(number: u64, token: sessionplane_core::domain::lease::LeaseToken) -> Commit {
-    let script = Script::new(number).named(&format!("dormant-{number}"));
+fn settled(script: &Script, number: u64, token: LeaseToken) -> Commit {
     let mut commit = script.admit(token, "where is the lease token checked?");
     commit.lease = LeaseClause::Recover(token);
     let run = commit.runs[0].clone();
@@ -85,6 +95,9 @@ fn at_rest(number: u64, token: sessionplane_core::domain::lease::LeaseToken) -> 
         outcome: RunOutcome::Completed,
     });
     commit.head.last_run = sessionplane_core::domain::session::LastRun::of(run);
-    script.bind(&mut commit, binding_key("acme", &format!("d{number}")));
+    script.bind(
+        &mut commit,
+        binding_key(script.record.tenant.as_str(), &format!("d{number}")),
+    );
     commit
 }

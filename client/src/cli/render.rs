@@ -21,6 +21,6 @@ pub(crate) use interaction::{Desk, asked, question_lines};
 pub(crate) use run::{run_lines, run_row, runs_heading, settled_lines};
 pub(crate) use state::{bar, capability_lines, offer_lines, state_lines, summary};
 pub(crate) use thread::Thread;
-pub(crate) use time::{brief, rfc3339};
+pub(crate) use time::{ago, rfc3339};
 
 use super::screen::WIDTH;

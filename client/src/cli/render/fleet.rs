@@ -16,7 +16,7 @@ use sessionplane_core::domain::run::{Failure, RunOutcome, code};
 use sessionplane_core::domain::session::LastRun;
 use sessionplane_core::domain::time::Timestamp;
 
-use super::time::brief;
+use super::time::ago;
 use crate::cli::answering::example;
 use crate::cli::hint::word;
 use crate::cli::program::PROGRAM;
@@ -177,14 +177,14 @@ fn cells(session: &SessionSummary, places: &Places<'_>, now: Timestamp) -> Cells
             .last_run
             .as_ref()
             .map_or_else(|| "-".to_owned(), last),
-        brief(now.since(since)),
+        ago(now.since(since)),
     ])
 }
 
 /// What a session is at, in words of a table.
 pub(crate) fn state(session: &SessionSummary, now: Timestamp) -> String {
     if let Some(since) = session.stalled_since {
-        return format!("stalled {}", brief(now.since(since)));
+        return format!("stalled {}", ago(now.since(since)));
     }
     phase_words(session.phase, session.paused).to_owned()
 }

@@ -24,16 +24,22 @@ pub(crate) fn age(took: Duration) -> String {
     }
 }
 
-/// How long something took, in one unit and at most four characters up to 999 days; short times to
-/// a tenth of a second.
-pub(crate) fn brief(took: Duration) -> String {
-    let seconds = took.as_secs();
+/// How long ago something was, in whole units of one kind and at most four characters up to 999 days.
+pub(crate) fn ago(past: Duration) -> String {
+    let seconds = past.as_secs();
     match seconds {
-        0..10 => format!("{seconds}.{}s", took.subsec_millis() / 100),
-        10..60 => format!("{seconds}s"),
+        0..60 => format!("{seconds}s"),
         60..3600 => format!("{}m", seconds / 60),
         3600..86_400 => format!("{}h", seconds / 3600),
         _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// How long something took, as [`ago`] says it, and short times to a tenth of a second.
+pub(crate) fn brief(took: Duration) -> String {
+    match took.as_secs() {
+        seconds @ 0..10 => format!("{seconds}.{}s", took.subsec_millis() / 100),
+        _ => ago(took),
     }
 }
 
@@ -58,10 +64,18 @@ mod tests {
     #[test]
     fn an_age_in_a_table_has_one_unit() {
         for (seconds, expected) in [(10, "10s"), (61, "1m"), (7300, "2h"), (90_000, "1d")] {
-            assert_eq!(brief(Duration::from_secs(seconds)), expected);
+            let time = Duration::from_secs(seconds);
+            assert_eq!(
+                (brief(time), ago(time)),
+                (expected.to_owned(), expected.to_owned())
+            );
         }
         for (millis, expected) in [(0, "0.0s"), (740, "0.7s"), (1600, "1.6s"), (9990, "9.9s")] {
             assert_eq!(brief(Duration::from_millis(millis)), expected);
+            assert_eq!(
+                ago(Duration::from_millis(millis)),
+                format!("{}s", millis / 1000)
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::time::Timestamp;
 
 use super::board::{Board, Link, Mode, Notice, Tab};
-use crate::cli::render::{Desk, branch, brief, named, question_lines, session_lines, state};
+use crate::cli::render::{Desk, ago, branch, named, question_lines, session_lines, state};
 use crate::cli::visible;
 
 /// From this width on the selected session stands beside the table; below, beneath it.
@@ -159,7 +159,7 @@ fn row(session: &SessionSummary, now: Timestamp, looks: Looks) -> Row<'static> {
         text(branch(session).as_deref()),
         text(place.map(|it| it.directory.as_str())),
         Cell::from(session.queued.to_string()),
-        Cell::from(brief(now.since(since))),
+        Cell::from(ago(now.since(since))),
     ])
 }
 

@@ -8,7 +8,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::fleet;
 use crate::cli::json;
-use crate::cli::render::{Desk, brief, question_lines};
+use crate::cli::render::{Desk, ago, question_lines};
 use crate::cli::screen::{Row, Screen, Tone};
 use crate::clock::now;
 
@@ -36,7 +36,7 @@ fn show(asked: &FleetInteraction, screen: &mut Screen) -> Result<(), Stop> {
         Some(name) => SessionRef::Name(name.clone()),
         None => SessionRef::Id(asked.session),
     };
-    let age = brief(now().since(asked.interaction.asked_at));
+    let age = ago(now().since(asked.interaction.asked_at));
     let rest = format!("  {}  {age}", asked.interaction.id);
     let heading = vec![(Tone::Alarm, session.to_string()), (Tone::Faint, rest)];
     screen.rows(&[Row(heading)])?;
