@@ -16,7 +16,7 @@ use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::repository::{
-    CommitError, DeletedSession, EntryRange, ReadError, Repository, SessionQuery,
+    CommitError, DeletedSession, EntryRange, FoundSession, ReadError, Repository, SessionQuery,
 };
 use sessionplane_server::adapters::memory::MemoryStore;
 use tokio::sync::watch;
@@ -136,7 +136,7 @@ impl Repository for Slow {
         slowly(self.0.erase(session, keep, max)).await
     }
 
-    async fn find(&self, query: SessionQuery) -> Result<Vec<StoredSession>, ReadError> {
+    async fn find(&self, query: SessionQuery) -> Result<Vec<FoundSession>, ReadError> {
         slowly(self.0.find(query)).await
     }
 

@@ -17,7 +17,7 @@ use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::lease_store::{HeldLease, LeaseStore};
 use sessionplane_core::ports::repository::{
-    CommitError, DeletedSession, EntryRange, ReadError, Repository, SessionQuery,
+    CommitError, DeletedSession, EntryRange, FoundSession, ReadError, Repository, SessionQuery,
 };
 use sessionplane_server::adapters::memory::MemoryStore;
 
@@ -66,7 +66,7 @@ impl Repository for SlowStore {
         self.slowly(self.inner.erase(session, keep, max)).await
     }
 
-    async fn find(&self, query: SessionQuery) -> Result<Vec<StoredSession>, ReadError> {
+    async fn find(&self, query: SessionQuery) -> Result<Vec<FoundSession>, ReadError> {
         self.slowly(self.inner.find(query)).await
     }
 

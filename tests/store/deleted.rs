@@ -44,7 +44,7 @@ async fn found(store: &SledStore) -> Vec<SessionId> {
         max: 9,
     };
     let found = store.find(query).await.unwrap();
-    found.iter().map(|session| session.record.id).collect()
+    found.iter().map(|it| it.session.record.id).collect()
 }
 
 /// Opens what a kill left, erases to the end what is deleted, and looks at all of it.

@@ -252,7 +252,13 @@ async fn pages(store: &dyn Store, term: &StoredTerm, descending: bool) -> Vec<St
     loop {
         let page = store.find(query.clone()).await.unwrap();
         let full = page.len() == 2;
-        all.extend(page);
+        for found in page {
+            let id = found.session.record.id;
+            let held = store.holder(id).await.unwrap().is_some();
+            let cut = store.cut(id).await.unwrap().is_some();
+            assert_eq!(found.leased, held || cut, "{id}");
+            all.push(found.session);
+        }
         if !full {
             return all;
         }

@@ -113,6 +113,16 @@ impl EntryRange {
     }
 }
 
+/// A session that an index leads to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FoundSession {
+    /// Its rows.
+    pub session: StoredSession,
+    /// Whether a lease record names it: it is held, or its run was cut, which
+    /// [`LeaseStore::cut`](super::lease_store::LeaseStore::cut) tells. Read after the rows.
+    pub leased: bool,
+}
+
 /// Which sessions to look for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionQuery {
@@ -160,7 +170,7 @@ pub trait Repository: Send + Sync {
     /// who removes what an entry names does that first, and erases the entry then.
     async fn erase(&self, session: SessionId, keep: u64, max: usize) -> Result<bool, ReadError>;
     /// Sessions of an index term, in its order. At most `max`; fewer only at the end.
-    async fn find(&self, query: SessionQuery) -> Result<Vec<StoredSession>, ReadError>;
+    async fn find(&self, query: SessionQuery) -> Result<Vec<FoundSession>, ReadError>;
     /// A session's rows.
     async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError>;
     /// The id behind a reference in a tenant. An id of another tenant resolves to nothing.

@@ -5,7 +5,9 @@ use sessionplane_core::domain::commit::{DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::fleet::filter::StoredTerm;
 use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::session::{SessionRecord, StoredSession};
-use sessionplane_core::ports::repository::{DeletedSession, SessionPlace, SessionQuery};
+use sessionplane_core::ports::repository::{
+    DeletedSession, FoundSession, SessionPlace, SessionQuery,
+};
 
 use super::tables::Tables;
 
@@ -85,7 +87,7 @@ impl Tables {
         true
     }
 
-    pub(super) fn find(&self, query: &SessionQuery) -> Vec<StoredSession> {
+    pub(super) fn find(&self, query: &SessionQuery) -> Vec<FoundSession> {
         let by_name = matches!(query.term, StoredTerm::NamePrefix(_));
         let place = |stored: &StoredSession| {
             if by_name {
@@ -113,6 +115,11 @@ impl Tables {
             found.reverse();
         }
         let found = found.into_iter().take(query.max.max(1));
-        found.map(|(_, stored)| stored.clone()).collect()
+        found
+            .map(|(_, stored)| FoundSession {
+                session: stored.clone(),
+                leased: self.is_leased(stored.record.id),
+            })
+            .collect()
     }
 }

@@ -18,7 +18,7 @@ use sessionplane_core::ports::commit_rules::judge;
 use sessionplane_core::ports::fleet_rules::{judge_deletion, judge_metadata};
 use sessionplane_core::ports::lease_store::{HeldLease, LeaseStore};
 use sessionplane_core::ports::repository::{
-    CommitError, DeletedSession, EntryRange, ReadError, Repository, SessionQuery,
+    CommitError, DeletedSession, EntryRange, FoundSession, ReadError, Repository, SessionQuery,
 };
 use tokio::sync::watch;
 
@@ -199,7 +199,7 @@ impl Repository for MemoryStore {
         self.changeable(|tables| tables.erase(session, keep, max))
     }
 
-    async fn find(&self, query: SessionQuery) -> Result<Vec<StoredSession>, ReadError> {
+    async fn find(&self, query: SessionQuery) -> Result<Vec<FoundSession>, ReadError> {
         self.read(|tables| tables.find(&query))
     }
 

@@ -20,7 +20,7 @@ use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::lease_store::{HeldLease, LeaseStore};
 use sessionplane_core::ports::repository::{
-    CommitError, DeletedSession, EntryRange, ReadError, Repository, SessionQuery,
+    CommitError, DeletedSession, EntryRange, FoundSession, ReadError, Repository, SessionQuery,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::spawn_blocking;
@@ -310,7 +310,7 @@ impl Repository for SledStore {
         }
     }
 
-    async fn find(&self, query: SessionQuery) -> Result<Vec<StoredSession>, ReadError> {
+    async fn find(&self, query: SessionQuery) -> Result<Vec<FoundSession>, ReadError> {
         self.read(move |reader| reader.find(&query)).await
     }
 

@@ -165,7 +165,7 @@ impl Viewer {
                 if page.is_full() {
                     return Ok(after.map(Place::After));
                 }
-                let Some(here) = in_index(&term, &stored) else {
+                let Some(here) = in_index(&term, &stored.session) else {
                     continue;
                 };
                 page.looked_at += 1;
@@ -305,7 +305,7 @@ impl Viewer {
         };
         let mut wanted = Vec::new();
         for stored in found {
-            if follows(stored.record.id) {
+            if follows(stored.session.record.id) {
                 let summary = self.found(stored, ticket).await?;
                 wanted.extend(self.wanted(page.search, summary).await);
             }

@@ -6,7 +6,7 @@ use sessionplane_core::domain::access::{Action, Principal, Resource};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::SessionId;
-use sessionplane_core::domain::session::StoredSession;
+use sessionplane_core::ports::repository::FoundSession;
 
 use crate::app::caller::store;
 use crate::app::channels::{Judged, Ticket};
@@ -67,15 +67,16 @@ impl Viewer {
     /// What was found of a session in an index, after a ticket was taken.
     pub(super) async fn found(
         &self,
-        stored: StoredSession,
+        found: FoundSession,
         ticket: Ticket,
     ) -> Result<Option<Arc<SessionSummary>>, CallError> {
+        let stored = found.session;
         let (id, context) = (stored.record.id, &self.context);
         if let Some(channel) = context.channels.get(id) {
             return Ok(channel.shown());
         }
-        let cut = context.ports.leases.cut(id).await.map_err(store)?;
-        if cut.is_some() {
+        if found.leased {
+            // It may be a run that a crash cut.
             return self.summary(id).await;
         }
         match context.channels.judge(id, ticket) {

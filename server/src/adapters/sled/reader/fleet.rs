@@ -7,7 +7,9 @@ use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::fleet::filter::StoredTerm;
 use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::session::StoredSession;
-use sessionplane_core::ports::repository::{DeletedSession, ReadError, SessionPlace, SessionQuery};
+use sessionplane_core::ports::repository::{
+    DeletedSession, FoundSession, ReadError, SessionPlace, SessionQuery,
+};
 
 use super::{PAGE, Page, Reader};
 use crate::adapters::sled::convert::Address;
@@ -22,7 +24,7 @@ impl Reader {
     pub(in crate::adapters::sled) fn find(
         &self,
         query: &SessionQuery,
-    ) -> Result<Vec<StoredSession>, ReadError> {
+    ) -> Result<Vec<FoundSession>, ReadError> {
         let max = query.max.max(1);
         let mut range = searched(query);
         let mut found = Vec::new();
@@ -30,7 +32,7 @@ impl Reader {
             let (mut rows, rest) = self.part(&range, query.descending, max.min(PAGE))?;
             while let Some((key, value)) = take(&mut rows, query.descending) {
                 match self.behind(query, &key, value) {
-                    Ok(session) => found.extend(session),
+                    Ok(session) => found.extend(session.map(|it| self.leased(it)).transpose()?),
                     Err(error @ ReadError::Damaged { .. }) => {
                         tracing::error!(%error, "a session cannot be listed");
                     }
@@ -43,6 +45,11 @@ impl Reader {
             range = rest;
         }
         Ok(found)
+    }
+
+    fn leased(&self, session: StoredSession) -> Result<FoundSession, ReadError> {
+        let leased = self.is_leased(session.record.id)?;
+        Ok(FoundSession { session, leased })
     }
 
     /// The session that an index row leads to, if it still belongs there.

@@ -164,7 +164,7 @@ mod tests {
             max: 9,
         };
         let found = opened.reader.find(&query).unwrap();
-        found.iter().map(|session| session.record.id).collect()
+        found.iter().map(|it| it.session.record.id).collect()
     }
 
     fn all_are_found(opened: &Opened) {
