@@ -9,7 +9,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use sessionplane_core::domain::ids::WorkspaceName;
 use sessionplane_core::domain::place::Directory;
