@@ -204,33 +204,145 @@ async fn c45_what_cannot_be_made_is_said_and_nothing_is_left() {
 #[tokio::test]
 async fn c53_no_hook_and_no_filter_runs() {
     let scene = Scene::repository();
-    scene.write(".gitattributes", "* filter=x\n");
+    scene.write(".gitattributes", "* filter=x diff=x\n");
     scene.commit("A filter");
     let ran = scene.outside.join("ran");
-    let run = format!("#!/bin/sh\ntouch {}\n", ran.display());
-    for hook in [
-        "post-checkout",
-        "pre-commit",
-        "reference-transaction",
-        "post-index-change",
-    ] {
-        let hook = scene.inside.join(".git/hooks").join(hook);
-        fs::create_dir_all(hook.parent().expect("a parent")).expect("made");
-        fs::write(&hook, &run).expect("written");
-        let runs = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&hook, runs).expect("set");
+    let touch = format!("touch {}; cat", ran.display());
+    let hook = format!("#!/bin/sh\n{touch} < /dev/null\n");
+    // Also hooks of a folder that a configuration names which another includes.
+    scene.write("included", "[core]\n\thooksPath = more-hooks\n");
+    for (folder, include) in [(".git/hooks", false), ("more-hooks", true)] {
+        for name in [
+            "post-checkout",
+            "pre-commit",
+            "reference-transaction",
+            "post-index-change",
+        ] {
+            scene.write(&format!("{folder}/{name}"), &hook);
+            let runs = fs::Permissions::from_mode(0o755);
+            let at = scene.inside.join(folder).join(name);
+            fs::set_permissions(at, runs).expect("set");
+        }
+        if include {
+            scene.git(&["config", "include.path", "../included"]);
+        }
+        for key in [
+            "core.fsmonitor",
+            "filter.x.smudge",
+            "filter.x.clean",
+            "core.sshCommand",
+            "diff.x.textconv",
+            "credential.helper",
+            "core.pager",
+            "core.editor",
+        ] {
+            scene.git(&["config", key, &touch]);
+        }
+        let _gone = fs::remove_file(&ran);
+        let branch = format!("new-{include}");
+        let made = add(&scene, ".", &branch).await.expect("made");
+        let told = within(scene.workspaces().checkout(&place(&made))).await;
+        assert_eq!(told.expect("told").branch.as_deref(), Some(&*branch));
+        assert!(!ran.exists(), "something was run");
+        // Git itself runs it, so that there was something to be run.
+        scene.git(&["worktree", "add", "-b", &format!("git-{include}"), "by-git"]);
+        assert!(ran.exists(), "nothing would be run");
+        scene.git(&["worktree", "remove", "--force", "by-git"]);
     }
-    let touch = format!("touch {}", ran.display());
-    for key in [
-        "core.fsmonitor",
-        "filter.x.smudge",
-        "filter.x.process",
-        "core.sshCommand",
+}
+
+/// The folders that git needs beside a worktree, by their paths, and whether each may be written.
+fn beside(scene: &Scene, access: Access, at: &str) -> Vec<(String, bool)> {
+    let workspace = Boundary::open(&scene.inside, access).expect("a folder");
+    let folders = git::beside(&workspace, Path::new(at), &AtomicBool::new(false));
+    let told = folders.iter().map(|folder| {
+        let path = folder.path().strip_prefix(&scene.inside).expect("inside");
+        let may_write = folder.access() == Access::Writable;
+        (path.to_str().expect("text").to_owned(), may_write)
+    });
+    told.collect()
+}
+
+#[tokio::test]
+async fn c45_c53_git_s_data_are_given_to_who_works_in_a_worktree_and_no_more_of_them() {
+    let scene = Scene::repository();
+    let one = add(&scene, ".", "one").await.expect("made");
+    add(&scene, ".", "two").await.expect("made");
+    let expected = |writable: bool| {
+        [
+            (".git", false),
+            (".git/worktrees/one", writable),
+            (".git/objects", writable),
+            (".git/refs", writable),
+            (".git/logs", writable),
+        ]
+        .map(|(path, written)| (path.to_owned(), written))
+    };
+    assert_eq!(beside(&scene, Access::Writable, &one), expected(true));
+    assert_eq!(beside(&scene, Access::ReadOnly, &one), expected(false));
+    // Of the whole repository nothing lies beside; a part of a tree is not the tree.
+    scene.write(".worktrees/one/part/x", "");
+    for at in [
+        "",
+        "crates/net",
+        ".worktrees/one/part",
+        ".worktrees",
+        "nowhere",
     ] {
-        scene.git(&["config", key, &touch]);
+        assert_eq!(beside(&scene, Access::Writable, at), [], "{at:?}");
     }
-    add(&scene, ".", "new").await.expect("made");
-    assert!(!ran.exists(), "something was run");
+}
+
+/// What whoever works there can write is not believed: its `.git`, and its record in the repository.
+#[tokio::test]
+async fn c53_b48_no_word_of_a_worktree_leads_to_another_repository_s_data() {
+    let scene = Scene::repository();
+    for branch in ["one", "two"] {
+        add(&scene, ".", branch).await.expect("made");
+    }
+    fs::create_dir(scene.inside.join("other")).expect("made");
+    git(&scene.inside.join("other"), &["init", "--quiet"]);
+    scene.write("forged/objects/x", "");
+    scene.write("forged/refs/x", "");
+    scene.write("forged/HEAD", "ref: refs/heads/x\n");
+    let (pointer, record) = (".worktrees/one/.git", ".git/worktrees/one");
+    let read = |path: &str| fs::read_to_string(scene.inside.join(path)).expect("read");
+    let kept = (read(pointer), read(&format!("{record}/commondir")));
+    let none = |why: &str| {
+        assert_eq!(
+            beside(&scene, Access::Writable, ".worktrees/one"),
+            [],
+            "{why}"
+        );
+    };
+    for to in [
+        "../../.git/worktrees/two",
+        "../../.git",
+        "../../other/.git",
+        "../../forged",
+        "../../../out",
+        "/etc",
+    ] {
+        scene.write(pointer, &format!("gitdir: {to}\n"));
+        none(to);
+    }
+    scene.write(pointer, &kept.0);
+    for to in [
+        "../../../other/.git",
+        "../../../forged",
+        "../../../../out",
+        ".",
+    ] {
+        scene.write(&format!("{record}/commondir"), &format!("{to}\n"));
+        none(to);
+    }
+    scene.write(&format!("{record}/commondir"), &kept.1);
+    assert_eq!(beside(&scene, Access::Writable, ".worktrees/one").len(), 5);
+    // A link in the place of what may be written.
+    let refs = scene.inside.join(".git/refs");
+    fs::rename(&refs, scene.inside.join(".git/away")).expect("moved");
+    scene.link("../other", ".git/refs");
+    none("a link");
 }
 
 /// Links that a repository brings along, wherever git would write: nothing is written outside.
