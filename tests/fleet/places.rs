@@ -62,6 +62,40 @@ async fn c53_b48_no_change_of_directory_leads_out_whichever_way_it_is_named() {
     assert_eq!(house.session("net").await["place"]["directory"], "docs");
 }
 
+/// An agent may have more than one workspace; to any other nobody is moved.
+#[tokio::test]
+async fn c53_a_session_is_moved_to_a_workspace_that_names_its_agent_and_to_no_other() {
+    let agents = "[agents.apart]\nengine = \"scripted-process\"\nworkspace = \"tree\"\n\
+                  [workspaces.more]\nroot = \"HOME/more\"\nagents = [\"apart\"]\n\
+                  [workspaces.none]\nroot = \"HOME/none\"\n";
+    let make = |root: &Path| {
+        for directory in ["more/sub", "none"] {
+            fs::create_dir_all(root.with_file_name(directory)).unwrap();
+        }
+        fs::write(root.join("file"), "of the tree").unwrap();
+        fs::write(root.with_file_name("more").join("sub/file"), "of more").unwrap();
+    };
+    let house = House::over(make, "", agents).await;
+    house.does(&["new", "it", "--agent", "apart"]).await;
+    let (code, _, err) = house.ran(&["cd", "it", ".", "--workspace", "none"]).await;
+    assert!(code == 1 && err.contains("it may in: tree, more"), "{err}");
+    house
+        .does(&["cd", "it", "sub", "--workspace", "more"])
+        .await;
+    let place = &house.session("it").await["place"];
+    assert_eq!(
+        (&place["workspace"], &place["directory"]),
+        (&"more".into(), &"sub".into())
+    );
+    let left = house.home.path().join("tree/file");
+    let script = format!("read-file \"file\"\nread-file {left:?}");
+    let (_, _, told) = house.ran(&["invoke", "it", &script]).await;
+    assert!(
+        told.contains("of more") && !told.contains("of the tree"),
+        "{told}"
+    );
+}
+
 /// The directory of a session that another puts a link in the place of is not followed, by no engine.
 #[tokio::test]
 async fn c45_c53_b45_a_directory_that_became_a_link_is_followed_by_nobody_unasked() {

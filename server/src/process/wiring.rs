@@ -61,7 +61,7 @@ impl Parts<'_> {
             let name = agent.name;
             let (engine, about) = self.engine(&name, agent.kind, space.as_ref())?;
             if agent.kind == EngineKind::ScriptedProcess {
-                self.apart_from(&name, space.iter())?;
+                self.apart_from(&name, space.iter().chain(&agent.further))?;
                 tell_of_sockets(&name, self.host.reach());
             }
             required(self.config, &name, &*engine)?;
@@ -71,7 +71,8 @@ impl Parts<'_> {
                 None => AgentCatalog::new(default.clone(), name.clone(), engine),
                 Some(catalog) => AgentCatalog::with(catalog, name.clone(), engine),
             };
-            catalog = Some(agents.working_in(&name, space.into_iter().collect()));
+            let spaces = space.into_iter().chain(agent.further).collect();
+            catalog = Some(agents.working_in(&name, spaces));
         }
         let none = || failed(&default, &"no agent is configured");
         Ok((catalog.ok_or_else(none)?, lines))
