@@ -229,3 +229,28 @@ async fn c57_it_can_signal_and_look_into_no_process_outside() {
     ];
     none(&hall, &commands, Access::Writable).await;
 }
+
+/// No way around the ruleset: what it would mount or make for itself is refused as well.
+#[tokio::test]
+async fn c57_b48_no_mount_namespace_or_device_of_its_own_leads_out() {
+    let hall = laid_out();
+    fs::create_dir(hall.path("work/sub")).unwrap();
+    let made = [
+        "mknod disk b 7 0 && rm disk",
+        "mknod memory c 1 1 && rm memory",
+    ]
+    .map(str::to_owned);
+    if rustix::process::geteuid().is_root() {
+        // Nobody else may make them, whatever holds him.
+        unbound(&hall, &made);
+    }
+    none(&hall, &made, Access::Writable).await;
+    let mounts = [
+        "mount --bind ../other sub && cat sub/file",
+        "unshare -Urm sh -c 'mount --bind ../other sub && cat sub/file'",
+        "unshare -Urm sh -c 'mount -t tmpfs none /etc'",
+        "unshare -Ur chroot ../other /file",
+    ]
+    .map(str::to_owned);
+    none(&hall, &mounts, Access::Writable).await;
+}
