@@ -185,9 +185,9 @@ fn tell_of_sockets(agent: &AgentName, reach: Reach) {
     if reach == Reach::Files {
         tracing::warn!(
             %agent,
-            "its processes are kept from files outside of their workspace, and not from all that other \
-             programs of this user can be asked to do: this system's Landlock is older than sockets are \
-             held by it; do not run a desktop or a service manager of this user's beside it"
+            "its processes are kept from files outside of their workspace, but not from sockets of this \
+             user's other programs (this system's Landlock is before its ninth edition): what those do \
+             for this user, they do for the agent"
         );
     }
 }
