@@ -1,6 +1,7 @@
 //! Places as sessions have them: every kind of escape, what version control says of a place, and
 //! worktrees, on repositories that git makes.
 
+mod beside;
 mod checkouts;
 mod escapes;
 mod worktrees;

@@ -143,14 +143,14 @@ fn places_lead_nowhere() {
     assert_eq!(mounted, Err(Refusal::Mounted));
     let (deep, link) = (scene.inside.join("deep"), scene.inside.join("link"));
     swapping(&deep, &link, || {
-        works_only(&boundary, "deep/er", "harmless")
+        works_only(&boundary, "deep/er", "harmless");
     });
     // Which of the two is which by now nobody knows.
     scene.write("turn/er/file", "harmless");
     let (turn, moved) = (scene.inside.join("turn"), scene.outside.join("moved"));
     fs::create_dir(&moved).expect("made");
     swapping(&turn, &moved, || {
-        works_only(&boundary, "turn/er", "harmless")
+        works_only(&boundary, "turn/er", "harmless");
     });
 }
 
