@@ -4,6 +4,8 @@
 #[expect(dead_code, reason = "others look at more of a server than this")]
 #[path = "crash/daemon.rs"]
 mod daemon;
+#[path = "fleet/places.rs"]
+mod places;
 #[path = "fleet/seven.rs"]
 mod seven;
 

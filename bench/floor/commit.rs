@@ -194,6 +194,7 @@ impl Commits {
             run: Some(id.run),
             entries: Vec::new(),
             outcome: "accepted",
+            sandbox: None,
         };
         let mut head = writer.head.clone();
         head.audits += 1;

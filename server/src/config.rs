@@ -19,6 +19,7 @@ mod sandbox;
 mod schema;
 mod setting;
 mod shown;
+mod spaces;
 mod tls;
 mod variables;
 
@@ -148,6 +149,8 @@ pub struct Workspace {
     pub root: PathBuf,
     /// Engines may write into it.
     pub writable: bool,
+    /// Agents that may work in it beside those that have it for their own.
+    pub agents: Vec<String>,
 }
 
 /// An agent that is to be served.
@@ -159,6 +162,8 @@ pub struct Served {
     pub kind: EngineKind,
     /// The workspace that it sees, if it sees one.
     pub workspace: Option<(WorkspaceName, Workspace)>,
+    /// Others that its sessions may work in.
+    pub further: Vec<WorkspaceName>,
 }
 
 /// What drives an agent.
@@ -248,7 +253,7 @@ impl Settings {
         let unnamed = |root: &Path| {
             let space = Workspace {
                 root: root.to_owned(),
-                writable: false,
+                ..Workspace::default()
             };
             workspace_name("agents.demo", demo.as_str()).map(|name| (name, space))
         };
@@ -261,12 +266,14 @@ impl Settings {
             Served {
                 name: demo.clone(),
                 kind: EngineKind::Demo,
+                further: self.further("demo", Some(&workspace.0))?,
                 workspace: Some(workspace),
             },
             Served {
                 name: agent_name("agents", "scripted")?,
                 kind: EngineKind::Scripted,
                 workspace: None,
+                further: self.further("scripted", None)?,
             },
         ])
     }
@@ -276,8 +283,11 @@ impl Settings {
         let kind = agent
             .kind()
             .ok_or_else(|| value(engine, "is missing; use demo, scripted or scripted-process"))?;
+        let workspace = self.workspace_of(name, agent, kind)?;
+        let own = workspace.as_ref().map(|(name, _)| name);
         Ok(Served {
-            workspace: self.workspace_of(name, agent, kind)?,
+            further: self.further(name, own)?,
+            workspace,
             name: agent_name(&format!("agents.{name}"), name)?,
             kind,
         })
@@ -384,11 +394,6 @@ impl Settings {
                 tell(value("edge.web_origins", what));
             }
         }
-        for name in self.workspaces.keys() {
-            if let Err(error) = workspace_name(&format!("workspaces.{name}.root"), name) {
-                tell(error);
-            }
-        }
         let mut names = Vec::new();
         for (name, agent) in &self.agents {
             // One that is wrong in itself is an agent all the same.
@@ -404,6 +409,9 @@ impl Settings {
                     .into_iter()
                     .flatten(),
             );
+        }
+        for error in self.wrong_with_spaces(&names) {
+            tell(error);
         }
         if let Err(error) = self.default_agent(&names) {
             tell(error);

@@ -16,6 +16,19 @@ pub(crate) fn reach(place: &'static str) {
 #[cfg(not(feature = "failpoints"))]
 pub(crate) fn reach(_place: &'static str) {}
 
+/// What a test says there: what is to be taken for a fact of this system.
+#[cfg(feature = "failpoints")]
+pub(crate) fn told(place: &'static str) -> Option<String> {
+    fail::fail_point!(place, |said: Option<String>| said);
+    None
+}
+
+/// What a test says there; nothing.
+#[cfg(not(feature = "failpoints"))]
+pub(crate) fn told(_place: &'static str) -> Option<String> {
+    None
+}
+
 /// Ends the process as a SIGKILL from outside would, if the failpoint's argument asks for that.
 #[cfg(feature = "failpoints")]
 pub(crate) fn kill_if_asked(said: Option<&str>) {

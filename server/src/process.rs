@@ -39,7 +39,7 @@ use crate::adapters::authz::GroupAuthorizer;
 use crate::adapters::boundary::Grounds;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::engine::demo::DemoEngine;
-use crate::adapters::process_host::{Bounds, ProcessHost, Where};
+use crate::adapters::process_host::{Bounds, Edition, ProcessHost, Where};
 use crate::adapters::secret;
 use crate::adapters::sled::{SledStore, StoreOptions};
 use crate::adapters::tls_files::TlsFiles;
@@ -288,7 +288,10 @@ async fn settle_uses(identities: &Identities, rest: Rest) {
 }
 
 fn process_host(data_dir: &Path) -> Result<ProcessHost, ProcessError> {
-    let place = Where::of_this_server(data_dir);
+    let mut place = Where::of_this_server(data_dir);
+    if let Some(edition) = failpoint::told("process_host::edition") {
+        place.edition = Edition::at_most(edition.parse().unwrap_or_default());
+    }
     let opened = ProcessHost::open(place, Bounds::default(), Arc::new(OsEntropy));
     opened.map_err(|error| ProcessError::Directory {
         path: data_dir.to_owned(),

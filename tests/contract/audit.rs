@@ -2,6 +2,7 @@
 
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::audit::{AuditAction, AuditRecord};
+use sessionplane_core::domain::capabilities::SandboxLevel;
 
 use crate::house::House;
 use crate::suite::desk::{Ask, Desk, steer};
@@ -52,6 +53,10 @@ async fn c56_each_commit_writes_an_audit_record_with_its_effect() {
 
     let asked = of(&audits, AuditAction::Call(Action::Invoke));
     let steered = of(&audits, AuditAction::Call(Action::Steer));
+    // C53: what keeps the agent in is said where it is let work somewhere, and in the state.
+    let held = desk.state().await.sandbox;
+    assert_eq!((asked.sandbox, steered.sandbox), (Some(held), None));
+    assert_eq!(held, SandboxLevel::Confined);
     for (record, request_id) in [(asked, "ask-1"), (steered, "steer-1")] {
         let actor = record.actor.as_ref().expect("somebody stands behind it");
         assert_eq!(actor.principal.as_str(), "owner");

@@ -11,6 +11,7 @@ use sessionplane_core::contract::fleet::{
 use sessionplane_core::contract::{CallOptions, InvokeEvent};
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::audit::AuditAction;
+use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::command::RejectionCode;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::{AgentName, SessionId, WorkspaceName};
@@ -37,6 +38,8 @@ const GROUNDED: &str = "grounded";
 #[derive(Default)]
 pub(crate) struct Folders {
     known: Mutex<BTreeMap<Place, Checkout>>,
+    /// Links, by place.
+    links: Mutex<BTreeMap<Place, Place>>,
     opened: Arc<Mutex<Vec<Option<Place>>>>,
 }
 
@@ -65,6 +68,12 @@ impl Folders {
         self.known.lock().expect("no panic").remove(place);
     }
 
+    /// What is looked up there is found elsewhere.
+    fn link(&self, from: &Place, to: &Place) {
+        let mut links = self.links.lock().expect("no panic");
+        links.insert(from.clone(), to.clone());
+    }
+
     fn opened(&self) -> Vec<Option<Place>> {
         std::mem::take(&mut *self.opened.lock().expect("no panic"))
     }
@@ -86,6 +95,9 @@ impl Folders {
 #[async_trait]
 impl Workspaces for Folders {
     async fn ground(&self, place: &Place) -> Result<Place, PlaceError> {
+        if let Some(to) = self.links.lock().expect("no panic").get(place) {
+            return Ok(to.clone());
+        }
         if self.known.lock().expect("no panic").contains_key(place) {
             return Ok(place.clone());
         }
@@ -212,6 +224,48 @@ async fn c45_b45_a_session_goes_on_in_its_own_directory_or_says_that_it_is_gone(
     house.folders.put(&sub, "main");
     desk.run("say \"z\"").await;
     assert_eq!(house.folders.opened(), [Some(sub)]);
+}
+
+/// Who puts a link in the place of a directory moves nobody with it: that would be asked of nobody, and
+/// noted nowhere.
+#[tokio::test]
+async fn c45_c53_b45_a_directory_that_became_a_link_is_followed_by_nobody_unasked() {
+    let (house, crew) = with_repo();
+    let (sub, other) = (place("repo", "sub"), place("repo", "other"));
+    for there in [&sub, &other] {
+        house.folders.put(there, "main");
+    }
+    let request = CreateSession {
+        directory: Some(sub.directory.clone()),
+        ..grounded("net")
+    };
+    let id = crew.create(request).await.id;
+    let desk = crew.desk("net");
+    house.folders.link(&sub, &other);
+    nowhere(
+        &desk,
+        "\"sub\" of workspace repo is a link by now, to \"other\"",
+    )
+    .await;
+    assert_eq!(house.folders.opened(), [], "nobody starts elsewhere");
+    assert_eq!(crew.get("net").await.place, Some(sub.clone()));
+    // Who asks for it is led there, and it is noted.
+    let moved = go(&house, "net", &sub, None).await;
+    assert!(
+        matches!(moved, Ok(ChangeDirectoryAnswer::Moved { .. })),
+        "{moved:?}"
+    );
+    assert_eq!(crew.get("net").await.place, Some(other.clone()));
+    let audits = house.store().audits(id).expect("the trail");
+    let last = audits.last().expect("it is noted");
+    assert_eq!(last.action, AuditAction::Call(Action::ChangeDirectory));
+    assert_eq!(
+        last.sandbox,
+        Some(SandboxLevel::Confined),
+        "and what keeps it there"
+    );
+    desk.run("say \"x\"").await;
+    assert_eq!(house.folders.opened(), [Some(other)]);
 }
 
 #[tokio::test]

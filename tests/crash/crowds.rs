@@ -9,6 +9,7 @@ use sessionplane_client::contract::{Agent as _, CallOptions, InvokeEvent, Result
 use sessionplane_client::detached;
 use sessionplane_client::domain::ids::{RunId, SessionName, SessionRef};
 use sessionplane_client::domain::run::code;
+use sessionplane_server::adapters::secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -185,8 +186,10 @@ async fn a_panic_of_the_main_thread_ends_the_process_although_a_thread_hangs() {
     );
     // One of them is refused, because the other is being made.
     let (mut said, mut refused) = ([0; 1], [0; 1]);
-    one.write_all(b"backup 1\n").await.unwrap();
-    other.write_all(b"backup 1\n").await.unwrap();
+    let proof = secret::proof(&home.data_dir(), "backup").unwrap();
+    let request = format!("backup 2 {proof}\n");
+    one.write_all(request.as_bytes()).await.unwrap();
+    other.write_all(request.as_bytes()).await.unwrap();
     let answered = async {
         tokio::select! {
             read = one.read_exact(&mut said) => read,

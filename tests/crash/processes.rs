@@ -215,3 +215,75 @@ async fn c42_c63_an_orderly_stop_leaves_no_process() {
     nothing_is_left(&home);
     works_again(&home).await;
 }
+
+/// A ruleset of files does not keep a tool from a socket that has a path: the server that listens there
+/// must not take it for somebody who can read the data directory.
+#[tokio::test]
+async fn c57_a_tool_that_reaches_the_socket_for_backups_is_given_none() {
+    let home = own_temporary(home());
+    let daemon = home.start().await;
+    let work = home.path().join("work");
+    fs::copy(std::env::current_exe().unwrap(), work.join("asker")).unwrap();
+    let socket = home.data_dir().join("backup.sock");
+    let socket = socket.to_str().unwrap();
+    let script = format!(
+        "{SOCKET}={socket} ./asker --exact processes::asks_for_backups_where_it_is_told_to --nocapture"
+    );
+    let script = serde_json::to_string(&script).unwrap();
+    let mut request = detached(at(), format!("sh {script}"));
+    request.agent = Some(AgentName::parse("apart").unwrap());
+    let client = daemon.client();
+    let stream = client.invoke(request, CallOptions::default()).await;
+    stream.unwrap().collect::<Vec<_>>().await;
+    let request = ListEntriesRequest {
+        session: at(),
+        since: None,
+        page_size: 500,
+    };
+    let page = client.list_entries(request, CallOptions::default()).await;
+    let said = page
+        .unwrap()
+        .entries
+        .into_iter()
+        .find_map(|it| match it.body {
+            EntryBody::Tool { output, .. } => Some(output.text.clone()),
+            _ => None,
+        });
+    let said = said.expect("the tool came back");
+    assert_eq!(said.matches("ANSWER").count(), ASKED.len(), "{said}");
+    let given: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("ANSWER") && !line.contains("refused"))
+        .collect();
+    assert!(given.is_empty(), "{given:?}");
+}
+
+/// Where the asker finds the socket.
+const SOCKET: &str = "SESSIONPLANE_TEST_BACKUP_SOCKET";
+/// What it asks for: as an earlier version did, and with a proof that it does not have.
+const ASKED: [&str; 2] = [
+    "backup 1\n",
+    "backup 2 0000000000000000000000000000000000000000000000000000000000000000\n",
+];
+
+/// Does its work only where the test above has started it.
+#[test]
+fn asks_for_backups_where_it_is_told_to() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::os::unix::net::UnixStream;
+    let Some(socket) = std::env::var_os(SOCKET) else {
+        return;
+    };
+    for asked in ASKED {
+        let mut answer = String::new();
+        match UnixStream::connect(&socket) {
+            Ok(mut stream) => {
+                stream.write_all(asked.as_bytes()).unwrap();
+                BufReader::new(stream).read_line(&mut answer).unwrap();
+            }
+            // A later edition of Landlock.
+            Err(error) => answer = format!("refused: {error}\n"),
+        }
+        print!("ANSWER {answer}");
+    }
+}

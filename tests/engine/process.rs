@@ -10,9 +10,9 @@ use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel};
 use sessionplane_core::ports::engine::{EngineDescription, EngineEvent};
 use sessionplane_server::adapters::boundary::{Access, Boundary};
 use sessionplane_server::adapters::clock::OsEntropy;
-use sessionplane_server::adapters::engine::apart::{ApartEngine, Manned};
+use sessionplane_server::adapters::engine::apart::{ApartEngine, Manned, Room};
 use sessionplane_server::adapters::engine::scripted::{SCRIPTED_VERB, ScriptedEngine};
-use sessionplane_server::adapters::process_host::{Bounds, ProcessHost, Program, Where};
+use sessionplane_server::adapters::process_host::{Bounds, Edition, ProcessHost, Program, Where};
 use tempfile::TempDir;
 
 use crate::scripted;
@@ -62,10 +62,14 @@ fn over(dir: TempDir, access: Access) -> Subject {
                 binary: sessiond(),
                 data_dir: dir.path().join("data"),
                 temporary: dir.path().join("tmp"),
+                edition: Edition::NEWEST,
             };
             let host = ProcessHost::open(place, BOUNDS, Arc::new(OsEntropy)).unwrap();
-            let folder = Boundary::open(&dir.path().join("work"), access).unwrap();
-            let rooms = Arc::new(move |_: Option<&_>| Ok(folder.clone()));
+            let room = Room {
+                folder: Boundary::open(&dir.path().join("work"), access).unwrap(),
+                beside: Vec::new(),
+            };
+            let rooms = Arc::new(move |_: Option<&_>| Ok(room.clone()));
             Arc::new(ApartEngine::new(manned(), rooms, host, spawner))
         }),
         capabilities: Capabilities {

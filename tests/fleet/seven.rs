@@ -20,7 +20,7 @@ const ALL: [(&str, &str, &str); 7] = [
     ("clerk", ".", "main"),
 ];
 
-fn git(root: &Path, words: &[&str]) {
+pub(crate) fn git(root: &Path, words: &[&str]) {
     let done = Command::new("git")
         .args(["-C", root.to_str().unwrap()])
         .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
@@ -33,7 +33,7 @@ fn git(root: &Path, words: &[&str]) {
 }
 
 /// A repository, and a server with an agent of each kind in it.
-async fn house() -> House {
+pub(crate) async fn house() -> House {
     let make = |root: &Path| {
         for (path, text) in [
             ("docs/notes.md", "the notes\n"),

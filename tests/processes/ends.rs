@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sessionplane_server::adapters::boundary::Access;
-use sessionplane_server::adapters::process_host::{Bounds, ProcessHost};
+use sessionplane_server::adapters::process_host::{Bounds, ProcessHost, Program};
 use tokio::time::timeout;
 
 use crate::hall::{DEADLINE, Hall, SHORT, all_gone, line, numbers, runs, session};
@@ -228,4 +228,47 @@ async fn a_start_that_nobody_waits_for_any_more_leaves_nothing() {
     drop(cut);
     hall.gone().await;
     assert_eq!(hall.left(), (0, 0));
+}
+
+/// What it leaves in its folder is removed in as little room as anything else: a recursion would end the
+/// server, and its next start as well.
+#[tokio::test]
+async fn c42_c57_a_folder_that_a_program_nests_without_end_takes_no_server_down() {
+    let hall = Hall::new();
+    let mut order = hall.shell("", Access::ReadOnly);
+    order.program = Program::At(std::env::current_exe().unwrap());
+    order.arguments = [
+        "--exact",
+        "ends::nests_folders_where_it_is_told_to",
+        "--nocapture",
+    ]
+    .map(str::to_owned)
+    .into();
+    order.environment = vec![(NESTS.to_owned(), "1".to_owned())];
+    let mut started = hall.start(order).await;
+    let mut said = Vec::new();
+    while let Some(line) = line(&mut started).await {
+        said.push(line);
+    }
+    assert!(said.iter().any(|line| line == "nested"), "{said:?}");
+    hall.gone().await;
+    assert_eq!(hall.left(), (0, 0));
+}
+
+const NESTS: &str = "SESSIONPLANE_TEST_NESTS";
+/// Deeper than a stack goes that removes a folder within a folder by a call within a call.
+const DEEP: usize = 20_000;
+
+/// Does its work only where the test above has started it.
+#[test]
+fn nests_folders_where_it_is_told_to() {
+    if std::env::var_os(NESTS).is_none() {
+        return;
+    }
+    std::env::set_current_dir(std::env::var_os("TMPDIR").unwrap()).unwrap();
+    for _ in 0..DEEP {
+        std::fs::create_dir("d").unwrap();
+        std::env::set_current_dir("d").unwrap();
+    }
+    println!("\nnested");
 }

@@ -12,7 +12,7 @@ use sessionplane_core::domain::time::Timestamp;
 use sessionplane_server::adapters::boundary::{Access, Boundary};
 use sessionplane_server::adapters::clock::{OsEntropy, TokioSpawner};
 use sessionplane_server::adapters::process_host::{
-    Bounds, HostError, Order, ProcessHost, Program, Started, Where,
+    Bounds, Edition, HostError, Order, ProcessHost, Program, Started, Where,
 };
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
@@ -49,6 +49,7 @@ pub(crate) fn sessiond() -> PathBuf {
 pub(crate) struct Hall {
     pub(crate) host: ProcessHost,
     pub(crate) dir: TempDir,
+    edition: Edition,
     bounds: Bounds,
 }
 
@@ -58,20 +59,26 @@ impl Hall {
     }
 
     pub(crate) fn within(bounds: Bounds) -> Self {
+        Self::on(Edition::NEWEST, bounds)
+    }
+
+    /// On a system that has no newer Landlock than this.
+    pub(crate) fn on(edition: Edition, bounds: Bounds) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for folder in ["data", "work", "other", "tmp"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
         Self {
-            host: host(dir.path(), bounds),
+            host: host(dir.path(), edition, bounds),
             dir,
+            edition,
             bounds,
         }
     }
 
     /// Another host of the same data directory: what the next server is.
     pub(crate) fn next_host(&self) -> ProcessHost {
-        host(self.dir.path(), self.bounds)
+        host(self.dir.path(), self.edition, self.bounds)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -92,6 +99,7 @@ impl Hall {
             arguments: vec!["-c".to_owned(), script.to_owned()],
             environment: Vec::new(),
             folder: Boundary::open(&self.path("work"), access).unwrap(),
+            beside: Vec::new(),
             reads: Vec::new(),
             require_ruleset: true,
         }
@@ -130,11 +138,12 @@ impl Hall {
     }
 }
 
-fn host(home: &Path, bounds: Bounds) -> ProcessHost {
+fn host(home: &Path, edition: Edition, bounds: Bounds) -> ProcessHost {
     let place = Where {
         binary: sessiond(),
         data_dir: home.join("data"),
         temporary: home.join("tmp"),
+        edition,
     };
     ProcessHost::open(place, bounds, Arc::new(OsEntropy)).unwrap()
 }

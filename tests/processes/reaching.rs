@@ -56,7 +56,16 @@ fn unbound(hall: &Hall, commands: &[String]) {
     for command in commands {
         let mut shell = std::process::Command::new("/bin/sh");
         shell.args(["-c", command]).current_dir(hall.path("work"));
+        shell.stdout(std::process::Stdio::null());
         assert!(shell.status().unwrap().success(), "{command}");
+    }
+}
+
+/// Each can be done where nothing keeps it from that, in a hall of its own: it may move things away.
+fn possible(commands: impl Fn(&Hall) -> Vec<String>) {
+    for at in 0..commands(&laid_out()).len() {
+        let hall = laid_out();
+        unbound(&hall, &commands(&hall)[at..=at]);
     }
 }
 
@@ -114,15 +123,18 @@ async fn c57_b48_nothing_outside_can_be_read_whichever_way_it_is_named() {
 #[tokio::test]
 async fn c57_b48_nothing_outside_can_be_brought_in_by_another_name() {
     let hall = laid_out();
-    let token = hall.path("data/owner.token").to_str().unwrap().to_owned();
-    let commands = [
-        format!("ln {token} mine && cat mine"),
-        format!("mv {token} mine"),
-        format!("ln -s {token} mine && cat mine"),
-        format!("cp {token} mine"),
-        "ln ../other/file hard && cat hard".to_owned(),
-    ];
-    none(&hall, &commands, Access::Writable).await;
+    let commands = |hall: &Hall| {
+        let token = hall.path("data/owner.token").to_str().unwrap().to_owned();
+        vec![
+            format!("ln {token} mine && cat mine"),
+            format!("mv {token} mine"),
+            format!("ln -s {token} mine && cat mine"),
+            format!("cp {token} mine"),
+            "ln ../other/file hard && cat hard".to_owned(),
+        ]
+    };
+    possible(commands);
+    none(&hall, &commands(&hall), Access::Writable).await;
     assert_eq!(
         fs::read_to_string(hall.path("data/owner.token")).unwrap(),
         "secret"
@@ -132,19 +144,29 @@ async fn c57_b48_nothing_outside_can_be_brought_in_by_another_name() {
 #[tokio::test]
 async fn c53_nothing_outside_can_be_written_cut_or_removed() {
     let hall = laid_out();
+    let commands = |hall: &Hall| {
+        let other = hall.path("other");
+        vec![
+            format!("echo x > {}/file", other.display()),
+            format!("echo x > {}/new", other.display()),
+            format!("truncate -s 0 {}/file", other.display()),
+            format!("rm -f {}/file", other.display()),
+            format!("mkdir {}/new", other.display()),
+            "echo x > ../data/new".to_owned(),
+            "echo x > link/new".to_owned(),
+            "echo x > ../tmp/escape".to_owned(),
+            format!("mv file {}/moved", other.display()),
+            format!("mv {}/file moved", other.display()),
+            format!(
+                "chmod 600 {}/file && echo x >> {}/file",
+                other.display(),
+                other.display()
+            ),
+        ]
+    };
+    possible(commands);
+    none(&hall, &commands(&hall), Access::Writable).await;
     let other = hall.path("other");
-    let commands = [
-        format!("echo x > {}/file", other.display()),
-        format!("echo x > {}/new", other.display()),
-        format!("truncate -s 0 {}/file", other.display()),
-        format!("rm -f {}/file", other.display()),
-        format!("mkdir {}/new", other.display()),
-        "echo x > ../data/new".to_owned(),
-        "echo x > link/new".to_owned(),
-        "echo x > ../tmp/escape".to_owned(),
-        format!("mv file {}/moved", other.display()),
-    ];
-    none(&hall, &commands, Access::Writable).await;
     assert_eq!(fs::read_to_string(other.join("file")).unwrap(), "secret");
     assert_eq!(fs::read_dir(other).unwrap().count(), 1);
 }
@@ -206,4 +228,29 @@ async fn c57_it_can_signal_and_look_into_no_process_outside() {
         format!("readlink /proc/{pid}/cwd"),
     ];
     none(&hall, &commands, Access::Writable).await;
+}
+
+/// No way around the ruleset: what it would mount or make for itself is refused as well.
+#[tokio::test]
+async fn c57_b48_no_mount_namespace_or_device_of_its_own_leads_out() {
+    let hall = laid_out();
+    fs::create_dir(hall.path("work/sub")).unwrap();
+    let made = [
+        "mknod disk b 7 0 && rm disk",
+        "mknod memory c 1 1 && rm memory",
+    ]
+    .map(str::to_owned);
+    if rustix::process::geteuid().is_root() {
+        // Nobody else may make them, whatever holds him.
+        unbound(&hall, &made);
+    }
+    none(&hall, &made, Access::Writable).await;
+    let mounts = [
+        "mount --bind ../other sub && cat sub/file",
+        "unshare -Urm sh -c 'mount --bind ../other sub && cat sub/file'",
+        "unshare -Urm sh -c 'mount -t tmpfs none /etc'",
+        "unshare -Ur chroot ../other /file",
+    ]
+    .map(str::to_owned);
+    none(&hall, &mounts, Access::Writable).await;
 }

@@ -3,9 +3,9 @@
 use std::fs;
 
 use sessionplane_server::adapters::boundary::{Access, Boundary};
-use sessionplane_server::adapters::process_host::{HostError, Program, Reach, reach};
+use sessionplane_server::adapters::process_host::{Edition, HostError, Program, Reach};
 
-use crate::hall::{Hall, line, session, tell};
+use crate::hall::{Hall, SHORT, line, session, tell};
 
 #[tokio::test]
 async fn c57_a_program_gets_its_streams_and_an_environment_of_its_own_and_nothing_of_the_servers() {
@@ -66,8 +66,55 @@ async fn a_program_has_a_process_group_and_a_session_of_its_own() {
 async fn c53_what_the_system_reaches_is_told_and_is_what_it_said_before() {
     let hall = Hall::new();
     let started = hall.start(hall.shell("cat", Access::ReadOnly)).await;
-    assert_eq!(started.reach, reach());
+    assert_eq!(started.reach, hall.host.reach());
     assert_ne!(started.reach, Reach::Nothing, "this suite needs Landlock");
+}
+
+/// A system that is older than what is asked for: what it has is used, told, and no more is claimed.
+#[tokio::test]
+async fn c53_c57_an_older_system_holds_as_much_as_it_says() {
+    for (edition, reach) in [
+        (Edition::NONE, Reach::Nothing),
+        (Edition::at_most(1), Reach::Nothing),
+        (Edition::at_most(2), Reach::Nothing),
+        (Edition::at_most(3), Reach::Files),
+        (Edition::at_most(5), Reach::Files),
+    ] {
+        let hall = Hall::on(edition, SHORT);
+        fs::write(hall.path("other/file"), "outside").unwrap();
+        assert_eq!(hall.host.reach(), reach, "{edition:?}");
+        let reads = "read line < ../other/file && echo $line; echo x > ../other/new; \
+                     true > ../other/file; echo end";
+        let mut order = hall.shell(reads, Access::Writable);
+        order.require_ruleset = reach.holds_files();
+        let mut started = hall.start(order).await;
+        assert_eq!(started.reach, reach, "{edition:?}");
+        let mut said = Vec::new();
+        while let Some(line) = line(&mut started).await {
+            said.push(line);
+        }
+        let left = fs::read_to_string(hall.path("other/file")).unwrap();
+        if reach.holds_files() {
+            assert_eq!((said, &*left), (vec!["end".to_owned()], "outside"));
+        } else {
+            // Where it does not hold, it is not required: see below. Nothing at all holds nothing.
+            assert_eq!(said.last().map(String::as_str), Some("end"));
+            assert_eq!(left.is_empty(), edition == Edition::NONE, "{edition:?}");
+        }
+        drop(started);
+        hall.gone().await;
+        let mut required = hall.shell("true", Access::Writable);
+        required.require_ruleset = true;
+        match hall.try_start(required).await {
+            Ok(_) => assert!(reach.holds_files(), "{edition:?}"),
+            Err(error) => {
+                assert!(!reach.holds_files(), "{error}");
+                assert!(error.to_string().contains("not started without"), "{error}");
+            }
+        }
+        hall.gone().await;
+        assert_eq!(hall.left(), (0, 0));
+    }
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use sessionplane_core::contract::{
     EventsRequest, InvokeEvent, InvokeRequest, ListEntriesRequest, ListRunsRequest, OfferedCommand,
     ResultStream, RunPage, SessionControl, SessionState,
 };
-use sessionplane_core::domain::capabilities::Capabilities;
+use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel};
 use sessionplane_core::domain::command::{Acceptance, CommandKind, DispatchAnswer};
 use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
 use sessionplane_core::domain::error::CallError;
@@ -361,6 +361,7 @@ fn state() -> SessionState {
     };
     SessionState {
         view: SessionView::unborn(record.identity(), &ModelPolicy::default()),
+        sandbox: SandboxLevel::Confined,
         position: Position { epoch: 1, seq: 0 },
     }
 }

@@ -9,7 +9,7 @@ use sessionplane_core::domain::settings::{ModelPolicy, Resolved, SettingsOverrid
 use sessionplane_core::domain::view::SessionView;
 
 use super::field::{Malformed, id, optional_id, required, time};
-use super::{interaction, pending, position, run, session, usage};
+use super::{capabilities, interaction, pending, position, run, session, usage};
 
 /// Asks for the state.
 pub(crate) fn request(named: &SessionRef, min_position: Option<Position>) -> v1::GetStateRequest {
@@ -32,6 +32,7 @@ pub(crate) fn read(state: v1::SessionState) -> Result<SessionState, Malformed> {
         external_key: optional_id("state.external_key", &state.external_key)?,
         agent: id("state.agent", &state.agent)?,
     };
+    let sandbox = capabilities::sandbox(state.sandbox());
     let mut view = SessionView::unborn(identity, &ModelPolicy::default());
     view.compacting = state.status() == v1::SessionStatus::Compacting;
     view.usage = usage::read(state.usage);
@@ -58,6 +59,7 @@ pub(crate) fn read(state: v1::SessionState) -> Result<SessionState, Malformed> {
     view.entries = state.entry_count;
     Ok(SessionState {
         view,
+        sandbox,
         position: position::read("state.position", state.position)?,
     })
 }

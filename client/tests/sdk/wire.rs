@@ -231,6 +231,7 @@ pub(crate) fn state(running: bool) -> v1::SessionState {
         v1::SessionStatus::Idle
     };
     v1::SessionState {
+        sandbox: v1::SandboxLevel::Confined.into(),
         session_id: SESSION.to_owned(),
         name: "docs".to_owned(),
         agent: "demo".to_owned(),

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use futures_core::Stream;
 
 use crate::domain::artifact::ArtifactRef;
-use crate::domain::capabilities::Capabilities;
+use crate::domain::capabilities::{Capabilities, SandboxLevel};
 use crate::domain::command::{Command, CommandKind, DispatchAnswer};
 use crate::domain::entry::Entry;
 use crate::domain::error::CallError;
@@ -303,6 +303,8 @@ pub struct EntryPage {
 pub struct SessionState {
     /// The state.
     pub view: SessionView,
+    /// What keeps the session's agent inside its directory; nothing where it is no longer configured.
+    pub sandbox: SandboxLevel,
     /// Every event up to here is in it.
     pub position: Position,
 }

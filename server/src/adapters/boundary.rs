@@ -32,6 +32,7 @@ mod hidden;
 mod ignored;
 mod list;
 mod refusal;
+mod removal;
 mod root;
 mod step;
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub use file::OpenFile;
 pub use grounds::{Grounds, Spot, directory};
 pub use list::{Entry, Kind, Listed};
 pub use refusal::Refusal;
+pub use removal::remove_all;
 pub use root::{Access, Boundary, Found, Identity};
 pub use walk::{Limits, Taste, Walked, WalkedFile};
 pub use workplace::{Held, Made, Workplace};

@@ -10,6 +10,7 @@
 //! A repository is whoever made it: every number in it is bounded before it is believed, and what
 //! does not fit is [`GitError::Damaged`], never a panic. See decision 0033.
 
+mod beside;
 mod delta;
 mod index;
 mod layout;
@@ -26,6 +27,7 @@ mod tests;
 mod trees;
 mod worktree;
 
+pub use beside::beside;
 pub use layout::{Head, Layout};
 pub use log::{Commit, Log};
 pub use oid::Oid;

@@ -45,6 +45,6 @@ pub use host::{Bounds, HostError, ProcessHost, Where, apart};
 pub use keeper::{Hold, Started};
 pub use lines::{Lines, MAX_LINE_BYTES};
 pub use order::{Order, Program};
-pub use ruleset::{Reach, reach};
+pub use ruleset::{Edition, Reach};
 pub use setup::{SETUP_VERB, setup};
 pub use supervise::{SUPERVISE_VERB, supervise};

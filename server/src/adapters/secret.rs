@@ -7,8 +7,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use rand::TryRng as _;
 use rand::rngs::SysRng;
+use sha2::Sha256;
 
 use super::hex;
 use super::private_file::{self, Problem};
@@ -49,6 +51,23 @@ pub fn open(data_dir: &Path) -> Result<[u8; 32], SecretError> {
     }
     let theirs = read(&path).map_err(refused)?;
     theirs.ok_or_else(|| refused("was taken away again".to_owned()))
+}
+
+/// What only who can read the data directory can say: HMAC-SHA-256 of the purpose, in digits. The
+/// secret cannot be told from it. Nothing is drawn where there is none.
+///
+/// # Errors
+/// When there is no secret, or it cannot be read.
+pub fn proof(data_dir: &Path, purpose: &str) -> Result<String, SecretError> {
+    let path = data_dir.join(SECRET_FILE);
+    let secret = read(&path).and_then(|secret| secret.ok_or_else(|| "is missing".to_owned()));
+    let secret = secret.map_err(|problem| SecretError { path, problem })?;
+    // A key that is shorter than SHA-256's block is filled up with zeros (RFC 2104).
+    let mut block = [0; 64];
+    block[..32].copy_from_slice(&secret);
+    let mut mac = Hmac::<Sha256>::new(&block.into());
+    mac.update(purpose.as_bytes());
+    Ok(hex::encode(&mac.finalize().into_bytes().into()))
 }
 
 fn read(path: &Path) -> Result<Option<[u8; 32]>, String> {
@@ -125,6 +144,20 @@ mod tests {
             );
             assert!(!error.contains(&secret[1..]), "{error}");
         }
+    }
+
+    #[test]
+    fn c57_a_proof_is_of_its_secret_and_its_purpose_and_nothing_is_drawn_for_one() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let missing = proof(one.path(), "a").unwrap_err().to_string();
+        assert!(missing.contains("is missing"), "{missing}");
+        assert_eq!(fs::read_dir(one.path()).unwrap().count(), 0);
+        let (secret, _) = (open(one.path()).unwrap(), open(other.path()).unwrap());
+        let made = proof(one.path(), "a").unwrap();
+        assert_eq!(proof(one.path(), "a").unwrap(), made);
+        assert_ne!(proof(one.path(), "b").unwrap(), made);
+        assert_ne!(proof(other.path(), "a").unwrap(), made);
+        assert!(made.len() == 64 && made != hex::encode(&secret));
     }
 
     #[test]

@@ -6,12 +6,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use sessionplane_core::domain::place::{Checkout, MAX_BRANCH_BYTES, Place};
 use sessionplane_core::ports::workspaces::{PlaceError, Workspaces};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::adapters::boundary::Grounds;
 use crate::adapters::git::{self, Layout};
@@ -35,6 +37,9 @@ impl HostWorkspaces {
     /// Threads that look or make something at the same time at most, each of which may block. One
     /// that stalls, on a mount that does not answer, keeps its place until it comes back.
     pub const AT_ONCE: usize = 4;
+
+    /// How long a place is looked at. A file system that does not answer must not keep every caller.
+    pub const WITHIN: Duration = Duration::from_secs(10);
 
     /// These workspaces.
     #[must_use]
@@ -68,6 +73,19 @@ impl HostWorkspaces {
 /// The work was given up: the process ends.
 struct Ended;
 
+/// What a place says that is not looked at in time.
+fn stalled(place: &Place) -> PlaceError {
+    PlaceError::Unavailable {
+        workspace: place.workspace.clone(),
+        directory: place.directory.to_string(),
+        problem: format!(
+            "was not looked up within {} s: its file system does not answer, or others' keep all who \
+             would look; see to the mounts of this host, and try again",
+            HostWorkspaces::WITHIN.as_secs()
+        ),
+    }
+}
+
 /// Says that nobody waits any more, once it is dropped.
 #[derive(Default)]
 struct Stop(Arc<AtomicBool>);
@@ -90,9 +108,10 @@ fn ended(place: &Place) -> PlaceError {
 impl Workspaces for HostWorkspaces {
     async fn ground(&self, place: &Place) -> Result<Place, PlaceError> {
         let asked = place.clone();
-        let found = self
-            .blocking(move |grounds, _| grounds.beneath(&asked))
-            .await;
+        let found = self.blocking(move |grounds, _| grounds.beneath(&asked));
+        let Ok(found) = timeout(Self::WITHIN, found).await else {
+            return Err(stalled(place));
+        };
         let found = found.unwrap_or_else(|Ended| Err(ended(place)));
         found.map(|spot| spot.place)
     }
@@ -100,7 +119,8 @@ impl Workspaces for HostWorkspaces {
     async fn checkout(&self, place: &Place) -> Option<Checkout> {
         let place = place.clone();
         let read = self.blocking(move |grounds, stop| checkout(grounds, &place, stop));
-        read.await.ok().flatten()
+        let read = timeout(Self::WITHIN, read).await.ok()?;
+        read.ok().flatten()
     }
 
     async fn add_worktree(&self, place: &Place, branch: &str) -> Result<Place, PlaceError> {
@@ -120,7 +140,7 @@ impl Workspaces for HostWorkspaces {
 
 /// What version control says of a place.
 fn checkout(grounds: &Grounds, place: &Place, stop: &AtomicBool) -> Option<Checkout> {
-    let spot = grounds.beneath(place).ok()?;
+    let spot = grounds.saved(place).ok()?;
     let layout = Layout::around(&spot.workspace, &spot.path, stop);
     let head = layout.and_then(|layout| layout.head(stop));
     let head = match head {

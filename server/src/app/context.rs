@@ -5,9 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
+use sessionplane_core::contract::SessionState;
+use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::domain::view::SessionView;
 use sessionplane_core::ports::artifact_store::ArtifactStore;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{Clock, Entropy, Spawner, TaskHandle};
@@ -77,6 +81,17 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// A session's state, with what keeps its agent in: the word of the agent's engine (C53).
+    pub(crate) fn state(&self, (view, position): (SessionView, Position)) -> SessionState {
+        let agent = self.agents.facts(&view.session.agent);
+        let sandbox = agent.map_or(SandboxLevel::None, |agent| agent.capabilities.sandbox);
+        SessionState {
+            view,
+            sandbox,
+            position,
+        }
+    }
+
     /// A number that no other invoke stream of this process has.
     pub(crate) fn next_stream(&self) -> u64 {
         self.next_stream.fetch_add(1, Ordering::Relaxed)

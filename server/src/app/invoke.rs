@@ -74,7 +74,11 @@ impl AppCaller {
         let target = self.target(request).await?;
         check_text("prompt.text", &request.prompt)?;
         let place = target.place.clone();
-        let ground = match self.context.ground(place).await {
+        let ground = match &target.unborn {
+            Some(_) => self.context.ground(place).await,
+            None => self.context.saved_ground(place).await,
+        };
+        let ground = match ground {
             Ok(ground) => ground,
             Err(error) => return Ok(Some(failed(unavailable(&error)))),
         };
@@ -256,12 +260,7 @@ impl AppCaller {
             on_disconnect: request.on_disconnect,
             // The session's task knows it when it steps this.
             paused: false,
-            // Of a session that exists, its saved place is what was looked at, however it is reached.
-            place: if target.unborn.is_some() {
-                ground.place
-            } else {
-                target.place.clone()
-            },
+            place: ground.place,
             // A host without workspaces does not know better.
             checkout: match ports.workspaces {
                 Some(_) => ground.checkout,

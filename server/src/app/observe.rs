@@ -99,8 +99,7 @@ impl AppCaller {
         if let Some(min) = min_position {
             self.reach(&channel, min).await?;
         }
-        let (view, position) = channel.state();
-        Ok(SessionState { view, position })
+        Ok(self.context.state(channel.state()))
     }
 
     /// Waits a moment for a position, or says that it is not reached here.

@@ -98,8 +98,8 @@ impl Observer {
         };
         let ready = VecDeque::from([Observed::Other(Box::new(subscribed))]);
         let mut due = None;
-        let phase = if let Some((from, (view, position))) = resumed {
-            due = Some(Box::new(SessionState { view, position }));
+        let phase = if let Some((from, state)) = resumed {
+            due = Some(Box::new(context.state(state)));
             // What was missed is read from the ring like everything that follows, so that who does
             // not read keeps nothing alive, and is cut.
             Phase::Live(Cursor::after(channel.clone(), from))
@@ -311,7 +311,7 @@ async fn backfill(
     if end < view.entries {
         return Ok((items, Next::Page(end)));
     }
-    let state = Box::new(SessionState { view, position });
+    let state = Box::new(context.state((view, position)));
     items.push(Observed::Other(Box::new(EventItem::Snapshot(state))));
     Ok((items, Next::Live(position.seq)))
 }

@@ -4,7 +4,7 @@
 //! What must never enter: what a value brings about.
 
 use super::setting::{Kind, Number, Said, Setting, Value, of};
-use super::{identity::KINDS, sandbox::REQUIRE_SANDBOX, tls::CLIENT_AUTH};
+use super::{identity::KINDS, sandbox::REQUIRE_SANDBOX, spaces::AGENTS, tls::CLIENT_AUTH};
 
 /// The seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
@@ -66,6 +66,7 @@ pub(crate) static DECLARED: &[Setting] = &[
         writable,
         "Whether engines may write into it, and working trees be made in it."
     ),
+    AGENTS,
     Setting {
         needed: true,
         ..named!(

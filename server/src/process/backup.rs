@@ -1,12 +1,14 @@
 //! Backups of a store that is being served: a socket in the data directory, at which the server
 //! answers with an export of everything as of one round.
 //!
-//! Whoever may enter the data directory may read the store anyway; so nobody else is answered, and no
-//! token is asked for. One backup at a time. Nothing of a session's life waits for it: commits are
+//! Whoever can read the data directory may have a backup, and no token is asked for; but it is asked
+//! for what only such a one can say. To connect is not to be able to read: a ruleset that keeps an
+//! agent's processes from files does not keep them from sockets (before Landlock's ninth edition), and
+//! they are the same user's. One backup at a time. Nothing of a session's life waits for it: commits are
 //! held up for one page of records at a time.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
+use std::io::{self, BufReader, BufWriter, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -17,15 +19,22 @@ use tokio::net::UnixListener;
 use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
+use subtle::ConstantTimeEq as _;
+
 use crate::adapters::artifacts::FolderArtifacts;
+use crate::adapters::secret;
 use crate::adapters::sled::SledStore;
 use crate::adapters::sled::tools::{LoadError, Loaded, copy, dump_snapshot};
 use crate::grpc::seldom::Seldom;
 
 /// The socket's name in the data directory.
 pub(super) const SOCKET: &str = "backup.sock";
-/// What is asked for, with the version of the answer.
-const REQUEST: &[u8] = b"backup 1\n";
+/// What is asked for, with the version of the answer; a proof follows, and a line's end.
+const REQUEST: &[u8] = b"backup 2 ";
+/// What the proof is of.
+const PURPOSE: &str = "backup";
+/// What a request is, in bytes.
+const REQUEST_BYTES: usize = REQUEST.len() + 64 + 1;
 /// How long somebody may take to ask, or to take what is written.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Who is answered at the same time: one of them with a backup, the others with a refusal.
@@ -39,6 +48,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Backups {
     listener: UnixListener,
     path: PathBuf,
+    wanted: Arc<[u8]>,
 }
 
 impl Backups {
@@ -49,9 +59,14 @@ impl Backups {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
+        let wanted = request(data_dir)?.into();
         let directory = File::open(data_dir)?;
         let listener = UnixListener::bind(short(&directory))?;
-        Ok(Self { listener, path })
+        Ok(Self {
+            listener,
+            path,
+            wanted,
+        })
     }
 
     /// Answers for as long as it is polled.
@@ -77,7 +92,8 @@ impl Backups {
                         .and_then(|stream| (&stream).write(&refusal(BUSY)));
                 }
                 Ok((stream, _)) => {
-                    answers.spawn(answer(stream, store.clone(), artifacts.clone()));
+                    let wanted = self.wanted.clone();
+                    answers.spawn(answer(stream, wanted, store.clone(), artifacts.clone()));
                 }
                 Err(error) => {
                     let tell = |times| {
@@ -112,8 +128,31 @@ fn short(directory: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd()))
 }
 
+/// What a backup is asked for with.
+fn request(data_dir: &Path) -> io::Result<Vec<u8>> {
+    let proof = secret::proof(data_dir, PURPOSE).map_err(io::Error::other)?;
+    Ok([REQUEST, proof.as_bytes(), b"\n"].concat())
+}
+
+/// Reads a request; why it is refused, if it is.
+fn judged(stream: &mut impl io::Read, wanted: &[u8]) -> io::Result<Option<&'static str>> {
+    let mut asked = [0; REQUEST_BYTES];
+    // Another version's request is shorter, and more of it does not come.
+    stream.read_exact(&mut asked[..REQUEST.len()])?;
+    if asked[..REQUEST.len()] != *REQUEST {
+        return Ok(Some("it asks for something that this server does not know"));
+    }
+    stream.read_exact(&mut asked[REQUEST.len()..])?;
+    let is_known = bool::from(asked.ct_eq(wanted));
+    Ok((!is_known).then_some(
+        "whoever asks for a backup must be able to read the data directory: its digest.key as it \
+         was when this server started",
+    ))
+}
+
 async fn answer(
     stream: tokio::net::UnixStream,
+    wanted: Arc<[u8]>,
     store: Arc<SledStore>,
     artifacts: Arc<FolderArtifacts>,
 ) -> Result<(), String> {
@@ -123,20 +162,15 @@ async fn answer(
     stream.set_read_timeout(Some(PATIENCE)).map_err(said)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(said)?;
     let asked = spawn_blocking(move || {
-        let mut request = [0; REQUEST.len()];
-        let read = (&stream).read_exact(&mut request);
-        read.map(|()| (stream, request == REQUEST))
+        let refused = judged(&mut &stream, &wanted);
+        refused.map(|refused| (stream, refused))
     });
-    let (stream, known) = asked
+    let (stream, refused) = asked
         .await
         .map_err(|error| error.to_string())?
         .map_err(said)?;
-    if !known {
-        return refuse(
-            stream,
-            "it asks for something that this server does not know",
-        )
-        .await;
+    if let Some(why) = refused {
+        return refuse(stream, why).await;
     }
     let snapshot = match store.snapshot().await {
         Ok(snapshot) => snapshot,
@@ -169,8 +203,14 @@ async fn refuse(stream: UnixStream, why: &str) -> Result<(), String> {
     Err(why.to_owned())
 }
 
-/// A connection to the server of a data directory.
-pub(super) fn connect(data_dir: &Path) -> io::Result<UnixStream> {
+/// A connection to the server of a data directory, and what it is to be asked.
+pub(super) struct Asking {
+    stream: UnixStream,
+    request: Vec<u8>,
+}
+
+/// Connects to the server of a data directory.
+pub(super) fn connect(data_dir: &Path) -> io::Result<Asking> {
     let directory = File::open(data_dir)?;
     let stream = UnixStream::connect(short(&directory)).map_err(|error| {
         let socket = data_dir.join(SOCKET);
@@ -183,13 +223,14 @@ pub(super) fn connect(data_dir: &Path) -> io::Result<UnixStream> {
         )
     })?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    Ok(stream)
+    let request = request(data_dir)?;
+    Ok(Asking { stream, request })
 }
 
 /// Asks a server for a backup, and writes what it answers.
-pub(super) fn ask(stream: &UnixStream, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
-    let mut asking = stream;
-    match asking.write_all(REQUEST) {
+pub(super) fn ask(server: &Asking, to: &mut dyn io::Write) -> Result<Loaded, LoadError> {
+    let mut stream = &server.stream;
+    match stream.write_all(&server.request) {
         // Refused before it could ask: why is what it reads next.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         asked => asked?,
@@ -207,7 +248,26 @@ mod tests {
         let (mut server, client) = UnixStream::pair().unwrap();
         server.write_all(&refusal(BUSY)).unwrap();
         drop(server);
-        let error = ask(&client, &mut Vec::new()).unwrap_err();
+        let asking = Asking {
+            stream: client,
+            request: REQUEST.to_vec(),
+        };
+        let error = ask(&asking, &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains(BUSY), "{error}");
+    }
+
+    #[test]
+    fn c57_who_cannot_read_the_data_directory_cannot_ask() {
+        let folder = tempfile::tempdir().unwrap();
+        secret::open(folder.path()).unwrap();
+        let wanted = request(folder.path()).unwrap();
+        let says = |request: &[u8]| judged(&mut &*request, &wanted).ok();
+        assert_eq!(says(&wanted), Some(None));
+        let guessed = [REQUEST, &[b'0'; 64], b"\n"].concat();
+        assert!(says(&guessed).flatten().unwrap().contains("digest.key"));
+        let earlier = says(b"backup 1\n").flatten().unwrap();
+        assert!(earlier.contains("does not know"), "{earlier}");
+        // It says nothing more.
+        assert_eq!(says(&wanted[..40]), None);
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sessionplane_core::domain::capabilities::SandboxLevel;
@@ -13,10 +14,11 @@ use super::backup::Backups;
 use super::{Options, ProcessError};
 use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::boundary::{Boundary, Grounds};
-use crate::adapters::engine::apart::{ApartEngine, Manned, Rooms};
+use crate::adapters::engine::apart::{ApartEngine, Manned, Room, Rooms};
 use crate::adapters::engine::demo::DemoEngine;
 use crate::adapters::engine::scripted::{SCRIPTED_VERB, ScriptedEngine};
-use crate::adapters::process_host::{self, ProcessHost, Program};
+use crate::adapters::git;
+use crate::adapters::process_host::{self, ProcessHost, Program, Reach};
 use crate::adapters::sled::SledStore;
 use crate::app::agents::AgentCatalog;
 use crate::app::{App, Ports};
@@ -58,6 +60,10 @@ impl Parts<'_> {
             let space = agent.workspace.map(|(space, _)| space);
             let name = agent.name;
             let (engine, about) = self.engine(&name, agent.kind, space.as_ref())?;
+            if agent.kind == EngineKind::ScriptedProcess {
+                self.apart_from(&name, space.iter().chain(&agent.further))?;
+                tell_of_sockets(&name, self.host.reach());
+            }
             required(self.config, &name, &*engine)?;
             let mark = if name == default { " (default)" } else { "" };
             lines.push(format!("{name}{mark}: {about}"));
@@ -65,7 +71,8 @@ impl Parts<'_> {
                 None => AgentCatalog::new(default.clone(), name.clone(), engine),
                 Some(catalog) => AgentCatalog::with(catalog, name.clone(), engine),
             };
-            catalog = Some(agents.working_in(&name, space.into_iter().collect()));
+            let spaces = space.into_iter().chain(agent.further).collect();
+            catalog = Some(agents.working_in(&name, spaces));
         }
         let none = || failed(&default, &"no agent is configured");
         Ok((catalog.ok_or_else(none)?, lines))
@@ -85,7 +92,7 @@ impl Parts<'_> {
         match kind {
             EngineKind::Scripted => Ok(self.scripted()),
             EngineKind::Demo => Ok(self.demo(own()?)),
-            EngineKind::ScriptedProcess => self.apart(name, own()?),
+            EngineKind::ScriptedProcess => Ok(self.apart(own()?)),
         }
     }
 
@@ -103,14 +110,23 @@ impl Parts<'_> {
         (Arc::new(engine), about)
     }
 
-    /// An agent in processes of its own.
-    fn apart(
+    /// No ruleset can take the server's data out of a workspace that processes are kept in.
+    fn apart_from<'s>(
         &self,
         name: &AgentName,
-        own: Boundary,
-    ) -> Result<(Arc<dyn Engine>, String), ProcessError> {
-        let apart = process_host::apart(&own, self.data_dir);
-        apart.map_err(|error| failed(name, &error))?;
+        spaces: impl Iterator<Item = &'s WorkspaceName>,
+    ) -> Result<(), ProcessError> {
+        for space in spaces {
+            let found = self.grounds.workspace(space);
+            let found = found.map_err(|error| failed(name, &error))?;
+            let apart = process_host::apart(found, self.data_dir);
+            apart.map_err(|error| failed(name, &error))?;
+        }
+        Ok(())
+    }
+
+    /// An agent in processes of its own.
+    fn apart(&self, own: Boundary) -> (Arc<dyn Engine>, String) {
         let manned = Manned {
             description: EngineDescription {
                 name: "scripted-process".to_owned(),
@@ -123,27 +139,37 @@ impl Parts<'_> {
         let rooms = rooms(own, self.grounds.clone());
         let spawner = self.ports.spawner.clone();
         let engine = ApartEngine::new(manned, rooms, self.host.clone(), spawner);
-        let about = match engine.describe().capabilities.sandbox {
-            SandboxLevel::Enforced => {
+        let about = match self.host.reach() {
+            Reach::Whole | Reach::Files => {
                 format!("plays scenarios in processes that are kept in {root}")
             }
-            _ => format!(
-                "plays scenarios in processes in {root}; this system has no Landlock, so that \
-                 NOTHING keeps them there: they can read the owner token"
+            Reach::Nothing => format!(
+                "plays scenarios in processes in {root}; this system has no Landlock that keeps \
+                 files (Linux 6.2), so that NOTHING keeps them there: they can read the owner token"
             ),
         };
-        Ok((Arc::new(engine), about))
+        (Arc::new(engine), about)
     }
 }
 
-/// The folder of each session: where it works now (C53), or the agent's own where it has no place.
+/// The room of each session: where it works now (C53), or the agent's own folder where it has no place;
+/// and the repository's data, where it works in a linked worktree.
 fn rooms(own: Boundary, grounds: Grounds) -> Rooms {
     Arc::new(move |place| {
         let Some(place) = place else {
-            return Ok(own.clone());
+            return Ok(Room {
+                folder: own.clone(),
+                beside: Vec::new(),
+            });
         };
-        let found = grounds.beneath(place).map(|spot| spot.boundary);
-        found.map_err(|error| EngineError(error.to_string()))
+        let spot = grounds.saved(place);
+        let spot = spot.map_err(|error| EngineError(error.to_string()))?;
+        // A start is not waited for without a bound, and what is read here is little.
+        let stop = AtomicBool::new(false);
+        Ok(Room {
+            beside: git::beside(&spot.workspace, &spot.path, &stop),
+            folder: spot.boundary,
+        })
     })
 }
 
@@ -151,6 +177,18 @@ fn failed(name: &AgentName, problem: &dyn Display) -> ProcessError {
     ProcessError::Agent {
         agent: name.to_string(),
         problem: problem.to_string(),
+    }
+}
+
+/// C57: a system that keeps an agent from files may not keep it from all else.
+fn tell_of_sockets(agent: &AgentName, reach: Reach) {
+    if reach == Reach::Files {
+        tracing::warn!(
+            %agent,
+            "its processes are kept from files outside of their workspace, but not from sockets of this \
+             user's other programs (this system's Landlock is before its ninth edition): what those do \
+             for this user, they do for the agent"
+        );
     }
 }
 

@@ -225,6 +225,7 @@ impl Script {
             run: None,
             entries: Vec::new(),
             outcome: "accepted",
+            sandbox: None,
         }
     }
 

@@ -80,9 +80,12 @@ async fn c45_c53_the_agent_works_where_its_session_is_told_to() {
 async fn c45_b45_the_agent_is_not_opened_where_its_directory_is_gone() {
     let workspace = tempfile::tempdir().expect("a folder");
     std::os::unix::fs::symlink("/etc", workspace.path().join("out")).expect("linked");
+    write(workspace.path(), "other/README.md", "# Other\n");
+    std::os::unix::fs::symlink("other", workspace.path().join("moved")).expect("linked");
     for (at, why) in [
         ("gone", "is not there"),
         ("out", "leads out of the workspace"),
+        ("moved", "is a link by now, to \"other\""),
     ] {
         let bench = beneath(workspace.path(), at);
         let open = OpenSession {

@@ -30,6 +30,7 @@ pub(crate) fn state(state: &SessionState) -> Value {
         "usage": usage(&view.usage),
         "leaf_entry_id": maybe(view.leaf),
         "entry_count": view.entries,
+        "sandbox": state.sandbox.as_str(),
         "position": position(state.position),
     })
 }

@@ -1,6 +1,7 @@
 //! A session's state and capabilities.
 
 use sessionplane_core::contract::{CapabilityReport, CommandTarget, OfferedCommand, SessionState};
+use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::command::CommandKind;
 use sessionplane_core::domain::event::PendingInput;
 use sessionplane_core::domain::run::RunSettings;
@@ -37,6 +38,11 @@ pub(crate) fn state_lines(state: &SessionState) -> Vec<String> {
             "chosen    {}",
             visible::line(&chosen(&view.chosen))
         ));
+    }
+    if state.sandbox == SandboxLevel::None {
+        lines.push(
+            "sandbox   none: nothing but its good will keeps the agent in its directory".into(),
+        );
     }
     if !view.resolved.available_levels.is_empty() {
         let levels = view.resolved.available_levels.join(", ");

@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use sessionplane_core::contract::CallOptions;
 use sessionplane_core::contract::fleet::{DeleteAnswer, DeleteSession, Fleet as _};
 use sessionplane_core::domain::ids::SessionRef;
+use sessionplane_core::domain::place::Place;
 
 use crate::cli::args::RmArgs;
 use crate::cli::context::Context;
@@ -72,10 +73,7 @@ async fn is_meant(
         .get_session(session.clone(), CallOptions::default());
     let found = context.patiently(screen, Effect::Reads, call).await?;
     let found = found.map_err(|error| context.stop(error, Some(session), Effect::Reads))?;
-    let words = format!(
-        "delete {} with its conversation, its runs and its artifacts? [y/N] ",
-        named(&found)
-    );
+    let words = question(&named(&found), found.place.as_ref());
     screen.put(&Piece::Question(words))?;
     let answer = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
@@ -90,4 +88,35 @@ async fn is_meant(
         line.trim().to_ascii_lowercase().as_str(),
         "y" | "yes"
     ))
+}
+
+/// What is deleted, and what is not: there may be work in its directory that is nowhere else.
+fn question(session: &SessionRef, place: Option<&Place>) -> String {
+    let stays = place.map_or_else(String::new, |it| {
+        format!(" (its directory {}:{} stays)", it.workspace, it.directory)
+    });
+    format!("delete {session} with its conversation, its runs and its artifacts{stays}? [y/N] ")
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::ids::{SessionName, WorkspaceName};
+    use sessionplane_core::domain::place::Directory;
+
+    use super::*;
+
+    #[test]
+    fn c45_who_deletes_a_session_is_told_that_its_directory_stays() {
+        let place = Place {
+            workspace: WorkspaceName::parse("tree").unwrap(),
+            directory: Directory::parse(".worktrees/fix").unwrap(),
+        };
+        let session = SessionRef::Name(SessionName::parse("fix").unwrap());
+        let asked = question(&session, Some(&place));
+        assert!(
+            asked.contains("directory tree:.worktrees/fix stays"),
+            "{asked}"
+        );
+        assert!(!question(&session, None).contains("stays"));
+    }
 }

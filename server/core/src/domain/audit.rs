@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::access::Action;
+use super::capabilities::SandboxLevel;
 use super::ids::{EntryId, PrincipalId, RequestId, RunId, SessionId, TenantId};
 use super::provenance::Digest;
 use super::time::Timestamp;
@@ -85,6 +86,9 @@ pub struct AuditRecord {
     pub entries: Vec<EntryId>,
     /// How it ended, as a stable word: one of [`Self::OUTCOMES`].
     pub outcome: &'static str,
+    /// What keeps the agent's tools inside their directory, of a commit that lets it work somewhere: an
+    /// invoke, a compaction, a new session, a change of directory.
+    pub sandbox: Option<SandboxLevel>,
 }
 
 impl AuditRecord {

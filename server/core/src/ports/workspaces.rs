@@ -35,6 +35,22 @@ pub enum PlaceError {
     Worktree(String),
 }
 
+impl PlaceError {
+    /// What a session's saved directory was is elsewhere now, or nowhere: a link has its name.
+    #[must_use]
+    pub fn moved(saved: &Place, leads_to: &Place) -> Self {
+        let to = &leads_to.directory;
+        Self::Unavailable {
+            workspace: saved.workspace.clone(),
+            directory: saved.directory.to_string(),
+            problem: format!(
+                "is a link by now, to {:?}; put the directory back, or move the session there",
+                to.as_str()
+            ),
+        }
+    }
+}
+
 /// The workspaces of this host. Methods may block for as long as a file system does; none waits for a
 /// pipe or a device.
 #[async_trait]

@@ -91,6 +91,18 @@ impl Grounds {
             },
         })
     }
+
+    /// Looks up where a session works already: a real place, as it was found before. Blocks.
+    ///
+    /// # Errors
+    /// As of [`Self::beneath`], and when it is another directory's name by now: a link took its place.
+    pub fn saved(&self, place: &Place) -> Result<Spot, PlaceError> {
+        let spot = self.beneath(place)?;
+        if spot.place == *place {
+            return Ok(spot);
+        }
+        Err(PlaceError::moved(place, &spot.place))
+    }
 }
 
 /// A real path from a workspace as a directory of a place; nothing where it cannot be one.

@@ -128,6 +128,13 @@ impl Boundary {
         self.access
     }
 
+    /// The same folder, given to look at.
+    #[must_use]
+    pub fn only_to_read(mut self) -> Self {
+        self.access = Access::ReadOnly;
+        self
+    }
+
     /// What the folder is, whatever it is called.
     ///
     /// # Errors

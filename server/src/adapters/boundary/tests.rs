@@ -3,6 +3,7 @@
 mod escapes;
 mod kinds;
 mod races;
+mod removal;
 mod walks;
 
 use std::fs;

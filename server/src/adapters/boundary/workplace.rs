@@ -9,12 +9,12 @@ use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use cap_std::fs::Dir;
 use rustix::fs::{
     AtFlags, Mode, OFlags, Stat, fstat, mkdirat, openat, renameat, symlinkat, unlinkat,
 };
 
 use super::refusal::Refusal;
+use super::removal;
 use super::root::{Access, Boundary, Miss};
 use super::step;
 
@@ -182,8 +182,7 @@ impl<'a> Workplace<'a> {
     /// When something of it cannot be removed.
     pub fn remove_all(&self, name: &OsStr) -> Result<(), Refusal> {
         plain(name)?;
-        let folder = Dir::from_std_file(File::from(self.folder.try_clone()?));
-        Ok(folder.remove_dir_all(name)?)
+        removal::remove_all(&self.folder, name)
     }
 
     /// Waits until all that was written to its file system is on the disk.

@@ -12,6 +12,6 @@ mod halves;
 mod serve;
 mod wire;
 
-pub use engine::{ApartEngine, Manned, Rooms};
+pub use engine::{ApartEngine, Manned, Room, Rooms};
 pub(super) use serve::serve;
 pub(super) use wire::Opening;

@@ -10,10 +10,12 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use super::order::Plan;
+use super::order::{Order, Plan};
 
-/// Descriptors that go with a message: standard input, output and error, and the folder.
-const DESCRIPTORS: usize = 4;
+/// Descriptors that go with every message: standard input, output and error, and the folder.
+const ALWAYS: usize = 4;
+/// And with the largest: the folders beside.
+const DESCRIPTORS: usize = ALWAYS + Order::MOST_BESIDE;
 /// The largest message. It fits into what a socket holds, so that giving it never waits.
 const BYTES: usize = 64 * 1024;
 
@@ -23,6 +25,7 @@ pub(super) struct Streams<D> {
     pub(super) output: D,
     pub(super) error: D,
     pub(super) folder: D,
+    pub(super) beside: Vec<D>,
 }
 
 /// Gives a plan and what goes with it.
@@ -47,7 +50,8 @@ pub(super) fn give(
     };
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [streams.input, streams.output, streams.error, streams.folder];
+    let mut descriptors = vec![streams.input, streams.output, streams.error, streams.folder];
+    descriptors.extend(&streams.beside);
     if !beside.push(SendAncillaryMessage::ScmRights(&descriptors)) {
         return Err(io::Error::other("the descriptors have no room"));
     }
@@ -84,22 +88,29 @@ pub(super) fn take(socket: &UnixStream) -> io::Result<(Plan, Streams<OwnedFd>)> 
             descriptors.extend(given);
         }
     }
-    let descriptors: [OwnedFd; DESCRIPTORS] = descriptors
-        .try_into()
-        .map_err(|_| io::Error::other("descriptors are missing"))?;
-    let [input, output, error, folder] = descriptors;
+    let missing = || io::Error::other("descriptors are missing");
+    if descriptors.len() < ALWAYS {
+        return Err(missing());
+    }
+    let beside = descriptors.split_off(ALWAYS);
+    let always: [OwnedFd; ALWAYS] = descriptors.try_into().map_err(|_| missing())?;
+    let [input, output, error, folder] = always;
     let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
     if length > BYTES {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let mut text = vec![0; length];
     (&mut &*socket).read_exact(&mut text)?;
-    let plan = serde_json::from_slice(&text).map_err(io::Error::other)?;
+    let plan: Plan = serde_json::from_slice(&text).map_err(io::Error::other)?;
+    if plan.beside.len() != beside.len() {
+        return Err(missing());
+    }
     let streams = Streams {
         input,
         output,
         error,
         folder,
+        beside,
     };
     Ok((plan, streams))
 }

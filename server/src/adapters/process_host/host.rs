@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::iter;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +18,7 @@ use super::keeper::{End, Keeper, Started};
 use super::leftover::{self, Alive};
 use super::note::{Notes, mark};
 use super::order::Order;
-use super::ruleset;
+use super::ruleset::{self, Edition, Reach};
 use crate::adapters::boundary::Boundary;
 
 /// Why a program does not run.
@@ -63,6 +64,8 @@ pub struct Where {
     pub data_dir: PathBuf,
     /// In which folder each program gets one for itself.
     pub temporary: PathBuf,
+    /// What of Landlock it asks for.
+    pub edition: Edition,
 }
 
 impl Where {
@@ -73,6 +76,7 @@ impl Where {
             binary: PathBuf::from("/proc/self/exe"),
             data_dir: data_dir.to_owned(),
             temporary: std::env::temp_dir(),
+            edition: Edition::NEWEST,
         }
     }
 }
@@ -157,6 +161,12 @@ impl ProcessHost {
         })))
     }
 
+    /// How far this system holds the programs in that it starts.
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        ruleset::reach(self.0.place.edition)
+    }
+
     /// Kills what an earlier server of this data directory has left, and waits until it is gone. To be
     /// done before anything of its sessions is settled. Returns how many processes there were.
     ///
@@ -220,7 +230,9 @@ impl ProcessHost {
     async fn checked(&self, order: Order) -> Result<Order, HostError> {
         let data_dir = self.0.place.data_dir.clone();
         let checked = self.0.blocking(move || {
-            apart(&order.folder, &data_dir)?;
+            for folder in iter::once(&order.folder).chain(&order.beside) {
+                apart(folder, &data_dir)?;
+            }
             let reads = order.reads.iter().map(PathBuf::as_path);
             beside(reads.chain(ruleset::common()), &data_dir)?;
             Ok(order)

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::fs::DirBuilder;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::PathBuf;
@@ -219,12 +219,14 @@ impl Keeper {
         let (input, our_input) = pipe_with(PipeFlags::CLOEXEC)?;
         let (our_output, output) = pipe_with(PipeFlags::CLOEXEC)?;
         let (our_error, error) = pipe_with(PipeFlags::CLOEXEC)?;
-        let plan = Plan::of(&self.order, &self.mark, self.temporary.clone());
+        let edition = self.host.place.edition;
+        let plan = Plan::of(&self.order, &self.mark, self.temporary.clone(), edition);
         let streams = Streams {
             input: input.as_fd(),
             output: output.as_fd(),
             error: error.as_fd(),
             folder: self.order.folder.as_fd(),
+            beside: self.order.beside.iter().map(AsFd::as_fd).collect(),
         };
         handover::give(socket, &plan, &streams)?;
         Ok(Ends {

@@ -1,15 +1,17 @@
 //! Processes that were left by a server that is gone, or by a supervisor that was killed: found by
 //! their notes and their marks, killed, and waited for.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::note::{Note, Notes};
 use super::tree::{self, Seen, Which};
+use crate::adapters::boundary::{Refusal, remove_all};
 
-/// How often it is looked whether what was killed is gone, in all.
-const LOOKS: u32 = 1000;
+/// How long it is looked whether what was killed is gone.
+const WITHIN: Duration = Duration::from_secs(10);
 /// How long between two looks. No event tells of the end of a process that is not a child.
 const BETWEEN: Duration = Duration::from_millis(10);
 
@@ -28,15 +30,19 @@ impl From<io::Error> for Alive {
     }
 }
 
-/// Kills all that a note tells of, and waits until it is gone. Blocks, for ten seconds at most. Returns
-/// how many processes there were.
+/// Kills all that a note tells of, and waits until it is gone. Blocks, for ten seconds and one look at
+/// most, however many processes there are to be looked at. Returns how many were meant.
 ///
 /// # Errors
 /// When one is alive after that.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it bounds what it waits for of the system, on whose clock that ends"
+)]
 pub(super) fn end(mark: &str, noted: &[Which]) -> Result<usize, Alive> {
     let find = || living(mark, noted);
-    let mut most = 0;
-    for _ in 0..LOOKS {
+    let (began, mut most) = (Instant::now(), 0);
+    while began.elapsed() < WITHIN {
         let killed = tree::strike(&find)?;
         most = most.max(killed);
         if killed == 0 {
@@ -98,12 +104,16 @@ fn clear(note: &Note) {
     remove_temporary(&note.temporary);
 }
 
-/// Removes the folder that a program had for itself.
+/// Removes the folder that a program had for itself, whatever it filled that with.
 pub(super) fn remove_temporary(folder: &Path) {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+    let (Some(around), Some(name)) = (folder.parent(), folder.file_name()) else {
+        return;
+    };
+    let around = File::open(around).map_err(Refusal::from);
+    match around.and_then(|around| remove_all(around, name)) {
+        Ok(()) | Err(Refusal::Missing) => {}
+        Err(error) => {
             tracing::warn!(%error, folder = %folder.display(), "a temporary folder is left");
         }
-        _ => {}
     }
 }

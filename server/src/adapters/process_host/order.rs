@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sessionplane_core::domain::ids::SessionId;
 
+use super::ruleset::Edition;
 use crate::adapters::boundary::{Access, Boundary};
 
 /// The program itself.
@@ -29,10 +30,17 @@ pub struct Order {
     pub environment: Vec<(String, String)>,
     /// The folder that it works in.
     pub folder: Boundary,
+    /// Other folders that it may reach, each as it is given: at most [`Self::MOST_BESIDE`].
+    pub beside: Vec<Boundary>,
     /// What else it may read, by absolute path; what is not there is passed over.
     pub reads: Vec<PathBuf>,
     /// It is not started unless the system keeps it from everything else.
     pub require_ruleset: bool,
+}
+
+impl Order {
+    /// How many folders there may be beside the one that it works in.
+    pub const MOST_BESIDE: usize = 12;
 }
 
 /// What the process that sets itself up is told. The folder and the standard streams come beside it, as
@@ -45,11 +53,14 @@ pub(super) struct Plan {
     pub(super) reads: Vec<PathBuf>,
     pub(super) temporary: PathBuf,
     pub(super) may_write: bool,
+    /// The same of each folder beside.
+    pub(super) beside: Vec<bool>,
     pub(super) require_ruleset: bool,
+    pub(super) edition: Edition,
 }
 
 impl Plan {
-    pub(super) fn of(order: &Order, mark: &str, temporary: PathBuf) -> Self {
+    pub(super) fn of(order: &Order, mark: &str, temporary: PathBuf, edition: Edition) -> Self {
         let temp = temporary.to_string_lossy().into_owned();
         let every = [
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
@@ -70,8 +81,14 @@ impl Plan {
             environment,
             reads: order.reads.clone(),
             temporary,
-            may_write: order.folder.access() == Access::Writable,
+            may_write: may_write(&order.folder),
+            beside: order.beside.iter().map(may_write).collect(),
             require_ruleset: order.require_ruleset,
+            edition,
         }
     }
+}
+
+fn may_write(folder: &Boundary) -> bool {
+    folder.access() == Access::Writable
 }

@@ -16,11 +16,33 @@ use serde::{Deserialize, Serialize};
 
 /// What there is to ask for.
 const ALL: ABI = ABI::V10;
+
+/// The newest edition of Landlock that is asked for. A test takes an older one for what the system has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Edition(i32);
+
+impl Edition {
+    /// All that is known.
+    pub const NEWEST: Self = Self(ALL as i32);
+    /// None: a system without Landlock.
+    pub const NONE: Self = Self(0);
+
+    /// This edition at most.
+    #[must_use]
+    pub fn at_most(number: u8) -> Self {
+        Self(i32::from(number).min(ALL as i32))
+    }
+
+    fn abi(self) -> ABI {
+        ABI::from(self.0)
+    }
+}
+
 /// What there must be for a ruleset that holds files.
 const LEAST: ABI = ABI::V3;
 
 /// What every program may read, so that it can run at all. What is not there is passed over.
-const READ: [&str; 21] = [
+const READ: [&str; 22] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -29,6 +51,7 @@ const READ: [&str; 21] = [
     "/lib64",
     "/etc/alternatives",
     "/etc/ca-certificates",
+    "/etc/gitconfig",
     "/etc/group",
     "/etc/host.conf",
     "/etc/hosts",
@@ -67,11 +90,14 @@ impl Reach {
 
 /// How far this system would hold a program in. Changes nothing.
 #[must_use]
-pub fn reach() -> Reach {
-    match (created(ALL), created(LEAST)) {
-        (Ok(_), _) => Reach::Whole,
-        (Err(_), Ok(_)) => Reach::Files,
-        (Err(_), Err(_)) => Reach::Nothing,
+pub(super) fn reach(edition: Edition) -> Reach {
+    let asked = edition.abi();
+    if asked < LEAST || created(LEAST).is_err() {
+        Reach::Nothing
+    } else if asked < ALL || created(ALL).is_err() {
+        Reach::Files
+    } else {
+        Reach::Whole
     }
 }
 
@@ -100,15 +126,16 @@ impl ScopeIfAny for Ruleset {
 
 /// What a program may reach.
 pub(super) struct Grants<'a, F> {
-    /// The folder that it works in.
-    pub(super) folder: F,
-    pub(super) may_write: bool,
+    /// The folder that it works in, and those beside; whether each may be written.
+    pub(super) folders: Vec<(F, bool)>,
     /// A folder of its own.
     pub(super) temporary: &'a Path,
     /// What else it may read.
     pub(super) reads: &'a [PathBuf],
     /// The program.
     pub(super) program: &'a Path,
+    /// What is asked for at most.
+    pub(super) edition: Edition,
 }
 
 /// Puts this process, and all that it starts from here on, under the ruleset. It cannot be undone.
@@ -116,8 +143,11 @@ pub(super) struct Grants<'a, F> {
 /// # Errors
 /// When the folder or the program cannot be granted, or the system refuses what it said it can do.
 pub(super) fn enter<F: AsFd>(grants: &Grants<'_, F>) -> io::Result<Reach> {
+    let known = reach(grants.edition);
+    if grants.edition == Edition::NONE {
+        return Ok(known);
+    }
     let reached = apply(grants).map_err(io::Error::other)?;
-    let known = reach();
     Ok(match reached {
         RulesetStatus::NotEnforced => Reach::Nothing,
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => known,
@@ -125,16 +155,19 @@ pub(super) fn enter<F: AsFd>(grants: &Grants<'_, F>) -> io::Result<Reach> {
 }
 
 fn apply<F: AsFd>(grants: &Grants<'_, F>) -> Result<RulesetStatus, landlock::RulesetError> {
-    let all = AccessFs::from_all(ALL);
-    let read = AccessFs::from_read(ALL);
+    let asked = grants.edition.abi();
+    let read = AccessFs::from_read(asked);
+    let writing = writing(asked);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(all)?
-        .scope(Scope::from_all(ALL))?
+        .handle_access(AccessFs::from_all(asked))?
+        .scope_if_any(Scope::from_all(asked))?
         .create()?;
-    let of_folder = if grants.may_write { writing() } else { read };
-    rules = rules.add_rule(PathBeneath::new(&grants.folder, of_folder))?;
-    rules = granted(rules, grants.temporary, writing())?;
+    for (folder, may_write) in &grants.folders {
+        let access = if *may_write { writing } else { read };
+        rules = rules.add_rule(PathBeneath::new(folder, access))?;
+    }
+    rules = granted(rules, grants.temporary, writing)?;
     rules = granted(rules, grants.program, read)?;
     let common = READ.iter().map(Path::new);
     for path in common.chain(grants.reads.iter().map(PathBuf::as_path)) {
@@ -147,8 +180,8 @@ fn apply<F: AsFd>(grants: &Grants<'_, F>) -> Result<RulesetStatus, landlock::Rul
 }
 
 /// All but making devices: nobody's work needs them.
-fn writing() -> BitFlags<AccessFs> {
-    AccessFs::from_all(ALL) & !(AccessFs::MakeChar | AccessFs::MakeBlock)
+fn writing(asked: ABI) -> BitFlags<AccessFs> {
+    AccessFs::from_all(asked) & !(AccessFs::MakeChar | AccessFs::MakeBlock)
 }
 
 fn granted(

@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::iter;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -63,12 +64,13 @@ fn become_it(socket: &UnixStream, parent: i32) -> io::Result<()> {
         output,
         error,
         folder,
+        beside,
     } = streams;
     rustix::process::fchdir(&folder).map_err(|error| told("its folder", &error))?;
     bound_resources()?;
     let mut command = command(&plan);
-    let reach = hold(&plan, &folder)?;
-    drop(folder);
+    let reach = hold(&plan, &folder, &beside)?;
+    drop((folder, beside));
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     say(socket, &Said::Ready { pid, reach })?;
     wait_for_go(socket)?;
@@ -123,14 +125,16 @@ fn command(plan: &Plan) -> Command {
     command
 }
 
-fn hold(plan: &Plan, folder: &OwnedFd) -> io::Result<Reach> {
+fn hold(plan: &Plan, folder: &OwnedFd, beside: &[OwnedFd]) -> io::Result<Reach> {
     rustix::thread::set_no_new_privs(true)?;
+    let beside = beside.iter().zip(plan.beside.iter().copied());
+    let folders = iter::once((folder, plan.may_write)).chain(beside).collect();
     let grants = Grants {
-        folder,
-        may_write: plan.may_write,
+        folders,
         temporary: &plan.temporary,
         reads: &plan.reads,
         program: program(plan),
+        edition: plan.edition,
     };
     let reach = ruleset::enter(&grants).map_err(|error| told("its ruleset", &error))?;
     if plan.require_ruleset && !reach.holds_files() {

@@ -1,6 +1,7 @@
 //! Places as sessions have them: every kind of escape, what version control says of a place, and
 //! worktrees, on repositories that git makes.
 
+mod beside;
 mod checkouts;
 mod escapes;
 mod worktrees;
@@ -9,7 +10,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use sessionplane_core::domain::ids::WorkspaceName;
 use sessionplane_core::domain::place::Directory;

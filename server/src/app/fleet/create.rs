@@ -50,6 +50,7 @@ impl AppCaller {
             token: LeaseToken(0),
             place: ground.place,
             checkout: ground.checkout,
+            sandbox: agent.capabilities.sandbox,
         }));
         match self
             .have_done(record.id, Some(&record), chore, flight)

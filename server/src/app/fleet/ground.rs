@@ -31,6 +31,16 @@ impl Context {
             checkout,
         })
     }
+
+    /// Looks up where a session works already. What is saved is a real place: where a link has taken its
+    /// name, it was moved, and nobody follows it there unasked (C45, C53).
+    pub(crate) async fn saved_ground(&self, saved: Option<Place>) -> Result<Ground, PlaceError> {
+        let found = self.ground(saved.clone()).await?;
+        match (&saved, &found.place) {
+            (Some(saved), Some(real)) if saved != real => Err(PlaceError::moved(saved, real)),
+            _ => Ok(found),
+        }
+    }
 }
 
 /// Where a new session works unless its caller says so: in the agent's first workspace, if it has one.

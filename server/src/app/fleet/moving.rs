@@ -59,6 +59,7 @@ impl AppCaller {
             token: LeaseToken(0),
             place: found.place,
             checkout: found.checkout,
+            sandbox: agent.capabilities.sandbox,
         }));
         match self.have_done(id, None, chore, flight).await? {
             Judged::Rejected(no) => Ok(ChangeDirectoryAnswer::Rejected(no)),

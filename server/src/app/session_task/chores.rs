@@ -414,6 +414,7 @@ fn commit(
             run: None,
             entries: Vec::new(),
             outcome: "accepted",
+            sandbox: None,
         },
     }
 }

@@ -7,7 +7,7 @@ use sessionplane_core::domain::ids::{ExternalKey, SessionRef};
 use sessionplane_core::domain::view::Status;
 use wire::session_ref::Ref;
 
-use super::{field, input, interaction, position, run, usage};
+use super::{capabilities, field, input, interaction, position, run, usage};
 
 /// A session's address, in the request field `session`.
 pub(crate) fn reference(session: Option<wire::SessionRef>) -> Result<SessionRef, CallError> {
@@ -89,6 +89,7 @@ pub(crate) fn state(state: &SessionState) -> wire::SessionState {
         usage: Some(usage::to_wire(view.usage)),
         leaf_entry_id: view.leaf.map(|id| id.to_string()).unwrap_or_default(),
         entry_count: view.entries,
+        sandbox: capabilities::sandbox(state.sandbox).into(),
         position: Some(position::to_wire(state.position)),
     }
 }

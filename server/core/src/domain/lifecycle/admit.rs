@@ -109,6 +109,7 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
         Some((facts.call.clone(), bytes)),
         "accepted",
     );
+    turn.audit_sandbox(id, token, facts.agent.capabilities.sandbox);
     turn.session.active = Active::Run(active(turn, facts, record, base));
 }
 

@@ -73,7 +73,7 @@ fn accepted(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts, action: A
     turn.commit(Holder::Boundary, token)
         .bindings
         .extend(binding);
-    let call = Some((facts.call, bytes));
+    let (sandbox, call) = (facts.agent.capabilities.sandbox, Some((facts.call, bytes)));
     turn.audit(
         Holder::Boundary,
         token,
@@ -81,6 +81,9 @@ fn accepted(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts, action: A
         call,
         "accepted",
     );
+    if action == Action::Compact {
+        turn.audit_sandbox(Holder::Boundary, token, sandbox);
+    }
     let accepted = DispatchAnswer::Accepted(Acceptance {
         run: None,
         input: None,

@@ -6,7 +6,7 @@ use crate::contract::OnDisconnect;
 use crate::domain::artifact::ArtifactRef;
 use crate::domain::audit::AuditActor;
 use crate::domain::binding::BindingKey;
-use crate::domain::capabilities::Capabilities;
+use crate::domain::capabilities::{Capabilities, SandboxLevel};
 use crate::domain::command::Command;
 use crate::domain::entry::PathMarks;
 use crate::domain::ids::{EntryId, RequestId, RunId, WorkspaceName};
@@ -144,6 +144,8 @@ pub struct PlaceFacts {
     pub place: Option<Place>,
     /// What version control says of it.
     pub checkout: Option<Checkout>,
+    /// What keeps the agent's tools in it.
+    pub sandbox: SandboxLevel,
 }
 
 /// What is known of a dispatch.

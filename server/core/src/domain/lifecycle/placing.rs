@@ -69,6 +69,7 @@ fn place(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts, action: Action)
         token,
         place,
         checkout,
+        sandbox,
     } = facts;
     let head = &mut turn.session.head;
     head.place = place;
@@ -79,6 +80,7 @@ fn place(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts, action: Action)
     let call = Some((call, 0));
     let action = AuditAction::Call(action);
     turn.audit(Holder::Boundary, token, action, call, "accepted");
+    turn.audit_sandbox(Holder::Boundary, token, sandbox);
     turn.show_place();
     turn.answer_durable(reply, Answer::Changed);
 }
@@ -154,6 +156,7 @@ impl Session {
             run: None,
             entries: Vec::new(),
             outcome: "accepted",
+            sandbox: None,
         };
         Some(DeletionCommit {
             session: self.record.id,

@@ -80,6 +80,7 @@ pub fn interrupt(cut: CutRun, token: LeaseToken, now: Timestamp) -> Commit {
         run: Some(run.id),
         entries: vec![id],
         outcome: word,
+        sandbox: None,
     };
     Commit {
         session: session.id,
@@ -173,6 +174,7 @@ pub fn give_up_boundary(stored: StoredSession, token: LeaseToken, now: Timestamp
         run: None,
         entries: Vec::new(),
         outcome: "failed",
+        sandbox: None,
     };
     Commit {
         session: session.id,

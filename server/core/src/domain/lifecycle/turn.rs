@@ -4,6 +4,7 @@ use super::effect::{Answer, Effect, Step};
 use super::input::{CallFacts, EngineTag, ReplyId};
 use super::state::{ActiveRun, Session};
 use crate::domain::audit::{AuditAction, AuditRecord};
+use crate::domain::capabilities::SandboxLevel;
 use crate::domain::commit::Commit;
 use crate::domain::entry::{Entry, EntryBody};
 use crate::domain::event::{Event, EventBody};
@@ -155,8 +156,21 @@ impl<'a> Turn<'a> {
             run: holder.run(),
             entries,
             outcome,
+            sandbox: None,
         };
         self.commit(holder, token).audits.push(record);
+    }
+
+    /// C53: the audit record that was just written says what keeps the agent in.
+    pub(super) fn audit_sandbox(
+        &mut self,
+        by: impl Into<Holder>,
+        token: LeaseToken,
+        sandbox: SandboxLevel,
+    ) {
+        if let Some(record) = self.commit(by.into(), token).audits.last_mut() {
+            record.sandbox = Some(sandbox);
+        }
     }
 
     /// Publishes something ephemeral at once.

@@ -186,6 +186,7 @@ pub(crate) fn placing(n: u64, token: u64, method: Method, place: Option<Place>) 
         token: LeaseToken(token),
         place,
         checkout: None,
+        sandbox: SandboxLevel::None,
     }
 }
 

@@ -109,6 +109,75 @@ fn c53_b48_a_link_whose_target_is_swapped_never_shows_what_is_hidden() {
     });
 }
 
+/// A folder to work in is looked up like every other, and what was opened stays inside.
+fn places_lead_nowhere() {
+    let scene = Scene::new();
+    scene.write("deep/er/file", "harmless");
+    fs::create_dir_all(scene.outside.join("er")).expect("made");
+    fs::write(scene.outside.join("er/file"), SECRET).expect("written");
+    scene.link(&scene.outside, "link");
+    scene.link("../out", "beside");
+    scene.link("/proc/self/cwd", "magic");
+    scene.write("data/er/file", SECRET);
+    let hiding = scene.boundary().hiding(&scene.inside.join("data"));
+    let boundary = hiding.expect("hidden");
+    for out in [
+        "..",
+        "/",
+        "/etc",
+        "link",
+        "link/er",
+        "beside",
+        "beside/er",
+        "magic",
+        "../out/er",
+        "data",
+        "data/er",
+        "deep/../../out/er",
+    ] {
+        let found = boundary.beneath(Path::new(out)).map(|(_, real)| real);
+        assert!(found.is_err(), "{out}: {found:?}");
+    }
+    let root = Boundary::open(Path::new("/"), Access::ReadOnly).expect("the root");
+    let mounted = root.beneath(Path::new("proc")).map(|(_, real)| real);
+    assert_eq!(mounted, Err(Refusal::Mounted));
+    let (deep, link) = (scene.inside.join("deep"), scene.inside.join("link"));
+    swapping(&deep, &link, || {
+        works_only(&boundary, "deep/er", "harmless");
+    });
+    // Which of the two is which by now nobody knows.
+    scene.write("turn/er/file", "harmless");
+    let (turn, moved) = (scene.inside.join("turn"), scene.outside.join("moved"));
+    fs::create_dir(&moved).expect("made");
+    swapping(&turn, &moved, || {
+        works_only(&boundary, "turn/er", "harmless");
+    });
+}
+
+/// Opens a folder until it was met inside, and refused, or often enough; what it holds lies inside.
+fn works_only(boundary: &Boundary, path: &str, inside: &str) {
+    let (mut found, mut refused) = (0, 0);
+    let since = now();
+    while (found <= 200 || refused <= 200) && (found == 0 || found + refused < READS) {
+        match boundary.beneath(Path::new(path)) {
+            Ok((folder, _)) => {
+                assert_eq!(read(&folder, "file").as_deref(), Ok(inside), "it led out");
+                found += 1;
+            }
+            Err(_) => refused += 1,
+        }
+        assert!(
+            found > 0 || since.elapsed() < MET_WITHIN,
+            "it was never met"
+        );
+    }
+}
+
+#[test]
+fn c53_b48_no_folder_to_work_in_is_outside_whatever_is_swapped() {
+    places_lead_nowhere();
+}
+
 /// The same without `openat2`, as on an old kernel or in a sandbox that does not know it.
 #[test]
 fn c53_b48_an_old_kernel_leads_no_further() {
@@ -122,5 +191,6 @@ fn c53_b48_an_old_kernel_leads_no_further() {
     escapes::c53_b48_what_is_hidden_is_hidden_under_every_name();
     c53_b48_a_folder_that_is_swapped_for_a_link_never_leads_out();
     c53_b48_a_file_that_is_swapped_for_a_link_never_leads_out();
+    places_lead_nowhere();
     step::OLD_KERNEL.set(false);
 }

@@ -14,10 +14,19 @@ use super::halves::{Commands, Output};
 use super::wire::{self, Opening};
 use crate::adapters::boundary::Boundary;
 use crate::adapters::engine::memory::Memory;
-use crate::adapters::process_host::{Order, ProcessHost, Program, Started};
+use crate::adapters::process_host::{Order, ProcessHost, Program, Reach, Started};
 
-/// Finds the folder of a session's place: none stands for the agent's own. May block.
-pub type Rooms = Arc<dyn Fn(Option<&Place>) -> Result<Boundary, EngineError> + Send + Sync>;
+/// Where a session's process works.
+#[derive(Clone, Debug)]
+pub struct Room {
+    /// Its folder.
+    pub folder: Boundary,
+    /// What it must reach beside that, to be able to work there.
+    pub beside: Vec<Boundary>,
+}
+
+/// Finds the room of a session's place: none stands for the agent's own. May block.
+pub type Rooms = Arc<dyn Fn(Option<&Place>) -> Result<Room, EngineError> + Send + Sync>;
 
 /// What runs in the process.
 #[derive(Clone, Debug)]
@@ -48,7 +57,7 @@ impl ApartEngine {
         host: ProcessHost,
         spawner: Arc<dyn Spawner>,
     ) -> Self {
-        manned.description.capabilities.sandbox = level();
+        manned.description.capabilities.sandbox = level(host.reach());
         Self {
             manned,
             rooms,
@@ -60,14 +69,15 @@ impl ApartEngine {
     async fn start(&self, open: &OpenSession) -> Result<Started, EngineError> {
         let claimed = self.manned.description.capabilities.sandbox;
         let (rooms, place) = (self.rooms.clone(), open.place.clone());
-        let folder = self.host.blocking(move || rooms(place.as_ref())).await;
-        let folder = folder.map_err(|error| EngineError(error.to_string()))??;
+        let room = self.host.blocking(move || rooms(place.as_ref())).await;
+        let Room { folder, beside } = room.map_err(|error| EngineError(error.to_string()))??;
         let order = Order {
             session: open.session,
             program: self.manned.program.clone(),
             arguments: self.manned.arguments.clone(),
             environment: Vec::new(),
             folder,
+            beside,
             reads: Vec::new(),
             require_ruleset: claimed == SandboxLevel::Enforced,
         };
@@ -77,8 +87,8 @@ impl ApartEngine {
 }
 
 /// What this system keeps a program in with.
-fn level() -> SandboxLevel {
-    if crate::adapters::process_host::reach().holds_files() {
+fn level(reach: Reach) -> SandboxLevel {
+    if reach.holds_files() {
         SandboxLevel::Enforced
     } else {
         SandboxLevel::None

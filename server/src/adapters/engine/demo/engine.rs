@@ -143,7 +143,7 @@ impl DemoEngine {
         let found = spawn_blocking(move || {
             // The thread gives its place back, not who waits for it.
             let _job = job;
-            grounds.beneath(&place)
+            grounds.saved(&place)
         });
         let ended = |_| EngineError("the server is ending".to_owned());
         let spot = found.await.map_err(ended)?;

@@ -3,6 +3,7 @@
 use sessionplane::store::v1 as form;
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::audit::{AuditAction, AuditActor, AuditRecord};
+use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::ids::{EntryId, PrincipalId, RequestId, TenantId};
 use sessionplane_core::domain::time::Timestamp;
 
@@ -25,10 +26,12 @@ impl Stored for AuditRecord {
             run: self.run.map(|run| run.to_bytes().to_vec()),
             entries: self.entries.iter().map(|id| id.seq).collect(),
             outcome: self.outcome.to_owned(),
+            sandbox: self.sandbox.map(|level| sandbox_form(level).into()),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
         let session = session_id(&form.session)?;
+        let action = action(form.action())?;
         let outcome = Self::OUTCOMES
             .into_iter()
             .find(|word| *word == form.outcome)
@@ -38,7 +41,7 @@ impl Stored for AuditRecord {
             ordinal: form.ordinal,
             tenant: TenantId::parse(&form.tenant)?,
             at: Timestamp::from_millis(form.at_ms),
-            action: action(form.action())?,
+            action,
             actor: maybe(form.actor)?,
             request_digest: form.request_digest.as_deref().map(digest).transpose()?,
             bytes: form.bytes,
@@ -50,7 +53,25 @@ impl Stored for AuditRecord {
                 .map(|seq| EntryId { session, seq })
                 .collect(),
             outcome,
+            sandbox: form.sandbox.map(sandbox).transpose()?,
         })
+    }
+}
+
+fn sandbox_form(level: SandboxLevel) -> form::AuditSandbox {
+    match level {
+        SandboxLevel::None => form::AuditSandbox::None,
+        SandboxLevel::Confined => form::AuditSandbox::Confined,
+        SandboxLevel::Enforced => form::AuditSandbox::Enforced,
+    }
+}
+
+fn sandbox(form: i32) -> Result<SandboxLevel, Unreadable> {
+    match form::AuditSandbox::try_from(form) {
+        Ok(form::AuditSandbox::None) => Ok(SandboxLevel::None),
+        Ok(form::AuditSandbox::Confined) => Ok(SandboxLevel::Confined),
+        Ok(form::AuditSandbox::Enforced) => Ok(SandboxLevel::Enforced),
+        Ok(form::AuditSandbox::Unspecified) | Err(_) => Err(unknown("sandbox")),
     }
 }
 

@@ -431,6 +431,7 @@ fn calls(seen: &mut String) {
         run: Some(run()),
         entries: vec![entry_id(1), entry_id(2)],
         outcome: "accepted",
+        sandbox: None,
     };
     check("audit", &audit, seen);
 }

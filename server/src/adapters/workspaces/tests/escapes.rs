@@ -339,3 +339,16 @@ fn c53_b48_a_directory_that_is_swapped_for_a_link_never_leads_out() {
     swapper.join().expect("it ends");
     assert!(found > 0 && refused > 0, "{found} found, {refused} refused");
 }
+
+/// As with a mount that does not answer: who looks stays where it is, and all others wait behind.
+#[tokio::test(start_paused = true)]
+async fn c53_who_looks_at_a_place_that_does_not_answer_is_told_so_in_time() {
+    let workspaces = Scene::new().workspaces();
+    let all = u32::try_from(HostWorkspaces::AT_ONCE).expect("few");
+    let stalled = workspaces.permits.clone().acquire_many_owned(all).await;
+    let said = ground(&workspaces, "crates").await.expect_err("it waits");
+    let expected = "the directory \"crates\" of workspace main was not looked up within 10 s";
+    assert!(said.starts_with(expected), "{said}");
+    assert_eq!(workspaces.checkout(&place("crates")).await, None);
+    drop(stalled);
+}

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
 
-async fn add(scene: &Scene, directory: &str, branch: &str) -> Result<String, String> {
+pub(super) async fn add(scene: &Scene, directory: &str, branch: &str) -> Result<String, String> {
     let workspaces = scene.workspaces();
     let made = within(workspaces.add_worktree(&place(directory), branch)).await;
     let made = made.map_err(|error| error.to_string())?;
@@ -204,33 +204,51 @@ async fn c45_what_cannot_be_made_is_said_and_nothing_is_left() {
 #[tokio::test]
 async fn c53_no_hook_and_no_filter_runs() {
     let scene = Scene::repository();
-    scene.write(".gitattributes", "* filter=x\n");
+    scene.write(".gitattributes", "* filter=x diff=x\n");
     scene.commit("A filter");
     let ran = scene.outside.join("ran");
-    let run = format!("#!/bin/sh\ntouch {}\n", ran.display());
-    for hook in [
-        "post-checkout",
-        "pre-commit",
-        "reference-transaction",
-        "post-index-change",
-    ] {
-        let hook = scene.inside.join(".git/hooks").join(hook);
-        fs::create_dir_all(hook.parent().expect("a parent")).expect("made");
-        fs::write(&hook, &run).expect("written");
-        let runs = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&hook, runs).expect("set");
+    let touch = format!("touch {}; cat", ran.display());
+    let hook = format!("#!/bin/sh\n{touch} < /dev/null\n");
+    // Also hooks of a folder that a configuration names which another includes.
+    scene.write("included", "[core]\n\thooksPath = more-hooks\n");
+    for (folder, include) in [(".git/hooks", false), ("more-hooks", true)] {
+        for name in [
+            "post-checkout",
+            "pre-commit",
+            "reference-transaction",
+            "post-index-change",
+        ] {
+            scene.write(&format!("{folder}/{name}"), &hook);
+            let runs = fs::Permissions::from_mode(0o755);
+            let at = scene.inside.join(folder).join(name);
+            fs::set_permissions(at, runs).expect("set");
+        }
+        if include {
+            scene.git(&["config", "include.path", "../included"]);
+        }
+        for key in [
+            "core.fsmonitor",
+            "filter.x.smudge",
+            "filter.x.clean",
+            "core.sshCommand",
+            "diff.x.textconv",
+            "credential.helper",
+            "core.pager",
+            "core.editor",
+        ] {
+            scene.git(&["config", key, &touch]);
+        }
+        let _gone = fs::remove_file(&ran);
+        let branch = format!("new-{include}");
+        let made = add(&scene, ".", &branch).await.expect("made");
+        let told = within(scene.workspaces().checkout(&place(&made))).await;
+        assert_eq!(told.expect("told").branch.as_deref(), Some(&*branch));
+        assert!(!ran.exists(), "something was run");
+        // Git itself runs it, so that there was something to be run.
+        scene.git(&["worktree", "add", "-b", &format!("git-{include}"), "by-git"]);
+        assert!(ran.exists(), "nothing would be run");
+        scene.git(&["worktree", "remove", "--force", "by-git"]);
     }
-    let touch = format!("touch {}", ran.display());
-    for key in [
-        "core.fsmonitor",
-        "filter.x.smudge",
-        "filter.x.process",
-        "core.sshCommand",
-    ] {
-        scene.git(&["config", key, &touch]);
-    }
-    add(&scene, ".", "new").await.expect("made");
-    assert!(!ran.exists(), "something was run");
 }
 
 /// Links that a repository brings along, wherever git would write: nothing is written outside.

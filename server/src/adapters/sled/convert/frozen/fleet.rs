@@ -1,6 +1,9 @@
 //! What format 4 added: metadata, places, deletions, and requests that change sessions.
 
+use sessionplane_core::domain::access::Action;
+use sessionplane_core::domain::audit::{AuditAction, AuditRecord};
 use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, Method};
+use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::fleet::labels::{LabelKey, LabelValue, Labels, Priority};
 use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::place::{Checkout, Directory, Place};
@@ -65,6 +68,32 @@ pub(super) fn all(seen: &mut String) {
     };
     check("deleted", &deleted, seen);
     requests(seen);
+    sandboxes(seen);
+}
+
+fn sandboxes(seen: &mut String) {
+    for (name, level) in [
+        ("audit-none", SandboxLevel::None),
+        ("audit-confined", SandboxLevel::Confined),
+        ("audit-enforced", SandboxLevel::Enforced),
+    ] {
+        let audit = AuditRecord {
+            session: session(),
+            ordinal: 4,
+            tenant: "acme".parse().unwrap(),
+            at: at(6),
+            actor: None,
+            action: AuditAction::Call(Action::ChangeDirectory),
+            request_digest: None,
+            bytes: 0,
+            request_id: None,
+            run: None,
+            entries: Vec::new(),
+            outcome: "accepted",
+            sandbox: Some(level),
+        };
+        check(name, &audit, seen);
+    }
 }
 
 fn requests(seen: &mut String) {
