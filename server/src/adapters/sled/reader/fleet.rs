@@ -32,24 +32,41 @@ impl Reader {
             let (mut rows, rest) = self.part(&range, query.descending, max.min(PAGE))?;
             while let Some((key, value)) = take(&mut rows, query.descending) {
                 match self.behind(query, &key, value) {
-                    Ok(session) => found.extend(session.map(|it| self.leased(it)).transpose()?),
+                    Ok(session) => found.extend(session),
                     Err(error @ ReadError::Damaged { .. }) => {
                         tracing::error!(%error, "a session cannot be listed");
                     }
                     Err(error) => return Err(error),
                 }
                 if found.len() == max {
-                    return Ok(found);
+                    return self.leased(found);
                 }
             }
             range = rest;
         }
-        Ok(found)
+        self.leased(found)
     }
 
-    fn leased(&self, session: StoredSession) -> Result<FoundSession, ReadError> {
-        let leased = self.is_leased(session.record.id)?;
-        Ok(FoundSession { session, leased })
+    /// Which of them a lease record names. There are as many records as sessions are at work: where those
+    /// between the first and the last session are few, they are read at once.
+    fn leased(&self, found: Vec<StoredSession>) -> Result<Vec<FoundSession>, ReadError> {
+        let ids = || found.iter().map(|session| session.record.id);
+        let (Some(first), Some(last)) = (ids().min(), ids().max()) else {
+            return Ok(Vec::new());
+        };
+        let range = keys::lease(first)..keys::after(&keys::lease(last));
+        let (leases, rest) = self.part(&range, false, PAGE)?;
+        let is_all = rest.start >= rest.end;
+        let leased = |session: StoredSession| {
+            let id = session.record.id;
+            let leased = if is_all {
+                leases.contains_key(keys::lease(id).as_slice())
+            } else {
+                self.is_leased(id)?
+            };
+            Ok(FoundSession { session, leased })
+        };
+        found.into_iter().map(leased).collect()
     }
 
     /// The session that an index row leads to, if it still belongs there.
