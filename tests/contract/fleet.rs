@@ -1,6 +1,9 @@
 //! What the fleet promises and only the house can show: many at once, laps, stalls, time, and what is
 //! left of a deleted session.
 
+#[path = "fleet/ends.rs"]
+mod ends;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -67,8 +67,6 @@ pub(super) struct Chores {
     running: FuturesUnordered<BoxFuture<Done>>,
     changing: bool,
     deleting: bool,
-    /// The revision that the deletion is meant for.
-    etag: Option<u64>,
 }
 
 impl Chores {
@@ -147,10 +145,12 @@ impl SessionTask {
                 facts.token = token;
                 Input::Move { reply, facts }
             }
-            Chore::Delete { call, etag } => {
-                self.chores.etag = etag;
-                Input::Delete { reply, call, token }
-            }
+            Chore::Delete { call, etag } => Input::Delete {
+                reply,
+                call,
+                token,
+                etag,
+            },
             Chore::Change { .. } => return,
         };
         self.offer([input]);
@@ -184,7 +184,8 @@ impl SessionTask {
         let Some(commit) = self.session.deletion_commit(metadata, now) else {
             return;
         };
-        if let Some(etag) = self.chores.etag.filter(|etag| *etag != metadata) {
+        let etag = self.session.deletion().and_then(Deletion::etag);
+        if let Some(etag) = etag.filter(|etag| *etag != metadata) {
             return self.keep(mismatch(etag, metadata));
         }
         self.chores.deleting = true;

@@ -255,6 +255,8 @@ pub enum Input {
         call: Box<CallFacts>,
         /// The token that it is deleted under.
         token: LeaseToken,
+        /// The revision that the metadata must have; of any if none is given.
+        etag: Option<u64>,
     },
     /// The store did not take the deletion: the session goes on. The shell has answered.
     Kept,
