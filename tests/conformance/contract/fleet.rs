@@ -62,7 +62,8 @@ macro_rules! fleet_conformance {
                     c46_a_pause_lets_the_run_settle_and_is_seen_from_then_on;
                 deleting: c61_a_deleted_session_is_unknown_to_everybody,
                     c61_a_session_at_work_is_deleted_only_if_that_is_said,
-                    c61_a_session_that_others_branch_off_stays;
+                    c61_a_session_that_others_branch_off_stays,
+                    c61_c02_a_deletion_that_is_refused_aborts_nothing;
                 lists: c47_b43_every_page_size_lists_each_session_once,
                     c47_what_comes_and_goes_between_pages_doubles_nothing,
                     c47_a_filter_finds_what_it_says_by_every_term,

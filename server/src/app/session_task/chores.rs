@@ -23,6 +23,7 @@ use sessionplane_core::ports::repository::CommitError;
 use super::{End, SessionTask};
 use crate::app::caller::store;
 use crate::app::context::Ports;
+use crate::app::fleet::{has_children, mismatch};
 use crate::app::session_loss::Loss;
 use crate::app::session_mail::{Chore, NoReply, Reply, ReplyTo};
 use crate::app::single_flight::Flight;
@@ -255,10 +256,7 @@ impl SessionTask {
             Err(error) => error,
         };
         let refusal = match &error {
-            CommitError::HasChildren { child } => CallError::refused(
-                Reason::HasChildren,
-                format!("other sessions branch off this one, such as {child}; delete them first"),
-            ),
+            CommitError::HasChildren { child } => has_children(*child),
             // Another writer of the metadata was first: nothing was meant for what they are now.
             CommitError::MetadataConflict { .. } => CallError::refused(
                 Reason::EtagMismatch,
@@ -417,12 +415,4 @@ fn commit(
             outcome: "accepted",
         },
     }
-}
-
-fn mismatch(etag: u64, revision: u64) -> CallError {
-    let message = format!(
-        "the session's metadata are of revision {revision}, not {etag}; look again, and repeat with \
-         the etag that they have"
-    );
-    CallError::refused(Reason::EtagMismatch, message)
 }

@@ -142,6 +142,14 @@ impl Crew {
             etag: None,
             abort,
         };
+        self.end(request, id).await
+    }
+
+    pub(crate) async fn end(
+        &self,
+        request: DeleteSession,
+        id: Option<&str>,
+    ) -> Result<DeleteAnswer, CallError> {
         within("delete", self.fleet().delete_session(request, with_id(id))).await
     }
 
