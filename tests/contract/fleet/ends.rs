@@ -62,3 +62,55 @@ async fn c61_a_deletion_is_judged_by_its_own_etag_whoever_waits_behind_it() {
     assert_eq!(meant, Ok(DeleteAnswer::Deleted));
     assert_eq!(house.store().session(id).await, Ok(None));
 }
+
+/// What wakes who waits for a deletion: by then nobody finds the session.
+struct Peek {
+    app: App,
+    id: SessionId,
+    found: Mutex<Vec<Result<SessionId, Reason>>>,
+}
+
+impl Wake for Peek {
+    fn wake(self: Arc<Self>) {
+        let caller = self.app.as_caller(owner());
+        let get = caller.get_session(SessionRef::Id(self.id), CallOptions::default());
+        let got = get
+            .now_or_never()
+            .expect("the store does not make anybody wait");
+        let got = got.map(|it| it.id).map_err(|error| error.reason);
+        self.found.lock().expect("no panic").push(got);
+    }
+}
+
+#[tokio::test]
+async fn c61_who_hears_that_a_session_is_deleted_finds_it_nowhere() {
+    let store = Arc::new(MemoryStore::default());
+    let (ports, _life) = ports(store.clone(), store);
+    let app = App::new(ports.clone(), agents(&ports), quick());
+    let caller = app.as_caller(owner());
+    let made = caller.create_session(new("docs"), CallOptions::default());
+    let id = made.await.expect("created").id;
+    let request = DeleteSession {
+        session: SessionRef::Id(id),
+        etag: None,
+        abort: false,
+    };
+    let peek = Arc::new(Peek {
+        app: app.clone(),
+        id,
+        found: Mutex::default(),
+    });
+    let waker = Waker::from(peek.clone());
+    let mut delete = caller.delete_session(request, CallOptions::default());
+    let deleted = within("deleted", async {
+        loop {
+            if let Poll::Ready(answer) = delete.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return answer;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    assert_eq!(deleted.await, Ok(DeleteAnswer::Deleted));
+    let found = peek.found.lock().expect("no panic").pop();
+    assert_eq!(found, Some(Err(Reason::NoSuchSession)));
+}

@@ -250,6 +250,9 @@ impl SessionTask {
     fn deleted(&mut self, judged: Result<(), CommitError>) -> Result<(), End> {
         let error = match judged {
             Ok(()) => {
+                // First of all: who hears that it is gone finds it nowhere.
+                self.channel.gone();
+                self.context.channels.forget(self.session.id());
                 self.answer_deletion(Answer::Changed);
                 return Err(End::Deleted);
             }
