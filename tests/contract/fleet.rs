@@ -3,6 +3,8 @@
 
 #[path = "fleet/ends.rs"]
 mod ends;
+#[path = "fleet/shown.rs"]
+mod shown;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -142,6 +142,8 @@ impl Viewer {
             Place::After(place) => Some(place),
             Place::Start | Place::Ranked(_) | Place::Paused(_) | Place::Dormant(_) => None,
         };
+        // Also before the first of them: what was taken before may have filled the page.
+        let rest = |after: Option<SessionPlace>| Some(after.map_or(Place::Start, Place::After));
         loop {
             // A short page asks for little at first: most of what it is given may be wanted.
             let room = page.search.page.saturating_sub(page.taken.len());
@@ -163,7 +165,7 @@ impl Viewer {
             let last = found.len() < max;
             for stored in found {
                 if page.is_full() {
-                    return Ok(after.map(Place::After));
+                    return Ok(rest(after));
                 }
                 let Some(here) = in_index(&term, &stored) else {
                     continue;
@@ -176,7 +178,7 @@ impl Viewer {
                     .filter(|it| fits(it))
                 {
                     if !page.has_room_for(&session) {
-                        return Ok(after.map(Place::After));
+                        return Ok(rest(after));
                     }
                     page.take(session);
                 }
@@ -186,7 +188,7 @@ impl Viewer {
                 return Ok(None);
             }
             if page.is_full() {
-                return Ok(after.map(Place::After));
+                return Ok(rest(after));
             }
         }
     }
@@ -340,8 +342,8 @@ impl Viewer {
             let is = |session: &SessionSummary| session.phase == Phase::Paused;
             let from = after.map_or(Place::Start, |id| Place::After(SessionPlace::Id(id)));
             let next = self.stored(page, StoredTerm::Paused, from, is).await?;
-            if let Some(Place::After(SessionPlace::Id(id))) = next {
-                return Ok(Some(Place::Paused(Some(id))));
+            if let Some(next) = next {
+                return Ok(Some(Place::Paused(next.id())));
             }
             if page.is_full() {
                 return Ok(Some(Place::Dormant(None)));
@@ -359,10 +361,7 @@ impl Viewer {
             term => term,
         };
         let next = self.stored(page, term, from, is).await?;
-        Ok(match next {
-            Some(Place::After(SessionPlace::Id(id))) => Some(Place::Dormant(Some(id))),
-            _ => None,
-        })
+        Ok(next.map(|next| Place::Dormant(next.id())))
     }
 
     async fn ranked(&self, page: &mut Page<'_>, place: &Place) -> Option<Place> {
