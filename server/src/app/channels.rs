@@ -80,9 +80,10 @@ impl Table {
 }
 
 impl Table {
-    /// What is said from now on of sessions without a channel is newer than what any channel said.
+    /// What is said from now on of sessions without a channel is newer than what any channel said. A
+    /// number of its own: the newest that was drawn is what a channel said of its session.
     fn raise(&mut self, hub: &Hub) {
-        self.floor = self.floor.max(hub.newest());
+        self.floor = self.floor.max(hub.draw());
     }
 
     fn ticket(&self, hub: &Hub) -> Ticket {

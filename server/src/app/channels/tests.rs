@@ -239,3 +239,32 @@ fn c35_a_session_without_a_task_keeps_little_and_still_knows_its_place() {
     assert!(used > 0);
     assert_eq!(channels.budget.used(), 0, "a dropped ring gives all back");
 }
+
+/// What a session without a channel is said to be differs from what its channel said last (it knew since
+/// when): the two must not have one number.
+#[test]
+fn c46_what_is_said_without_a_channel_is_newer_than_all_that_channels_said() {
+    let config = AppConfig {
+        idle_channels: 1,
+        ..AppConfig::default()
+    };
+    let channels = Channels::new(config, Arc::new(Hub::keeping(8)));
+    let at = Timestamp::from_millis(2);
+    let shown = |number| {
+        let channel = channels.unborn(&record(number), &ModelPolicy::default(), 1);
+        channel.publish_at([], (None, None), at);
+        channel
+    };
+    let last = |channel: &Channel| channel.shown().expect("it exists").revision;
+    let first = shown(1);
+    let (id, said) = (first.session(), last(&first));
+    drop(first);
+    let second = channels.unborn(&record(2), &ModelPolicy::default(), 1);
+    assert!(channels.get(id).is_none(), "the table was swept");
+    assert!(channels.ticket().revision > said);
+    second.publish_at([], (None, None), at);
+    let said = last(&second);
+    assert!(said > channels.ticket().revision);
+    channels.forget(second.session());
+    assert!(channels.ticket().revision > said);
+}
