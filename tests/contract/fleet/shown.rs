@@ -19,6 +19,41 @@ use crate::suite::desk::{named, within};
 use crate::suite::fleet::crew::{Lookout, labels, names, new, relabel, rename};
 use crate::suite::world::quick;
 
+/// What the snapshot told of a session from its rows is newer than a change that was told before.
+#[tokio::test]
+async fn c47_no_change_that_follows_a_snapshot_is_older_than_what_that_told() {
+    let config = AppConfig {
+        idle_channels: 1,
+        ..quick()
+    };
+    let (_house, crew) = crew(config);
+    crew.create(new("docs")).await;
+    let mut lookout = crew.watch("").await;
+    let changed = crew.update("docs", relabel("a=b")).await;
+    // Others come, until the channel that told the change has made room for theirs.
+    within("a channel that goes", async {
+        for number in 0.. {
+            crew.create(new(&format!("s-{number}"))).await;
+            if crew.get("docs").await.since.is_none() {
+                return;
+            }
+        }
+    })
+    .await;
+    lookout.snapshot().await;
+    let told = lookout.of("docs").map(|it| it.revision);
+    assert!(told > Some(changed.revision));
+    // Whatever of it comes after that: a lookout takes no older one.
+    crew.create(new("last")).await;
+    lookout.until(|it| it.of("last").is_some()).await;
+    let bookmark = lookout.bookmark.clone();
+    let mut again = crew.watch_from("", bookmark).await;
+    again.seen = lookout.seen;
+    crew.update("last", relabel("a=b")).await;
+    let labelled = |it: &Lookout| it.of("last").is_some_and(|it| !it.labels.is_empty());
+    again.until(labelled).await;
+}
+
 /// A page that is full of bytes where the paused ones end loses nothing of what follows.
 #[tokio::test]
 async fn c47_c60_a_page_that_is_full_at_the_end_of_a_section_goes_on_with_the_next() {
