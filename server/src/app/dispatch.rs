@@ -56,6 +56,8 @@ impl AppCaller {
             // The session's task gives it one, in the order in which it steps commands.
             token: None,
             target,
+            // The session's task knows it when it steps this.
+            paused: false,
         };
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Dispatch {

@@ -59,7 +59,8 @@ macro_rules! fleet_conformance {
                     c40_changes_at_the_same_time_are_all_kept_and_no_run_notices,
                     c60_too_many_labels_are_refused_and_nothing_changes;
                 pauses: c15_a_paused_session_begins_nothing_and_goes_on_when_resumed,
-                    c46_a_pause_lets_the_run_settle_and_is_seen_from_then_on;
+                    c46_a_pause_lets_the_run_settle_and_is_seen_from_then_on,
+                    c15_a_paused_session_is_not_compacted_until_it_is_resumed;
                 deleting: c61_a_deleted_session_is_unknown_to_everybody,
                     c61_a_session_at_work_is_deleted_only_if_that_is_said,
                     c61_a_session_that_others_branch_off_stays,

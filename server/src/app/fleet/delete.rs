@@ -170,6 +170,7 @@ impl AppCaller {
             agent: self.context.agents.facts(&agent)?.clone(),
             token: None,
             target: None,
+            paused: false,
         })
     }
 }

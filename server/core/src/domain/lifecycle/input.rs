@@ -164,6 +164,8 @@ pub struct DispatchFacts {
     pub token: Option<LeaseToken>,
     /// For a `navigate`: the entry, if the session has it.
     pub target: Option<NavigationTarget>,
+    /// Somebody has paused the session, as its task knows it when it steps this.
+    pub paused: bool,
 }
 
 /// What happened.

@@ -239,6 +239,7 @@ pub(crate) fn dispatch(
         agent: Arc::new(agent()),
         token: None,
         target: None,
+        paused: false,
         call,
     }
 }
