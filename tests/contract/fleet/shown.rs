@@ -79,3 +79,27 @@ async fn c47_c60_a_page_that_is_full_at_the_end_of_a_section_goes_on_with_the_ne
     let dormant = listed.iter().filter(|it| it.phase == Phase::Dormant);
     assert_eq!((listed.len(), dormant.count()), (fill + 3, 3));
 }
+
+/// What others do to a session that hangs is nothing that it shows.
+#[tokio::test(start_paused = true)]
+async fn c46_a_session_that_hangs_stays_stalled_however_it_is_renamed_and_steered() {
+    let config = AppConfig {
+        stalled_after: Duration::from_secs(30),
+        ..quick()
+    };
+    let (_house, crew) = crew(config);
+    let desk = crew.desk("docs");
+    let run = desk.invoke("say \"x\"\nhang").await;
+    let mut stalled = crew.watch("stalled = true").await;
+    stalled.until(|it| it.of("docs").is_some()).await;
+    let since = crew.get("docs").await.stalled_since;
+    assert!(since.is_some());
+    crew.update("docs", rename("papers")).await;
+    let desk = crew.desk("papers");
+    desk.follow_up("and then?").await;
+    let after = crew.get("papers").await;
+    assert_eq!((after.stalled_since, after.queued), (since, 1));
+    desk.abort().await;
+    run.finish().await;
+    assert_eq!(crew.get("papers").await.stalled_since, None);
+}
