@@ -8,7 +8,7 @@ use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::fleet::filter::{Filter, IndexTerm, StoredTerm};
 use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::ids::{SessionId, SessionRef};
 use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::ports::repository::{SessionPlace, SessionQuery};
 
@@ -108,6 +108,13 @@ impl Viewer {
             looked_at: 0,
         };
         let next = match (search.order, search.filter.index_term()) {
+            (_, IndexTerm::Name(name)) => {
+                self.one(&mut page, SessionRef::Name(name), &place).await?
+            }
+            (_, IndexTerm::ExternalKey(key)) => {
+                self.one(&mut page, SessionRef::ExternalKey(key), &place)
+                    .await?
+            }
             (SessionOrder::Attention, term) => self.by_attention(&mut page, term, place).await?,
             (SessionOrder::Name, IndexTerm::Live) => self.live_by_name(&mut page, place).await?,
             (_, IndexTerm::Live) => self.live_by_id(&mut page, place).await?,
@@ -126,6 +133,30 @@ impl Viewer {
             (_, IndexTerm::Stored(term)) => self.stored(&mut page, term, place, |_| true).await?,
         };
         Ok((page.taken, next))
+    }
+
+    /// Takes the only session that can be wanted: what leads to it is looked up, like for who names it.
+    async fn one(
+        &self,
+        page: &mut Page<'_>,
+        session: SessionRef,
+        place: &Place,
+    ) -> Result<Option<Place>, CallError> {
+        // There is no second page of it.
+        if *place != Place::Start {
+            return Ok(None);
+        }
+        let (tenant, repository) = (&self.principal.tenant, &self.context.ports.repository);
+        let found = repository.resolve(tenant, &session).await.map_err(store)?;
+        if let Some(id) = found {
+            let summary = self.summary(id).await?;
+            let wanted = self.wanted(page.search, summary).await;
+            let by_name = page.search.order == SessionOrder::Name;
+            if let Some(session) = wanted.filter(|it| it.name.is_some() || !by_name) {
+                page.take(session);
+            }
+        }
+        Ok(None)
     }
 
     /// Takes what is wanted of the sessions that an index of the store has, in its order.
