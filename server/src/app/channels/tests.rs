@@ -268,3 +268,25 @@ fn c46_what_is_said_without_a_channel_is_newer_than_all_that_channels_said() {
     channels.forget(second.session());
     assert!(channels.ticket().revision > said);
 }
+
+#[test]
+fn c47_the_sessions_of_another_tenant_take_no_place_and_no_room_in_a_page() {
+    let channels = Channels::new(AppConfig::default(), Arc::new(Hub::keeping(1)));
+    let other = TenantId::parse("u").unwrap();
+    for number in 1..=9 {
+        let mut record = record(number);
+        if !number.is_multiple_of(3) {
+            record.tenant = other.clone();
+        }
+        channels.unborn(&record, &ModelPolicy::default(), 1);
+    }
+    let (tenant, id) = (record(1).tenant, |number| record(number).id);
+    let beside = |place, descending, max| {
+        let channels = channels.beside(&tenant, place, descending, max);
+        channels.iter().map(|it| it.session()).collect::<Vec<_>>()
+    };
+    assert_eq!(beside(None, false, 2), [id(3), id(6)]);
+    assert_eq!(beside(Some(id(6)), false, 2), [id(9)]);
+    assert_eq!(beside(None, true, 2), [id(9), id(6)]);
+    assert_eq!(beside(Some(id(3)), true, 2), []);
+}

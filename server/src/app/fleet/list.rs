@@ -247,7 +247,8 @@ impl Viewer {
         };
         let next = |after: Option<SessionId>| after.map(|id| Place::After(SessionPlace::Id(id)));
         loop {
-            let channels = self.context.channels.beside(after, descending, SLICE);
+            let (channels, tenant) = (&self.context.channels, &self.principal.tenant);
+            let channels = channels.beside(tenant, after, descending, SLICE);
             let last = channels.len() < SLICE;
             for channel in channels {
                 if page.is_full() {
