@@ -103,3 +103,29 @@ async fn c46_a_session_that_hangs_stays_stalled_however_it_is_renamed_and_steere
     run.finish().await;
     assert_eq!(crew.get("papers").await.stalled_since, None);
 }
+
+/// One session whose records are damaged is refused by name, and keeps nobody from the others.
+#[tokio::test]
+async fn c44_a_run_that_cannot_be_settled_hides_its_own_session_from_lists_and_no_other() {
+    let (house, crew) = crew(quick());
+    let run = crew.desk("cut").invoke("hang").await;
+    for name in ["one", "two"] {
+        crew.create(new(name)).await;
+    }
+    house.refusal.damage(run.id);
+    house.reopen();
+    let named = crew.try_get(named("cut")).await.expect_err("it is refused");
+    assert_eq!(named.reason, Reason::StoreFailed);
+    assert!(named.message.contains("cannot be settled"), "{named}");
+    for order in [
+        SessionOrder::Id,
+        SessionOrder::Name,
+        SessionOrder::Attention,
+    ] {
+        let mut names = names(&crew.list_by("", order, 1).await);
+        names.sort();
+        assert_eq!(names, ["one", "two"], "{order:?}");
+    }
+    let mut lookout = crew.watch("").await;
+    assert_eq!(lookout.snapshot().await, ["one", "two"]);
+}

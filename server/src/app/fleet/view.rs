@@ -76,6 +76,11 @@ impl Viewer {
         }
         let cut = context.ports.leases.cut(id).await.map_err(store)?;
         if cut.is_some() {
+            // One whose run cannot be settled keeps nobody from finding the others, as one whose
+            // record is damaged does not.
+            if context.settled(id).await.is_err() {
+                return Ok(None);
+            }
             return self.summary(id).await;
         }
         match context.channels.judge(id, ticket) {
