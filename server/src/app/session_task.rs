@@ -462,6 +462,7 @@ impl SessionTask {
         }
         failpoint::reach("session::after-commit");
         self.perform(after);
+        self.start_change();
         if self.context.stopping.is_cancelled() && !self.chores.write() {
             // What waits would start another round, and while something always does the task would
             // never see the stop. Nothing of it is durable; its callers hear that they do not know.

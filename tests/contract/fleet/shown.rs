@@ -54,6 +54,64 @@ async fn c47_no_change_that_follows_a_snapshot_is_older_than_what_that_told() {
     again.until(labelled).await;
 }
 
+/// A session that is found before its creation is told is not shown otherwise than it is.
+#[tokio::test]
+async fn c39_c46_a_change_does_not_overtake_what_creates_its_session() {
+    let (house, crew) = crew(quick());
+    let mut held = house.gate.hold(only(CommitStep::AfterSync, admits));
+    let desk = crew.desk("docs");
+    let running = desk.invoke("say \"x\"\nhang");
+    let changing = async {
+        held.reached().await;
+        let mut changing = Box::pin(crew.update("docs", relabel("a=b")));
+        for _ in 0..100 {
+            assert!(changing.as_mut().now_or_never().is_none(), "not yet");
+            tokio::task::yield_now().await;
+        }
+        house.gate.open();
+        held.release();
+        changing.await
+    };
+    let (run, changed) = join(running, changing).await;
+    assert_eq!(changed.active_run, Some(run.id));
+    assert_eq!(changed.phase, Phase::Working);
+    desk.abort().await;
+    run.finish().await;
+}
+
+/// Changes that always follow one another keep no server from its stop.
+#[tokio::test]
+async fn c63_a_session_that_is_changed_all_the_time_is_stopped() {
+    let (house, crew) = crew(quick());
+    crew.create(new("docs")).await;
+    let (caller, app) = (house.app().as_caller(owner()), house.app());
+    let changing = (0..4).map(|number| {
+        let request = move |turn| UpdateSession {
+            session: named("docs"),
+            change: relabel(&format!("l{number}=v{turn}")),
+            etag: None,
+        };
+        let caller = &caller;
+        async move {
+            for turn in 0.. {
+                let update = caller.update_session(request(turn), CallOptions::default());
+                if let Err(error) = update.await {
+                    return error.outcome;
+                }
+            }
+            unreachable!("it goes on until it is refused")
+        }
+    });
+    let stopping = async {
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+        app.stop().await;
+    };
+    let both = within("a stop", join(stopping, join_all(changing))).await;
+    assert_eq!(both.1.len(), 4);
+}
+
 /// A page that is full of bytes where the paused ones end loses nothing of what follows.
 #[tokio::test]
 async fn c47_c60_a_page_that_is_full_at_the_end_of_a_section_goes_on_with_the_next() {

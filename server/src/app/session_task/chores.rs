@@ -157,9 +157,13 @@ impl SessionTask {
         self.offer([input]);
     }
 
-    /// One at a time, and none once the session is to end.
-    fn start_change(&mut self) {
-        if self.chores.write() || self.session.deletion().is_some() {
+    /// One at a time, none before the session's creation is told (it may be found before its task hears
+    /// that it is durable), and none once the session, or its task, is to end: those that always follow
+    /// would keep a stop from being seen.
+    pub(super) fn start_change(&mut self) {
+        let waits = self.chores.write() || self.channel.shown().is_none();
+        let ends = self.session.deletion().is_some() || self.context.stopping.is_cancelled();
+        if waits || ends {
             return;
         }
         let Some(pending) = self.chores.waiting.pop_front() else {
