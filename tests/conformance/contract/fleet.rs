@@ -73,7 +73,8 @@ macro_rules! fleet_conformance {
                 watches: c47_a_watch_tells_what_there_is_and_then_what_changes,
                     c47_a_bookmark_goes_on_where_it_was_given,
                     c47_a_bookmark_of_another_start_begins_anew,
-                    c46_b25_an_open_question_is_seen_by_everybody_at_once;
+                    c46_b25_an_open_question_is_seen_by_everybody_at_once,
+                    c25_c64_open_questions_are_paged_in_the_order_in_which_they_were_asked;
             }
         }
     };
