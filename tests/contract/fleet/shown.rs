@@ -187,3 +187,38 @@ async fn c44_a_run_that_cannot_be_settled_hides_its_own_session_from_lists_and_n
     let mut lookout = crew.watch("").await;
     assert_eq!(lookout.snapshot().await, ["one", "two"]);
 }
+
+/// Runs, unless `SESSIONPLANE_SETTLED` names another number, such as `25000`.
+fn settling() -> usize {
+    let asked = std::env::var("SESSIONPLANE_SETTLED").ok();
+    asked.and_then(|it| it.parse().ok()).unwrap_or(240)
+}
+
+/// Whoever has heard a run's end finds its session working nowhere: the index by phase has no lag.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c46_b30_a_run_that_has_settled_is_listed_as_running_by_nobody() {
+    const SESSIONS: usize = 12;
+    let (_house, crew) = crew(quick());
+    let working = |number: usize| {
+        let (crew, name) = (&crew, format!("s-{number}"));
+        async move {
+            let desk = crew.desk(&name);
+            for _ in 0..settling() / SESSIONS {
+                let run = desk.invoke("say \"x\"").await;
+                let id = run.id;
+                run.finish().await;
+                let listed = crew.names("phase = WORKING").await;
+                assert!(!listed.contains(&name), "{name} in {listed:?}");
+                let shown = crew.get(&name).await;
+                assert_eq!(shown.last_run.map(|it| it.run), Some(id));
+            }
+        }
+    };
+    let all = join_all((0..SESSIONS).map(working));
+    within("all have settled", all).await;
+    assert_eq!(
+        crew.names("NOT phase = READY AND NOT phase = DORMANT")
+            .await,
+        [""; 0]
+    );
+}
