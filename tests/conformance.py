@@ -54,6 +54,7 @@ FAULTS = {
     22: "a repeat starts a second run or sends twice",
     25: "a session that waits for somebody is listed as working, or twice",
     27: "a session is busy for ever",
+    30: "a run that has settled is still listed as running",
     31: "open questions vanish at a restart, and answering them succeeds",
     33: "answered questions are asked again after a reconnect",
     34: "two writers have one session",
@@ -62,6 +63,7 @@ FAULTS = {
     41: "a text that is cut or odd makes a session unusable",
     43: "a name is not found beyond the first page",
     45: "a session goes on in another directory than its own",
+    48: "a path or a link leads out of a session's directory",
     50: "a compaction that fails takes the transcript with it",
     52: "two processes append to one transcript",
     54: "a store cannot be opened after an abrupt stop",
@@ -71,9 +73,7 @@ FAULTS = {
 # Faults of which a part, or all, comes later.
 LATER_FAULTS = [
     ("B16, B18, B20, B38", "messages of the inbox", "F"),
-    ("B30", "an index of runs by their status", "D"),
     ("B34, B36, B52", "two servers on one store; until then a second one is refused, and old tokens are", "later than I"),
-    ("B48", "directories of sessions", "D"),
     ("B56", "the time to open a store that was written for long", "not scheduled"),
     ("B64", "origins in policy, and in what a model reads", "E"),
 ]

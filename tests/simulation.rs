@@ -11,6 +11,10 @@ mod books;
 mod chronicle;
 #[path = "simulation/client.rs"]
 mod client;
+#[path = "simulation/crew.rs"]
+mod crew;
+#[path = "simulation/crew_reading.rs"]
+mod crew_reading;
 #[path = "simulation/disk.rs"]
 mod disk;
 #[path = "simulation/engines.rs"]
@@ -19,16 +23,24 @@ mod engines;
 mod executor;
 #[path = "simulation/facts.rs"]
 mod facts;
+#[path = "simulation/grounds.rs"]
+mod grounds;
 #[path = "simulation/invoking.rs"]
 mod invoking;
+#[path = "simulation/ledger.rs"]
+mod ledger;
 #[path = "simulation/log.rs"]
 mod log;
+#[path = "simulation/lookout.rs"]
+mod lookout;
 #[path = "simulation/panics.rs"]
 mod panics;
 #[path = "simulation/reader.rs"]
 mod reader;
 #[path = "simulation/reading.rs"]
 mod reading;
+#[path = "simulation/rest.rs"]
+mod rest;
 #[path = "simulation/rng.rs"]
 mod rng;
 #[path = "simulation/scenario.rs"]

@@ -1,6 +1,11 @@
 //! What the fleet promises and only the house can show: many at once, laps, stalls, time, and what is
 //! left of a deleted session.
 
+#[path = "fleet/ends.rs"]
+mod ends;
+#[path = "fleet/shown.rs"]
+mod shown;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

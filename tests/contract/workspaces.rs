@@ -2,6 +2,7 @@
 //! where sessions work: C45, C53, B45.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -28,6 +29,7 @@ use sessionplane_server::app::face::Faces as _;
 use crate::house::{House, agents, owner};
 use crate::suite::desk::{Ask, Desk, named, with_id, within};
 use crate::suite::fleet::crew::{Crew, new};
+use crate::suite::hands::compact;
 use crate::suite::run::Run;
 use crate::suite::world::quick;
 
@@ -41,6 +43,8 @@ pub(crate) struct Folders {
     /// Links, by place.
     links: Mutex<BTreeMap<Place, Place>>,
     opened: Arc<Mutex<Vec<Option<Place>>>>,
+    /// From the next start on the agent may work in `docs` alone.
+    narrowed: AtomicBool,
 }
 
 pub(crate) fn place(workspace: &str, directory: &str) -> Place {
@@ -85,10 +89,16 @@ impl Folders {
             inner: ScriptedEngine::new(ports.clock.clone(), ports.spawner.clone()),
             opened: self.opened.clone(),
         };
-        let workspaces = ["repo", "docs"].map(|it| WorkspaceName::parse(it).expect("a name"));
+        let workspaces: &[_] = if self.narrowed.load(Ordering::SeqCst) {
+            &["docs"]
+        } else {
+            &["repo", "docs"]
+        };
+        let workspaces = workspaces.iter();
+        let workspaces = workspaces.map(|it| WorkspaceName::parse(it).expect("a name"));
         agents(ports)
             .with(name.clone(), Arc::new(engine))
-            .working_in(&name, workspaces.into())
+            .working_in(&name, workspaces.collect())
     }
 }
 
@@ -266,6 +276,33 @@ async fn c45_c53_b45_a_directory_that_became_a_link_is_followed_by_nobody_unaske
     );
     desk.run("say \"x\"").await;
     assert_eq!(house.folders.opened(), [Some(other)]);
+}
+
+/// The configuration says where an agent may work, also of sessions that are older than it.
+#[tokio::test]
+async fn c53_a_session_does_not_work_where_its_agent_may_not_any_more() {
+    let (house, crew) = with_repo();
+    house.folders.put(&place("docs", "."), "main");
+    crew.create(grounded("net")).await;
+    let desk = crew.desk("net");
+    desk.run("say \"x\"").await;
+    house.folders.opened();
+    house.folders.narrowed.store(true, Ordering::SeqCst);
+    crew.world.restart().await;
+    nowhere(
+        &desk,
+        "workspace repo, where its agent may not work; it may in: docs",
+    )
+    .await;
+    let no = desk.rejection(compact("what matters")).await;
+    assert_eq!(no.code, RejectionCode::BoundaryCommandFailed);
+    assert!(no.message.contains("ChangeDirectory"), "{no:?}");
+    assert_eq!(house.folders.opened(), [], "no engine was opened there");
+    go(&house, "net", &place("docs", "."), None)
+        .await
+        .expect("the way out");
+    desk.run("say \"y\"").await;
+    assert_eq!(house.folders.opened(), [Some(place("docs", "."))]);
 }
 
 #[tokio::test]

@@ -3,11 +3,15 @@
 //! Each kept commit is judged by the core's numbered predicates (T01 to T06, T21). What a client is
 //! told as a fact must be in a commit that was synced before (C39), once (C3, C20, C25), and stay.
 
+#[path = "books/fleet.rs"]
+mod fleet;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::ids::{
     AgentName, InputId, InteractionId, RequestId, RunId, SessionId, SessionName,
 };
@@ -15,6 +19,7 @@ use sessionplane_core::domain::input::{InputFate, InputRecord};
 use sessionplane_core::domain::interaction::{Interaction, Resolution, ResolutionCause};
 use sessionplane_core::domain::invariants::Trace;
 use sessionplane_core::domain::lease::Holder;
+use sessionplane_core::domain::place::Place;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::SessionHead;
 use sessionplane_core::domain::settings::ModelPolicy;
@@ -50,6 +55,13 @@ pub(crate) struct Inner {
     answered: BTreeMap<InteractionId, RequestId>,
     /// Runs and compactions that somebody knows to be active.
     known: BTreeSet<(SessionId, u64)>,
+    /// What may be changed of sessions, at each revision.
+    metadata: BTreeMap<(SessionId, u64), Metadata>,
+    /// Where sessions ever worked.
+    places: BTreeSet<(SessionId, Option<Place>)>,
+    /// Sessions that are no more.
+    deleted: BTreeSet<SessionId>,
+    holds: BTreeMap<SessionId, fleet::Hold>,
 }
 
 /// A session's rows.
@@ -147,7 +159,7 @@ impl Books {
     }
 
     /// C3: a request id stands for one thing.
-    fn bound(&self, request: &RequestId, what: &str) {
+    pub(crate) fn bound(&self, request: &RequestId, what: &str) {
         let mut inner = self.read();
         let first = inner.requests.entry(request.clone());
         let first = first.or_insert_with(|| what.to_owned()).clone();
@@ -282,7 +294,12 @@ impl Inner {
     }
 
     fn keep(&mut self, commit: &Commit) -> Result<(), String> {
+        if self.deleted.contains(&commit.session) {
+            return Err("C61: its session is no more".to_owned());
+        }
         if let Some(record) = &commit.create {
+            let metadata = record.metadata.clone();
+            self.metadata.insert((record.id, 1), metadata);
             let models = self.models.get(&record.agent).cloned().unwrap_or_default();
             let stored = Stored {
                 trace: Trace::new(record, models),
@@ -309,6 +326,8 @@ impl Inner {
         judged.map_err(|violation| violation.to_string())?;
         match LeaseEffect::of(commit) {
             LeaseEffect::Take(lease) => {
+                let hold = self.holds.get(&commit.session);
+                hold.map_or(Ok(()), |hold| hold.admits(commit))?;
                 stored.taken_at = commit.audits.first().map_or(stored.taken_at, |it| it.at);
                 if let Some(held) = stored.lease.replace(lease) {
                     return Err(format!("C22: {held:?} was held"));
@@ -318,6 +337,8 @@ impl Inner {
             LeaseEffect::Free => stored.lease = None,
         }
         stored.head = commit.head.clone();
+        let place = commit.head.place.clone();
+        self.places.insert((commit.session, place));
         stored.entries.extend(commit.entries.iter().cloned());
         stored.deeds.extend(Deed::all_of(commit));
         let runs = commit.runs.iter().map(|run| (run.id, run.clone()));

@@ -8,7 +8,7 @@ use sessionplane_core::contract::{
     ResultStream, SessionControl as _,
 };
 use sessionplane_core::domain::command::{Command, DispatchAnswer};
-use sessionplane_core::domain::error::{CallError, Outcome, Reason};
+use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::ids::{
     AgentName, EntryId, InteractionId, RequestId, RunId, SessionId, SessionName, SessionRef,
 };
@@ -109,6 +109,21 @@ impl Client {
         }
     }
 
+    /// Acts on a session that others rename and delete.
+    pub(crate) async fn work(&mut self, place: &Place) {
+        match self.rng.below(8) {
+            0..=3 => self.invoke(place).await,
+            4 => self.input(place, true).await,
+            5 => self.input(place, false).await,
+            6 => self.dispatch(place, Command::Abort).await,
+            _ => {
+                let instructions = self.author.compaction().map(Into::into);
+                self.dispatch(place, Command::Compact { instructions })
+                    .await;
+            }
+        }
+    }
+
     pub(crate) fn id_of(&self, place: &Place) -> Option<SessionId> {
         self.shared.books.read().names.get(&place.name).copied()
     }
@@ -156,30 +171,8 @@ impl Client {
             .then(|| self.rng.millis(40) + Duration::from_millis(1))
     }
 
-    /// A call that the server refused or lost: what may not be is wrong.
     pub(crate) fn refused(&self, error: &CallError) {
-        self.shared.log.tell(&self.who, error);
-        let expected = match error.outcome {
-            Outcome::Refused => true,
-            Outcome::Unknown => {
-                matches!(
-                    error.reason,
-                    Reason::ServingLost
-                        | Reason::StoreFailed
-                        | Reason::ServerDraining
-                        | Reason::DeadlineExceeded
-                )
-            }
-            Outcome::StreamEnded => false,
-        };
-        let bad = [
-            Reason::Internal,
-            Reason::PermissionDenied,
-            Reason::RequestIdReused,
-        ];
-        if !expected || bad.contains(&error.reason) {
-            self.shared.log.wrong(format!("{}: {error:?}", self.who));
-        }
+        self.shared.refused(&self.who, error);
     }
 
     async fn invoke(&mut self, place: &Place) {
@@ -281,7 +274,7 @@ impl Client {
     }
 
     /// What a call comes to, unless the client gives up before.
-    async fn patiently<T>(&mut self, call: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn patiently<T>(&mut self, call: impl Future<Output = T>) -> Option<T> {
         if self.rng.one_in(12) {
             let limit = self.rng.millis(30);
             let executor = self.shared.host.executor.clone();

@@ -19,7 +19,7 @@ use crate::rng::Rng;
 /// Draws delays and failures.
 pub(crate) struct Disk {
     executor: Executor,
-    books: Books,
+    pub(crate) books: Books,
     rng: Mutex<Rng>,
     /// One step of a commit in so many fails; 0 for none.
     fails: AtomicU64,
@@ -64,6 +64,11 @@ impl Disk {
         let fails = self.fails.load(Ordering::SeqCst);
         let fails = fails > 0 && rng.one_in(fails);
         (delay, fails)
+    }
+
+    /// True once in `n` times, as long as the disk is not well.
+    pub(crate) fn one_in(&self, n: u64) -> bool {
+        lock(&self.rng).one_in(n) && !self.well.load(Ordering::SeqCst)
     }
 
     /// Waits for what a read waits for: most find their page in memory.

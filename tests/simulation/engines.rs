@@ -130,6 +130,14 @@ impl Engine for Tapped {
         self.wire.log.ensure(free, || {
             format!("{:?} has two engines at a time", open.session)
         });
+        let placed = self.wire.books.place(open.session);
+        self.wire.log.ensure(placed == open.place, || {
+            let session = open.session;
+            format!(
+                "C45: {session} works at {placed:?}, and an engine is opened at {:?}",
+                open.place
+            )
+        });
         let seat = Seat {
             wire: self.wire.clone(),
             seat,

@@ -137,8 +137,14 @@ impl Invoking {
             _ => return Ok(()),
         };
         let Some(record) = record else {
-            let busy = self.accepted.is_none() && code == Some("session_busy");
-            return if busy {
+            let refusals = ["session_busy", "session_paused", "directory_unavailable"];
+            let held = code.is_some_and(|code| refusals.contains(&code));
+            match code {
+                Some("session_paused") => self.shared.chronicle.stream("held"),
+                Some("directory_unavailable") => self.shared.chronicle.stream("nowhere"),
+                _ => {}
+            }
+            return if self.accepted.is_none() && held {
                 Ok(())
             } else {
                 Err(format!("C7: {event:?}"))

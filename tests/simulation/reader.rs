@@ -11,7 +11,7 @@ use sessionplane_core::contract::{
 };
 use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
-use sessionplane_core::domain::error::{Outcome, Reason};
+use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::event::{EventBody, EventEnvelope};
 use sessionplane_core::domain::ids::{EntryId, SessionId, SessionName, SessionRef};
 use sessionplane_core::domain::position::Position;
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::books::Books;
 use crate::chronicle::{Chronicle, Span};
+use crate::ledger::Ledger;
 use crate::log::Log;
 use crate::rng::Rng;
 use crate::server::{Connection, Host};
@@ -30,11 +31,43 @@ pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
     pub(crate) books: Books,
     pub(crate) chronicle: Chronicle,
+    pub(crate) ledger: Ledger,
     pub(crate) log: Log,
     /// Whoever listens to a run, and whether that ended.
     pub(crate) listeners: Arc<Mutex<Vec<CancellationToken>>>,
     /// The world comes to its end.
     pub(crate) done: CancellationToken,
+}
+
+impl Shared {
+    /// A call that the server refused or lost: what may not be is wrong.
+    pub(crate) fn refused(&self, who: &str, error: &CallError) {
+        self.log.tell(who, error);
+        let expected = match error.outcome {
+            Outcome::Refused => true,
+            Outcome::Unknown => {
+                matches!(
+                    error.reason,
+                    Reason::ServingLost
+                        | Reason::StoreFailed
+                        | Reason::ServerDraining
+                        | Reason::DeadlineExceeded
+                        // Of a deletion that has aborted something.
+                        | Reason::EtagMismatch
+                        | Reason::HasChildren
+                )
+            }
+            Outcome::StreamEnded => false,
+        };
+        let bad = [
+            Reason::Internal,
+            Reason::PermissionDenied,
+            Reason::RequestIdReused,
+        ];
+        if !expected || bad.contains(&error.reason) {
+            self.log.wrong(format!("{who}: {error:?}"));
+        }
+    }
 }
 
 /// An observer of one session.

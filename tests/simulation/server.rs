@@ -25,6 +25,7 @@ use crate::books::Books;
 use crate::disk::{Disk, SlowArtifacts};
 use crate::engines::Wire;
 use crate::executor::{Executor, Process, lock};
+use crate::grounds::{self, Grounds};
 use crate::log::Log;
 use crate::rng::Rng;
 use crate::store::SlowStore;
@@ -159,7 +160,7 @@ impl Host {
                 }),
                 clock: self.executor.clock(),
                 entropy: self.entropy.clone(),
-                workspaces: None,
+                workspaces: Some(Arc::new(Grounds(self.disk.clone()))),
                 digest_key: DigestKey::new([7; 32]),
                 spawner: self.executor.spawner(process),
             };
@@ -170,6 +171,7 @@ impl Host {
                 continue;
             }
             let agents = self.wire.agents(&self.executor, process, &self.hostile);
+            let agents = grounds::open_to_all(agents);
             self.wire.declare(&agents);
             let app = App::new(ports, agents, self.config);
             let start = Arc::new(Start {

@@ -50,12 +50,23 @@ impl Repository for SlowStore {
 
     async fn commit_metadata(&self, commit: MetadataCommit) -> Result<(), CommitError> {
         self.disk.wait().await;
-        self.inner.commit_metadata(commit).await
+        let changed = self.inner.commit_metadata(commit.clone()).await;
+        // Nothing comes between the two.
+        if changed.is_ok() {
+            self.disk.books.changed(&commit);
+        }
+        self.disk.wait().await;
+        changed
     }
 
     async fn delete(&self, commit: DeletionCommit) -> Result<(), CommitError> {
         self.disk.wait().await;
-        self.inner.delete(commit).await
+        let deleted = self.inner.delete(commit.clone()).await;
+        if deleted.is_ok() {
+            self.disk.books.deleted(&commit);
+        }
+        self.disk.wait().await;
+        deleted
     }
 
     async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {

@@ -11,7 +11,7 @@ use crate::books::Inner;
 use crate::facts::Deed;
 
 /// What all seeds together must have reached, or they prove little.
-pub(crate) const REACHED: [&str; 32] = [
+pub(crate) const REACHED: [&str; 42] = [
     "events",
     "states",
     "starts",
@@ -44,6 +44,16 @@ pub(crate) const REACHED: [&str; 32] = [
     "stream: resumed",
     "stream: gap",
     "stream: too slow",
+    "stream: held",
+    "stream: watch resumed",
+    "stream: watch too slow",
+    "stream: bookmark expired",
+    "session: changed",
+    "session: renamed",
+    "session: deleted",
+    "session: moved",
+    "session: noted",
+    "stream: nowhere",
 ];
 
 /// What a seed reached.

@@ -11,7 +11,7 @@ use sessionplane_core::contract::{
     SessionControl as _, SessionState,
 };
 use sessionplane_core::domain::command::Command;
-use sessionplane_core::domain::ids::{AgentName, SessionName};
+use sessionplane_core::domain::ids::{AgentName, SessionName, SessionRef};
 use sessionplane_core::domain::interaction::ResolutionCause;
 use sessionplane_core::domain::limits::Limits;
 use sessionplane_core::domain::run::RunOutcome;
@@ -25,6 +25,7 @@ use crate::client::{Client, Place};
 use crate::disk::Disk;
 use crate::engines::Wire;
 use crate::executor::{Executor, Stepped, lock};
+use crate::ledger::Ledger;
 use crate::log::Log;
 use crate::reader::{Reader, Shared};
 use crate::rng::{Fingerprint, Rng};
@@ -36,7 +37,7 @@ const ACTIONS: u32 = 22;
 /// How long a world may live, in virtual time: more is a life that does not come to rest.
 const LIFETIME: Duration = Duration::from_secs(3600);
 /// How long a world that nobody disturbs may take to come to rest.
-const REST: Duration = Duration::from_secs(300);
+pub(crate) const REST: Duration = Duration::from_secs(300);
 /// So many quiet seconds in a row are rest: more than a slow disk takes for what waits for it.
 const QUIET: u32 = 10;
 /// Steps of the executor after which something spins.
@@ -63,11 +64,13 @@ pub(crate) fn live(seed: u64) -> Lived {
     let config = config(&mut rng);
     let parts = (log.clone(), books.clone(), wire, disk);
     let host = Host::new(&executor, parts, config, hostile, &mut rng);
+    let books_of_ledger = books.clone();
     let world = World {
         shared: Shared {
             host,
             books,
             chronicle,
+            ledger: Ledger::new(log.clone(), books_of_ledger),
             log: log.clone(),
             listeners: Arc::default(),
             done: CancellationToken::new(),
@@ -147,6 +150,7 @@ fn config(rng: &mut Rng) -> AppConfig {
         ring_events: [16, 100, 16 * 1024][rng.index(3)],
         idle_ring_bytes: [32 * 1024, 32 * 1024 * 1024][rng.index(2)],
         idle_channels: [1, 4096][rng.index(2)],
+        fleet_changes: [4, 64, 32 * 1024][rng.index(3)],
         idle_ttl: [Duration::from_millis(5), Duration::from_secs(60)][rng.index(2)],
         heartbeat: [Duration::from_millis(200), Duration::from_secs(15)][rng.index(2)],
         position_wait: Duration::from_millis(200),
@@ -154,10 +158,10 @@ fn config(rng: &mut Rng) -> AppConfig {
     }
 }
 
-struct World {
-    shared: Shared,
-    places: Vec<Place>,
-    rng: Rng,
+pub(crate) struct World {
+    pub(crate) shared: Shared,
+    pub(crate) places: Vec<Place>,
+    pub(crate) rng: Rng,
 }
 
 impl World {
@@ -165,7 +169,9 @@ impl World {
         let executor = self.shared.host.executor.clone();
         self.shared.host.start().await;
         let readers = self.readers();
-        let clients = self.clients();
+        let lookouts = self.lookouts();
+        let mut clients = self.clients();
+        clients.extend(self.crews());
         let calm = CancellationToken::new();
         let chaos = executor.go(chaos(
             self.shared.host.clone(),
@@ -178,6 +184,7 @@ impl World {
         calm.cancel();
         chaos.cancelled().await;
         self.come_to_rest().await;
+        self.look_over_the_fleet().await;
         // C5: each stream has come to its end by now.
         let listeners = std::mem::take(&mut *lock(&self.shared.listeners));
         for listener in listeners {
@@ -185,7 +192,7 @@ impl World {
             self.ensure(ended.is_some(), "C5: the stream of an invoke never ends");
         }
         self.shared.done.cancel();
-        for reader in readers {
+        for reader in readers.into_iter().chain(lookouts) {
             let ended = executor.within(REST, reader.cancelled()).await;
             self.ensure(ended.is_some(), "an observer does not come to its end");
         }
@@ -253,9 +260,10 @@ impl World {
                 let state = self.state(&place).await;
                 if state.is_some_and(|state| state.view.status() != Status::Idle) {
                     busy = true;
-                    self.abort(&place).await;
+                    self.abort(place.reference()).await;
                 }
             }
+            busy |= self.rest_of_the_fleet().await;
             let unfinished = self.shared.books.read().unfinished();
             // What a client gave up on may still be on its way to a slow disk.
             quiet = if busy || unfinished.is_some() {
@@ -273,10 +281,10 @@ impl World {
         }
     }
 
-    async fn abort(&self, place: &Place) {
+    pub(crate) async fn abort(&self, session: SessionRef) {
         let connection = self.shared.host.connect().await;
         let request = DispatchRequest {
-            session: place.reference(),
+            session,
             command: Command::Abort,
             expected_run: None,
         };
@@ -293,11 +301,13 @@ impl World {
         for place in self.places.clone() {
             before.push(self.state(&place).await.map(|state| state.view));
         }
+        let fleet = self.fleet().await;
         let endings = [Ending::Killed, Ending::Dropped, Ending::Stopped];
         let ending = endings[self.rng.index(3)];
         let host = self.shared.host.clone();
         host.end(ending).await;
         host.start().await;
+        self.same_fleet(fleet).await;
         for (place, before) in self.places.clone().iter().zip(before) {
             let after = self.state(place).await.map(|state| state.view);
             self.shared.log.ensure(before == after, || {
@@ -366,6 +376,9 @@ impl World {
         tally.add("failed reads", disk.unread.load(Ordering::SeqCst));
         let books = self.shared.books.read();
         tally.count(&books);
+        for (what, count) in books.fates() {
+            tally.add(what, count);
+        }
         self.account_questions(&books, tally);
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sessionplane_core::domain::event::{Event, EventBody};
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::ids::{SessionId, TenantId};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::session::SessionRecord;
 use sessionplane_core::domain::settings::ModelPolicy;
@@ -80,9 +80,10 @@ impl Table {
 }
 
 impl Table {
-    /// What is said from now on of sessions without a channel is newer than what any channel said.
+    /// What is said from now on of sessions without a channel is newer than what any channel said. A
+    /// number of its own: the newest that was drawn is what a channel said of its session.
     fn raise(&mut self, hub: &Hub) {
-        self.floor = self.floor.max(hub.newest());
+        self.floor = self.floor.max(hub.draw());
     }
 
     fn ticket(&self, hub: &Hub) -> Ticket {
@@ -213,9 +214,11 @@ impl Channels {
         Settling(self)
     }
 
-    /// Channels of sessions after one, or before one, in the order of ids; at most so many.
+    /// Channels of a tenant's sessions after one, or before one, in the order of ids; at most so many.
+    /// Those of others are passed over here, so that no place in the order is theirs.
     pub(crate) fn beside(
         &self,
+        tenant: &TenantId,
         place: Option<SessionId>,
         descending: bool,
         max: usize,
@@ -223,12 +226,15 @@ impl Channels {
         use std::ops::Bound::{Excluded, Unbounded};
         let table = self.lock();
         let end = place.map_or(Unbounded, Excluded);
+        let mine = |channel: &&Arc<Channel>| channel.tenant() == tenant;
         if descending {
             let channels = table.channels.range((Unbounded, end)).rev();
-            return channels.take(max).map(|(_, it)| it.clone()).collect();
+            let channels = channels.map(|(_, it)| it).filter(mine);
+            return channels.take(max).cloned().collect();
         }
         let channels = table.channels.range((end, Unbounded));
-        channels.take(max).map(|(_, it)| it.clone()).collect()
+        let channels = channels.map(|(_, it)| it).filter(mine);
+        channels.take(max).cloned().collect()
     }
 
     /// Every channel.

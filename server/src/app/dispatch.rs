@@ -9,7 +9,7 @@ use sessionplane_core::domain::command::{
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::{AgentName, EntryId, SessionId};
-use sessionplane_core::domain::lifecycle::{Answer, DispatchFacts, NavigationTarget};
+use sessionplane_core::domain::lifecycle::{AgentFacts, Answer, DispatchFacts, NavigationTarget};
 use sessionplane_core::domain::limits::{
     MAX_ANSWER_BYTES, MAX_INSTRUCTIONS_BYTES, MAX_LABEL_BYTES,
 };
@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 
 use super::caller::{AppCaller, check_text, store};
 use super::digest;
+use super::fleet::barred;
 use super::session_loss::Loss;
 use super::session_mail::{Mail, NoReply};
 
@@ -44,6 +45,11 @@ impl AppCaller {
             return Ok(DispatchAnswer::Rejected(unsupported(kind)));
         }
         let (channel, text) = checked_text(&request.command)?;
+        if kind == CommandKind::Compact
+            && let Some(no) = self.barred(session, &agent).await?
+        {
+            return Ok(DispatchAnswer::Rejected(no));
+        }
         let origin = self.origin(channel, text, &bound);
         let target = self.navigation_target(session, &request.command).await?;
         let expected_run = request.expected_run;
@@ -56,6 +62,8 @@ impl AppCaller {
             // The session's task gives it one, in the order in which it steps commands.
             token: None,
             target,
+            // The session's task knows it when it steps this.
+            paused: false,
         };
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Dispatch {
@@ -122,6 +130,22 @@ impl AppCaller {
             .await
             .map_err(store)?;
         Ok(stored.ok_or_else(CallError::no_such_session)?.record.agent)
+    }
+
+    /// C53: what takes an engine does not begin where the session's agent may not work (any more).
+    async fn barred(
+        &self,
+        session: SessionId,
+        agent: &AgentFacts,
+    ) -> Result<Option<Rejection>, CallError> {
+        let channel = self.context.channel(session).await?;
+        let place = channel.and_then(|channel| channel.placed().0);
+        let told = place.and_then(|place| barred(agent, &place));
+        Ok(told.map(|message| Rejection {
+            code: RejectionCode::BoundaryCommandFailed,
+            message,
+            retryable: true,
+        }))
     }
 
     /// What a `navigate` needs to know of its entry; nothing if the session does not have it.

@@ -24,6 +24,7 @@ mod update;
 mod view;
 mod watch;
 
-pub(crate) use ground::{Ground, usual};
+pub(crate) use answers::{has_children, mismatch};
+pub(crate) use ground::{Ground, barred, usual};
 pub(crate) use list::MAX_PAGE;
 pub(crate) use names::check_name;

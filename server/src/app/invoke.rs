@@ -20,12 +20,12 @@ use tokio::sync::oneshot;
 use super::caller::{AppCaller, Bound, check_text, store};
 use super::digest;
 use super::dispatch::{check_same, lost};
-use super::fleet::{Ground, check_name, usual};
+use super::fleet::{Ground, barred, check_name, usual};
 use super::invoke_stream::Attachment;
 use super::session_loss::Loss;
 use super::session_mail::{Mail, NoReply, Reply};
 pub(crate) use streams::terminal;
-use streams::{admitted, busy, failed, joined, unavailable};
+use streams::{admitted, busy, failed, joined, missing, unavailable};
 
 /// How often an invoke looks again after another call created the session of the same name.
 const ATTEMPTS: usize = 4;
@@ -74,13 +74,17 @@ impl AppCaller {
         let target = self.target(request).await?;
         check_text("prompt.text", &request.prompt)?;
         let place = target.place.clone();
+        let agent = self.context.agents.facts(&target.agent)?;
+        if let Some(told) = place.as_ref().and_then(|place| barred(agent, place)) {
+            return Ok(Some(failed(unavailable(told))));
+        }
         let ground = match &target.unborn {
             Some(_) => self.context.ground(place).await,
             None => self.context.saved_ground(place).await,
         };
         let ground = match ground {
             Ok(ground) => ground,
-            Err(error) => return Ok(Some(failed(unavailable(&error)))),
+            Err(error) => return Ok(Some(failed(unavailable(missing(&error))))),
         };
         let server_ends = self.caller.server_ends.clone();
         let (attachment, gone) = Attachment::new(self.context.clone(), server_ends);

@@ -404,8 +404,10 @@ impl SessionTask {
 
     /// `burst` counts the reports that came together with this input and are stepped after it.
     fn step(&mut self, mut input: Input, burst: usize, effects: &mut Vec<Effect>) {
-        if let Input::Invoke { facts, .. } = &mut input {
-            facts.paused = self.channel.is_paused();
+        match &mut input {
+            Input::Invoke { facts, .. } => facts.paused = self.channel.is_paused(),
+            Input::Dispatch { facts, .. } => facts.paused = self.channel.is_paused(),
+            _ => {}
         }
         let channel = self.engine.as_ref().map_or(0, EngineLink::unread);
         let unread = self.waiting.reports() + burst + channel;
@@ -460,6 +462,7 @@ impl SessionTask {
         }
         failpoint::reach("session::after-commit");
         self.perform(after);
+        self.start_change();
         if self.context.stopping.is_cancelled() && !self.chores.write() {
             // What waits would start another round, and while something always does the task would
             // never see the stop. Nothing of it is durable; its callers hear that they do not know.

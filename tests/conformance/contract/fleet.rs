@@ -59,10 +59,12 @@ macro_rules! fleet_conformance {
                     c40_changes_at_the_same_time_are_all_kept_and_no_run_notices,
                     c60_too_many_labels_are_refused_and_nothing_changes;
                 pauses: c15_a_paused_session_begins_nothing_and_goes_on_when_resumed,
-                    c46_a_pause_lets_the_run_settle_and_is_seen_from_then_on;
+                    c46_a_pause_lets_the_run_settle_and_is_seen_from_then_on,
+                    c15_a_paused_session_is_not_compacted_until_it_is_resumed;
                 deleting: c61_a_deleted_session_is_unknown_to_everybody,
                     c61_a_session_at_work_is_deleted_only_if_that_is_said,
-                    c61_a_session_that_others_branch_off_stays;
+                    c61_a_session_that_others_branch_off_stays,
+                    c61_c02_a_deletion_that_is_refused_aborts_nothing;
                 lists: c47_b43_every_page_size_lists_each_session_once,
                     c47_what_comes_and_goes_between_pages_doubles_nothing,
                     c47_a_filter_finds_what_it_says_by_every_term,
@@ -71,7 +73,8 @@ macro_rules! fleet_conformance {
                 watches: c47_a_watch_tells_what_there_is_and_then_what_changes,
                     c47_a_bookmark_goes_on_where_it_was_given,
                     c47_a_bookmark_of_another_start_begins_anew,
-                    c46_b25_an_open_question_is_seen_by_everybody_at_once;
+                    c46_b25_an_open_question_is_seen_by_everybody_at_once,
+                    c25_c64_open_questions_are_paged_in_the_order_in_which_they_were_asked;
             }
         }
     };

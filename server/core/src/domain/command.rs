@@ -139,7 +139,8 @@ pub enum RejectionCode {
     NoSuchInteraction,
     /// A run or boundary mutation holds the session.
     SessionBusy,
-    /// A boundary mutation failed. Reserved: nothing is answered so yet.
+    /// The session was idle, and the boundary mutation could still not be applied: it takes an engine,
+    /// and the session is paused, or its agent may not work where the session does.
     BoundaryCommandFailed,
     /// There is nothing to compact.
     NothingToCompact,

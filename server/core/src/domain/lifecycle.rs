@@ -86,7 +86,21 @@ pub fn step(session: &mut Session, input: Input, unread: usize, now: Timestamp) 
         Input::Timer { tag, timer } => attach::timer(&mut turn, tag, timer),
         Input::Create { reply, facts } => placing::create(&mut turn, reply, *facts),
         Input::Move { reply, facts } => placing::change(&mut turn, reply, *facts),
-        Input::Delete { reply, call, token } => placing::delete(&mut turn, reply, *call, token),
+        Input::Delete {
+            reply,
+            call,
+            token,
+            etag,
+        } => {
+            let call = *call;
+            let deletion = Deletion {
+                reply,
+                call,
+                token,
+                etag,
+            };
+            placing::delete(&mut turn, deletion);
+        }
         Input::Kept => placing::kept(&mut turn),
         Input::Noted {
             token,

@@ -286,6 +286,7 @@ impl Bench {
                 reply,
                 call: Box::new(facts::call(call, Method::DeleteSession, true)),
                 token: LeaseToken(token),
+                etag: None,
             },
             Op::HeldInvoke(paused) => {
                 let mut facts = facts::invoke(call, token, true, OnDisconnect::Detach);

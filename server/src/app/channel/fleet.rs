@@ -53,8 +53,10 @@ impl Fleet {
 
     /// Takes note of an event; returns whether a summary shows it.
     pub(super) fn note(&mut self, event: &Event) -> bool {
-        self.progress = event.at;
-        let stirred = self.stalled.take().is_some();
+        let stirred = is_progress(&event.body) && self.stalled.take().is_some();
+        if is_progress(&event.body) {
+            self.progress = event.at;
+        }
         stirred || shows(&event.body)
     }
 
@@ -101,6 +103,19 @@ impl Fleet {
         };
         self.hub.tell(&self.record.tenant, change);
     }
+}
+
+/// Whether a session that works shows something of its work with it. What others do to it meanwhile is
+/// nothing that it shows: one that hangs is stalled, however often it is renamed or sent words.
+fn is_progress(body: &EventBody) -> bool {
+    !matches!(
+        body,
+        EventBody::QueueChanged { .. }
+            | EventBody::StateChanged {
+                renamed: Some(_),
+                ..
+            }
+    )
 }
 
 /// Whether a summary shows what an event tells. What comes many times a second is not among it.

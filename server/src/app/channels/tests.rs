@@ -239,3 +239,54 @@ fn c35_a_session_without_a_task_keeps_little_and_still_knows_its_place() {
     assert!(used > 0);
     assert_eq!(channels.budget.used(), 0, "a dropped ring gives all back");
 }
+
+/// What a session without a channel is said to be differs from what its channel said last (it knew since
+/// when): the two must not have one number.
+#[test]
+fn c46_what_is_said_without_a_channel_is_newer_than_all_that_channels_said() {
+    let config = AppConfig {
+        idle_channels: 1,
+        ..AppConfig::default()
+    };
+    let channels = Channels::new(config, Arc::new(Hub::keeping(8)));
+    let at = Timestamp::from_millis(2);
+    let shown = |number| {
+        let channel = channels.unborn(&record(number), &ModelPolicy::default(), 1);
+        channel.publish_at([], (None, None), at);
+        channel
+    };
+    let last = |channel: &Channel| channel.shown().expect("it exists").revision;
+    let first = shown(1);
+    let (id, said) = (first.session(), last(&first));
+    drop(first);
+    let second = channels.unborn(&record(2), &ModelPolicy::default(), 1);
+    assert!(channels.get(id).is_none(), "the table was swept");
+    assert!(channels.ticket().revision > said);
+    second.publish_at([], (None, None), at);
+    let said = last(&second);
+    assert!(said > channels.ticket().revision);
+    channels.forget(second.session());
+    assert!(channels.ticket().revision > said);
+}
+
+#[test]
+fn c47_the_sessions_of_another_tenant_take_no_place_and_no_room_in_a_page() {
+    let channels = Channels::new(AppConfig::default(), Arc::new(Hub::keeping(1)));
+    let other = TenantId::parse("u").unwrap();
+    for number in 1..=9 {
+        let mut record = record(number);
+        if !number.is_multiple_of(3) {
+            record.tenant = other.clone();
+        }
+        channels.unborn(&record, &ModelPolicy::default(), 1);
+    }
+    let (tenant, id) = (record(1).tenant, |number| record(number).id);
+    let beside = |place, descending, max| {
+        let channels = channels.beside(&tenant, place, descending, max);
+        channels.iter().map(|it| it.session()).collect::<Vec<_>>()
+    };
+    assert_eq!(beside(None, false, 2), [id(3), id(6)]);
+    assert_eq!(beside(Some(id(6)), false, 2), [id(9)]);
+    assert_eq!(beside(None, true, 2), [id(9), id(6)]);
+    assert_eq!(beside(Some(id(3)), true, 2), []);
+}

@@ -93,6 +93,21 @@ pub(super) fn unexpected() -> CallError {
     )
 }
 
+/// The metadata are not of the revision that the caller means.
+pub(crate) fn mismatch(etag: u64, revision: u64) -> CallError {
+    let message = format!(
+        "the session's metadata are of revision {revision}, not {etag}; look again, and repeat with \
+         the etag that they have"
+    );
+    CallError::refused(Reason::EtagMismatch, message)
+}
+
+/// Others go on from the session that is to be deleted.
+pub(crate) fn has_children(child: SessionId) -> CallError {
+    let message = format!("other sessions branch off this one, such as {child}; delete them first");
+    CallError::refused(Reason::HasChildren, message)
+}
+
 /// What was done to a session that is gone by the time of the answer.
 pub(super) fn done(judged: Judged) -> Result<SessionSummary, CallError> {
     match judged {

@@ -5,16 +5,18 @@ use sessionplane_core::contract::{CallOptions, DispatchRequest};
 use sessionplane_core::domain::access::{Action, Decision};
 use sessionplane_core::domain::binding::Method;
 use sessionplane_core::domain::command::Command;
-use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::error::{CallError, Outcome, Reason};
+use sessionplane_core::domain::fleet::filter::StoredTerm;
 use sessionplane_core::domain::ids::{RunId, SessionId, SessionRef};
 use sessionplane_core::domain::lifecycle::DispatchFacts;
 use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::view::{SessionView, Status};
+use sessionplane_core::ports::repository::SessionQuery;
 use tokio::sync::oneshot;
 
-use super::answers::{Judged, check_bound, unexpected};
+use super::answers::{Judged, check_bound, has_children, mismatch, unexpected};
 use super::digests;
-use crate::app::caller::{AppCaller, Bound};
+use crate::app::caller::{AppCaller, Bound, store};
 use crate::app::channel::Channel as EventChannel;
 use crate::app::digest;
 use crate::app::dispatch::{check_same, lost};
@@ -42,15 +44,19 @@ impl AppCaller {
             return Ok(DeleteAnswer::Deleted);
         }
         let (id, decision) = self.session(&request.session, action).await?;
+        let mut aborts = false;
         if request.abort {
-            self.come_to_rest(id, &decision).await?;
+            self.come_to_rest(id, request.etag, &decision, &mut aborts)
+                .await
+                .map_err(|error| after(aborts, error))?;
         }
         let flight = bound.flight.take();
         let chore = Chore::Delete {
             call: Box::new(self.facts(&bound, digest, decision)),
             etag: request.etag,
         };
-        match self.have_done(id, None, chore, flight).await? {
+        let judged = self.have_done(id, None, chore, flight).await;
+        match judged.map_err(|error| after(aborts, error))? {
             Judged::Done(_) => Ok(DeleteAnswer::Deleted),
             // Somebody began something after what was active had ended: that was not meant.
             Judged::Rejected(no) => Ok(DeleteAnswer::Rejected(no)),
@@ -58,8 +64,15 @@ impl AppCaller {
         }
     }
 
-    /// Ends what is active, and what others begin meanwhile, a bounded number of times.
-    async fn come_to_rest(&self, session: SessionId, decision: &Decision) -> Result<(), CallError> {
+    /// Ends what is active, and what others begin meanwhile, a bounded number of times. What would be
+    /// refused anyway is refused before that, and what is active goes on.
+    async fn come_to_rest(
+        &self,
+        session: SessionId,
+        etag: Option<u64>,
+        decision: &Decision,
+        aborts: &mut bool,
+    ) -> Result<(), CallError> {
         let channel = self.context.channel(session).await?;
         let channel = channel.ok_or_else(CallError::no_such_session)?;
         for _ in 0..ATTEMPTS {
@@ -67,9 +80,35 @@ impl AppCaller {
             if was.0 == Status::Idle || channel.loss().is_some() {
                 break;
             }
+            self.check_may_end(&channel, etag).await?;
+            *aborts = true;
             self.end_what_is_active(&channel, was, decision).await?;
         }
         Ok(())
+    }
+
+    /// What the store would refuse a deletion for, as far as it can be told before. It judges it again.
+    async fn check_may_end(
+        &self,
+        channel: &EventChannel,
+        etag: Option<u64>,
+    ) -> Result<(), CallError> {
+        let revision = channel.metadata().revision;
+        if let Some(etag) = etag.filter(|etag| *etag != revision) {
+            return Err(mismatch(etag, revision));
+        }
+        let query = SessionQuery {
+            tenant: channel.tenant().clone(),
+            term: StoredTerm::Parent(channel.session()),
+            after: None,
+            descending: false,
+            max: 1,
+        };
+        let found = self.context.ports.repository.find(query).await;
+        match found.map_err(store)?.first() {
+            Some(child) => Err(has_children(child.session.record.id)),
+            None => Ok(()),
+        }
     }
 
     /// Aborts the run or the compaction, and waits for its end. It is part of the deletion: who may
@@ -131,7 +170,20 @@ impl AppCaller {
             agent: self.context.agents.facts(&agent)?.clone(),
             token: None,
             target: None,
+            paused: false,
         })
+    }
+}
+
+/// C2: who was refused after something was aborted for it must not take that for nothing, unless what it
+/// was is gone, too.
+fn after(aborts: bool, error: CallError) -> CallError {
+    match error.outcome {
+        Outcome::Refused if aborts && error.reason != Reason::NoSuchSession => CallError {
+            outcome: Outcome::Unknown,
+            ..error
+        },
+        _ => error,
     }
 }
 

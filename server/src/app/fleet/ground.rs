@@ -58,14 +58,40 @@ pub(super) fn allowed(agent: &AgentFacts, workspace: &WorkspaceName) -> Result<(
     if agent.workspaces.contains(workspace) {
         return Ok(());
     }
-    let known: Vec<_> = agent.workspaces.iter().map(WorkspaceName::as_str).collect();
+    let known = known(agent);
     let told = if known.is_empty() {
         format!("is {workspace:?}, and the session's agent works in no workspace; leave it out")
     } else {
-        let known = known.join(", ");
         format!("is \"{workspace}\", where the session's agent may not work; it may in: {known}")
     };
     Err(CallError::invalid("workspace", told))
+}
+
+/// What keeps a session's agent from its saved place: the configuration may have changed since it was
+/// put there (C53). None where nothing does.
+pub(crate) fn barred(agent: &AgentFacts, place: &Place) -> Option<String> {
+    if agent.workspaces.contains(&place.workspace) {
+        return None;
+    }
+    let Place {
+        workspace,
+        directory,
+    } = place;
+    let known = known(agent);
+    let may = if known.is_empty() {
+        "it may in none".to_owned()
+    } else {
+        format!("it may in: {known}")
+    };
+    Some(format!(
+        "the session works in the directory \"{directory}\" of workspace {workspace}, where its agent may \
+         not work; {may}; allow it in the configuration, or move the session with ChangeDirectory"
+    ))
+}
+
+fn known(agent: &AgentFacts) -> String {
+    let known: Vec<_> = agent.workspaces.iter().map(WorkspaceName::as_str).collect();
+    known.join(", ")
 }
 
 /// A place that cannot be worked in, as a refusal that names it.

@@ -99,6 +99,7 @@ impl Hub {
     }
 
     /// The newest one that was drawn.
+    #[cfg(test)]
     pub(crate) fn newest(&self) -> u64 {
         self.newest.load(Ordering::SeqCst)
     }

@@ -1,8 +1,11 @@
 //! What runs wait for somebody's answer to, over all sessions.
 
+use std::sync::Arc;
+
 use sessionplane_core::contract::fleet::{FleetInteraction, InteractionPage, ListInteractions};
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::InteractionId;
 use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::time::Timestamp;
@@ -43,32 +46,45 @@ impl AppCaller {
             };
             let asks = !session.questions.is_empty() && filter.wants(&session);
             if asks && viewer.may(session.id, Action::Observe).await {
-                let later = |it: &&Interaction| after.is_none_or(|after| asked(it) > after);
-                let questions = session.questions.iter().filter(later);
-                open.extend(questions.map(|interaction| FleetInteraction {
-                    session: session.id,
-                    name: session.name.clone(),
-                    interaction: interaction.clone(),
-                }));
+                let later = |it: &Interaction| after.is_none_or(|after| asked(it) > after);
+                let places = 0..session.questions.len();
+                let places = places.filter(|at| later(&session.questions[*at]));
+                open.extend(places.map(|at| Open(session.clone(), at)));
             }
         }
-        open.sort_by_key(|it| asked(&it.interaction));
+        open.sort_by_key(|it| asked(it.question()));
         let room = room(&open, page);
         let last = open.get(room.wrapping_sub(1)).filter(|_| room < open.len());
-        let next = last.map(|it| token::make(&question, &encode(asked(&it.interaction))));
-        open.truncate(room);
+        let next = last.map(|it| token::make(&question, &encode(asked(it.question()))));
         Ok(InteractionPage {
-            interactions: open,
+            interactions: open[..room].iter().map(Open::told).collect(),
             next,
         })
     }
 }
 
+/// An open question of a session, by its place among them: only those of the page are copied.
+struct Open(Arc<SessionSummary>, usize);
+
+impl Open {
+    fn question(&self) -> &Interaction {
+        &self.0.questions[self.1]
+    }
+
+    fn told(&self) -> FleetInteraction {
+        FleetInteraction {
+            session: self.0.id,
+            name: self.0.name.clone(),
+            interaction: self.question().clone(),
+        }
+    }
+}
+
 /// How many of these a page takes.
-fn room(open: &[FleetInteraction], page: usize) -> usize {
+fn room(open: &[Open], page: usize) -> usize {
     let mut bytes = 0;
     let fits = open.iter().take(page).enumerate().take_while(|(at, it)| {
-        bytes += it.interaction.weight();
+        bytes += it.question().weight();
         *at == 0 || bytes <= PAGE_BYTES
     });
     fits.count()

@@ -8,7 +8,7 @@ use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::fleet::filter::{Filter, IndexTerm, StoredTerm};
 use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::ids::{SessionId, SessionRef};
 use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::ports::repository::{SessionPlace, SessionQuery};
 
@@ -108,6 +108,13 @@ impl Viewer {
             looked_at: 0,
         };
         let next = match (search.order, search.filter.index_term()) {
+            (_, IndexTerm::Name(name)) => {
+                self.one(&mut page, SessionRef::Name(name), &place).await?
+            }
+            (_, IndexTerm::ExternalKey(key)) => {
+                self.one(&mut page, SessionRef::ExternalKey(key), &place)
+                    .await?
+            }
             (SessionOrder::Attention, term) => self.by_attention(&mut page, term, place).await?,
             (SessionOrder::Name, IndexTerm::Live) => self.live_by_name(&mut page, place).await?,
             (_, IndexTerm::Live) => self.live_by_id(&mut page, place).await?,
@@ -128,6 +135,30 @@ impl Viewer {
         Ok((page.taken, next))
     }
 
+    /// Takes the only session that can be wanted: what leads to it is looked up, like for who names it.
+    async fn one(
+        &self,
+        page: &mut Page<'_>,
+        session: SessionRef,
+        place: &Place,
+    ) -> Result<Option<Place>, CallError> {
+        // There is no second page of it.
+        if *place != Place::Start {
+            return Ok(None);
+        }
+        let (tenant, repository) = (&self.principal.tenant, &self.context.ports.repository);
+        let found = repository.resolve(tenant, &session).await.map_err(store)?;
+        if let Some(id) = found {
+            let summary = self.summary(id).await?;
+            let wanted = self.wanted(page.search, summary).await;
+            let by_name = page.search.order == SessionOrder::Name;
+            if let Some(session) = wanted.filter(|it| it.name.is_some() || !by_name) {
+                page.take(session);
+            }
+        }
+        Ok(None)
+    }
+
     /// Takes what is wanted of the sessions that an index of the store has, in its order.
     async fn stored(
         &self,
@@ -142,6 +173,8 @@ impl Viewer {
             Place::After(place) => Some(place),
             Place::Start | Place::Ranked(_) | Place::Paused(_) | Place::Dormant(_) => None,
         };
+        // Also before the first of them: what was taken before may have filled the page.
+        let rest = |after: Option<SessionPlace>| Some(after.map_or(Place::Start, Place::After));
         loop {
             // A short page asks for little at first: most of what it is given may be wanted.
             let room = page.search.page.saturating_sub(page.taken.len());
@@ -163,7 +196,7 @@ impl Viewer {
             let last = found.len() < max;
             for stored in found {
                 if page.is_full() {
-                    return Ok(after.map(Place::After));
+                    return Ok(rest(after));
                 }
                 let Some(here) = in_index(&term, &stored.session) else {
                     continue;
@@ -176,7 +209,7 @@ impl Viewer {
                     .filter(|it| fits(it))
                 {
                     if !page.has_room_for(&session) {
-                        return Ok(after.map(Place::After));
+                        return Ok(rest(after));
                     }
                     page.take(session);
                 }
@@ -186,7 +219,7 @@ impl Viewer {
                 return Ok(None);
             }
             if page.is_full() {
-                return Ok(after.map(Place::After));
+                return Ok(rest(after));
             }
         }
     }
@@ -214,7 +247,8 @@ impl Viewer {
         };
         let next = |after: Option<SessionId>| after.map(|id| Place::After(SessionPlace::Id(id)));
         loop {
-            let channels = self.context.channels.beside(after, descending, SLICE);
+            let (channels, tenant) = (&self.context.channels, &self.principal.tenant);
+            let channels = channels.beside(tenant, after, descending, SLICE);
             let last = channels.len() < SLICE;
             for channel in channels {
                 if page.is_full() {
@@ -340,8 +374,8 @@ impl Viewer {
             let is = |session: &SessionSummary| session.phase == Phase::Paused;
             let from = after.map_or(Place::Start, |id| Place::After(SessionPlace::Id(id)));
             let next = self.stored(page, StoredTerm::Paused, from, is).await?;
-            if let Some(Place::After(SessionPlace::Id(id))) = next {
-                return Ok(Some(Place::Paused(Some(id))));
+            if let Some(next) = next {
+                return Ok(Some(Place::Paused(next.id())));
             }
             if page.is_full() {
                 return Ok(Some(Place::Dormant(None)));
@@ -359,10 +393,7 @@ impl Viewer {
             term => term,
         };
         let next = self.stored(page, term, from, is).await?;
-        Ok(match next {
-            Some(Place::After(SessionPlace::Id(id))) => Some(Place::Dormant(Some(id))),
-            _ => None,
-        })
+        Ok(next.map(|next| Place::Dormant(next.id())))
     }
 
     async fn ranked(&self, page: &mut Page<'_>, place: &Place) -> Option<Place> {

@@ -54,6 +54,15 @@ pub(super) enum Place {
 }
 
 impl Place {
+    /// The session that it is after, in the order of ids; none at the beginning.
+    pub(super) fn id(&self) -> Option<SessionId> {
+        match self {
+            Self::After(SessionPlace::Id(id)) => Some(*id),
+            Self::Paused(id) | Self::Dormant(id) => *id,
+            Self::Start | Self::After(SessionPlace::Name(_)) | Self::Ranked(_) => None,
+        }
+    }
+
     /// The place as a token carries it.
     pub(super) fn encode(&self) -> String {
         let optional = |id: &Option<SessionId>| id.map(|id| id.to_string()).unwrap_or_default();

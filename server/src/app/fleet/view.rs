@@ -76,7 +76,11 @@ impl Viewer {
             return Ok(channel.shown());
         }
         if found.leased {
-            // It may be a run that a crash cut.
+            // It may be a run that a crash cut. One that cannot be settled keeps nobody from finding the
+            // others, as one whose record is damaged does not.
+            if context.settled(id).await.is_err() {
+                return Ok(None);
+            }
             return self.summary(id).await;
         }
         match context.channels.judge(id, ticket) {

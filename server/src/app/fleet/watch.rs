@@ -49,6 +49,9 @@ struct Watcher {
     question: Digest,
     /// Everything up to here was told, or is in the snapshot.
     place: u64,
+    /// What the snapshot told of sessions without a channel is of this revision at most: a change that
+    /// is older may tell less than it did.
+    floor: u64,
     wake: Receiver<u64>,
     stage: Stage,
     ready: VecDeque<SessionWatchItem>,
@@ -78,13 +81,13 @@ impl AppCaller {
         // Before the snapshot: what changes while it is told follows it.
         let wake = context.hub.subscribe();
         let mut ready = VecDeque::new();
-        let (place, stage) = match resumed {
+        let ((place, floor), stage) = match resumed {
             Some(Some(place)) => (place, Stage::Live),
             Some(None) => {
                 ready.push_back(SessionWatchItem::BookmarkExpired);
-                (context.hub.place(), Stage::Snapshot(Place::Start))
+                ((context.hub.place(), 0), Stage::Snapshot(Place::Start))
             }
-            None => (context.hub.place(), Stage::Snapshot(Place::Start)),
+            None => ((context.hub.place(), 0), Stage::Snapshot(Place::Start)),
         };
         let search = Search {
             filter,
@@ -97,6 +100,7 @@ impl AppCaller {
             search,
             question,
             place,
+            floor,
             wake,
             stage,
             ready,
@@ -114,15 +118,18 @@ impl AppCaller {
 }
 
 impl Viewer {
-    /// The place of a bookmark; none if it is of another start, or what followed it is not kept.
-    fn resumed(&self, question: &Digest, told: &str) -> Result<Option<u64>, CallError> {
+    /// The place of a bookmark, and the floor of its snapshot; none if it is of another start, or what
+    /// followed it is not kept.
+    fn resumed(&self, question: &Digest, told: &str) -> Result<Option<(u64, u64)>, CallError> {
         let place = token::place("bookmark", question, told)?;
-        let (first, place) = place.split_once('.').unwrap_or_default();
-        let parsed = first.parse::<u64>().ok().zip(place.parse::<u64>().ok());
-        let (first, place) = parsed.ok_or_else(|| token::wrong("bookmark"))?;
+        let mut numbers = place.split('.').map(str::parse::<u64>);
+        let mut next = || numbers.next().and_then(Result::ok);
+        let (Some(first), Some(place), Some(floor)) = (next(), next(), next()) else {
+            return Err(token::wrong("bookmark"));
+        };
         let hub = &self.context.hub;
         let ours = hub.first() == Some(first) && hub.has_after(place);
-        Ok(ours.then_some(place))
+        Ok(ours.then_some((place, floor)))
     }
 }
 
@@ -158,6 +165,7 @@ impl Watcher {
         Ok(if let Some(next) = next {
             Stage::Snapshot(next)
         } else {
+            self.floor = self.viewer.ticket().await?.revision;
             self.bookmark();
             Stage::Live
         })
@@ -187,7 +195,7 @@ impl Watcher {
                 Err(CallError::stream_ended(Reason::ObserverTooSlow, message))
             }
             Read::Changes(changes, newest) => {
-                self.tell(changes).await;
+                self.tell(changes).await?;
                 self.place = newest;
                 if !self.ready.is_empty() {
                     self.bookmark();
@@ -198,7 +206,7 @@ impl Watcher {
     }
 
     /// Each session once: as it is after the last of its changes, or gone.
-    async fn tell(&mut self, changes: Vec<Change>) {
+    async fn tell(&mut self, changes: Vec<Change>) -> Result<(), CallError> {
         let mut sessions = BTreeMap::<SessionId, (bool, Option<Arc<SessionSummary>>)>::new();
         for change in changes {
             let wants = |it: &Arc<SessionSummary>| self.search.filter.wants(it);
@@ -212,7 +220,7 @@ impl Watcher {
             if !(was || now.is_some()) || !self.viewer.may_read(id).await {
                 continue;
             }
-            let Some(session) = now else {
+            let Some(session) = self.no_older(now).await? else {
                 gone.push(id);
                 continue;
             };
@@ -232,11 +240,27 @@ impl Watcher {
             let item = SessionWatchItem::Changed { sessions, gone };
             self.ready.push_back(item);
         }
+        Ok(())
+    }
+
+    /// C47: of a session that the snapshot may have told as it was later, what it is now.
+    async fn no_older(
+        &self,
+        session: Option<Arc<SessionSummary>>,
+    ) -> Result<Option<Arc<SessionSummary>>, CallError> {
+        match session {
+            Some(session) if session.revision < self.floor => {
+                let now = self.viewer.summary(session.id).await?;
+                Ok(now.filter(|it| self.search.filter.wants(it)))
+            }
+            session => Ok(session),
+        }
     }
 
     fn bookmark(&mut self) {
         let first = self.viewer.context.hub.first().unwrap_or_default();
-        let bookmark = token::make(&self.question, &format!("{first}.{}", self.place));
+        let place = format!("{first}.{}.{}", self.place, self.floor);
+        let bookmark = token::make(&self.question, &place);
         self.ready.push_back(SessionWatchItem::Bookmark(bookmark));
     }
 }

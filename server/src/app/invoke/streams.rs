@@ -89,12 +89,17 @@ pub(super) fn failed(failure: Failure) -> ResultStream<InvokeEvent> {
 }
 
 /// C45: the place is named, and never replaced by another.
-pub(super) fn unavailable(error: &PlaceError) -> Failure {
+pub(super) fn unavailable(details: String) -> Failure {
     Failure {
         code: code::DIRECTORY_UNAVAILABLE.to_owned(),
-        details: format!("{error}; put it back, or move the session with ChangeDirectory"),
+        details,
         retryable: true,
     }
+}
+
+/// What is said of a place that is not there.
+pub(super) fn missing(error: &PlaceError) -> String {
+    format!("{error}; put it back, or move the session with ChangeDirectory")
 }
 
 /// The terminal that a settled run projects to.

@@ -23,6 +23,7 @@ use sessionplane_core::ports::repository::CommitError;
 use super::{End, SessionTask};
 use crate::app::caller::store;
 use crate::app::context::Ports;
+use crate::app::fleet::{has_children, mismatch};
 use crate::app::session_loss::Loss;
 use crate::app::session_mail::{Chore, NoReply, Reply, ReplyTo};
 use crate::app::single_flight::Flight;
@@ -67,8 +68,6 @@ pub(super) struct Chores {
     running: FuturesUnordered<BoxFuture<Done>>,
     changing: bool,
     deleting: bool,
-    /// The revision that the deletion is meant for.
-    etag: Option<u64>,
 }
 
 impl Chores {
@@ -147,18 +146,24 @@ impl SessionTask {
                 facts.token = token;
                 Input::Move { reply, facts }
             }
-            Chore::Delete { call, etag } => {
-                self.chores.etag = etag;
-                Input::Delete { reply, call, token }
-            }
+            Chore::Delete { call, etag } => Input::Delete {
+                reply,
+                call,
+                token,
+                etag,
+            },
             Chore::Change { .. } => return,
         };
         self.offer([input]);
     }
 
-    /// One at a time, and none once the session is to end.
-    fn start_change(&mut self) {
-        if self.chores.write() || self.session.deletion().is_some() {
+    /// One at a time, none before the session's creation is told (it may be found before its task hears
+    /// that it is durable), and none once the session, or its task, is to end: those that always follow
+    /// would keep a stop from being seen.
+    pub(super) fn start_change(&mut self) {
+        let waits = self.chores.write() || self.channel.shown().is_none();
+        let ends = self.session.deletion().is_some() || self.context.stopping.is_cancelled();
+        if waits || ends {
             return;
         }
         let Some(pending) = self.chores.waiting.pop_front() else {
@@ -184,7 +189,8 @@ impl SessionTask {
         let Some(commit) = self.session.deletion_commit(metadata, now) else {
             return;
         };
-        if let Some(etag) = self.chores.etag.filter(|etag| *etag != metadata) {
+        let etag = self.session.deletion().and_then(Deletion::etag);
+        if let Some(etag) = etag.filter(|etag| *etag != metadata) {
             return self.keep(mismatch(etag, metadata));
         }
         self.chores.deleting = true;
@@ -248,16 +254,16 @@ impl SessionTask {
     fn deleted(&mut self, judged: Result<(), CommitError>) -> Result<(), End> {
         let error = match judged {
             Ok(()) => {
+                // First of all: who hears that it is gone finds it nowhere.
+                self.channel.gone();
+                self.context.channels.forget(self.session.id());
                 self.answer_deletion(Answer::Changed);
                 return Err(End::Deleted);
             }
             Err(error) => error,
         };
         let refusal = match &error {
-            CommitError::HasChildren { child } => CallError::refused(
-                Reason::HasChildren,
-                format!("other sessions branch off this one, such as {child}; delete them first"),
-            ),
+            CommitError::HasChildren { child } => has_children(*child),
             // Another writer of the metadata was first: nothing was meant for what they are now.
             CommitError::MetadataConflict { .. } => CallError::refused(
                 Reason::EtagMismatch,
@@ -417,12 +423,4 @@ fn commit(
             sandbox: None,
         },
     }
-}
-
-fn mismatch(etag: u64, revision: u64) -> CallError {
-    let message = format!(
-        "the session's metadata are of revision {revision}, not {etag}; look again, and repeat with \
-         the etag that they have"
-    );
-    CallError::refused(Reason::EtagMismatch, message)
 }

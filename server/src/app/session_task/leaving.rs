@@ -30,8 +30,6 @@ impl SessionTask {
         self.cool_down();
         if matches!(end, End::Deleted) {
             self.turn_all_away();
-            self.channel.gone();
-            context.channels.forget(id);
             close(&context, Some(&self.channel), Loss::Deleted);
             drain(&mut self.mailbox, &CallError::no_such_session()).await;
             context.deleted.notify_one();

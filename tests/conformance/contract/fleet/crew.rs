@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use sessionplane_core::contract::fleet::{
-    CreateSession, DeleteAnswer, DeleteSession, Fleet, ListSessions, SessionOrder, SessionPage,
-    SessionWatchItem, UpdateSession, WatchSessions,
+    CreateSession, DeleteAnswer, DeleteSession, Fleet, InteractionPage, ListInteractions,
+    ListSessions, SessionOrder, SessionPage, SessionWatchItem, UpdateSession, WatchSessions,
 };
 use sessionplane_core::contract::{CallOptions, ResultStream};
 use sessionplane_core::domain::error::CallError;
@@ -142,7 +142,22 @@ impl Crew {
             etag: None,
             abort,
         };
+        self.end(request, id).await
+    }
+
+    pub(crate) async fn end(
+        &self,
+        request: DeleteSession,
+        id: Option<&str>,
+    ) -> Result<DeleteAnswer, CallError> {
         within("delete", self.fleet().delete_session(request, with_id(id))).await
+    }
+
+    /// A page of open questions.
+    pub(crate) async fn questions(&self, request: ListInteractions) -> InteractionPage {
+        let (fleet, options) = (self.fleet(), CallOptions::default());
+        let page = within("questions", fleet.list_interactions(request, options)).await;
+        page.unwrap_or_else(|error| panic!("questions: {error:?}"))
     }
 
     pub(crate) async fn try_page(&self, request: ListSessions) -> Result<SessionPage, CallError> {

@@ -1,9 +1,9 @@
 //! The end of a session.
 
-use sessionplane_core::contract::fleet::{CreateSession, DeleteAnswer};
+use sessionplane_core::contract::fleet::{CreateSession, DeleteAnswer, DeleteSession};
 use sessionplane_core::contract::{CallOptions, Parent};
 use sessionplane_core::domain::command::RejectionCode;
-use sessionplane_core::domain::error::Reason;
+use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::domain::ids::SessionRef;
 
 use super::super::desk::{Ask, named};
@@ -98,4 +98,57 @@ pub(crate) async fn c61_a_session_that_others_branch_off_stays(worlds: &dyn Flee
         let deleted = crew.try_delete(named(name), false, None).await;
         assert_eq!(deleted, Ok(DeleteAnswer::Deleted), "{name}");
     }
+}
+
+/// C2: what is refused has done nothing, also where what is active was to be aborted.
+pub(crate) async fn c61_c02_a_deletion_that_is_refused_aborts_nothing(worlds: &dyn FleetWorlds) {
+    let crew = Crew::new(worlds).await;
+    let desk = crew.desk("trunk");
+    let run = desk.invoke("say \"x\"\nhang").await;
+    let seen = crew.get("trunk").await;
+    let newer = crew.update("trunk", relabel("a=b")).await;
+    let end = |etag| DeleteSession {
+        session: named("trunk"),
+        etag: Some(etag),
+        abort: true,
+    };
+    let refused = crew.end(end(seen.metadata_revision), Some("end")).await;
+    let refused = refused.expect_err("it is not what it was");
+    assert_eq!(
+        (refused.reason, refused.outcome),
+        (Reason::EtagMismatch, Outcome::Refused)
+    );
+    let branch = CreateSession {
+        parent: Some(Parent {
+            session: named("trunk"),
+            entry: None,
+        }),
+        ..new("child")
+    };
+    crew.create(branch).await;
+    let refused = crew.end(end(newer.metadata_revision), Some("end")).await;
+    assert_eq!(
+        refused.expect_err("it has a child").reason,
+        Reason::HasChildren
+    );
+    assert_eq!(crew.get("trunk").await.active_run, Some(run.id));
+    let gone = crew.try_delete(named("child"), false, None).await;
+    assert_eq!(gone, Ok(DeleteAnswer::Deleted));
+    let deleted = crew.end(end(newer.metadata_revision), Some("end")).await;
+    assert_eq!(deleted, Ok(DeleteAnswer::Deleted));
+    run.finish().await;
+    // Of one at rest the revision counts as well.
+    let made = crew.create(new("docs")).await;
+    crew.update("docs", relabel("a=b")).await;
+    let end = DeleteSession {
+        session: named("docs"),
+        etag: Some(made.metadata_revision),
+        abort: false,
+    };
+    let refused = crew
+        .end(end, None)
+        .await
+        .expect_err("it is not what it was");
+    assert_eq!(refused.reason, Reason::EtagMismatch);
+    assert_eq!(crew.names("").await, ["docs"]);
 }

@@ -4,6 +4,7 @@ use sessionplane_core::contract::fleet::{CreateSession, ListSessions, SessionOrd
 use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::fleet::labels::Priority;
 use sessionplane_core::domain::fleet::phase::Phase;
+use sessionplane_core::domain::ids::ExternalKey;
 
 use super::super::desk::named;
 use super::FleetWorlds;
@@ -109,6 +110,36 @@ pub(crate) async fn c47_a_filter_finds_what_it_says_by_every_term(worlds: &dyn F
         assert_eq!(crew.names(filter).await, expected, "{filter}");
         let by_name = crew.list_by(filter, SessionOrder::Name, 1).await;
         assert_eq!(names(&by_name), expected, "{filter}, by name");
+    }
+    // What leads to one session alone, in every order.
+    let keyed = CreateSession {
+        external_key: ExternalKey::parse("job 7").ok(),
+        ..CreateSession::default()
+    };
+    let keyed = crew.create(keyed).await.id;
+    for order in [
+        SessionOrder::Id,
+        SessionOrder::IdDescending,
+        SessionOrder::Name,
+        SessionOrder::Attention,
+    ] {
+        let one = crew.list_by("name = fix-a AND labels.team = net", order, 1);
+        assert_eq!(names(&one.await), ["fix-a"], "{order:?}");
+        let none = crew.list_by("name = fix-a AND labels.team = docs", order, 1);
+        assert_eq!(names(&none.await), [""; 0], "{order:?}");
+        let by_key = crew.list_by("external_key = \"job 7\"", order, 1).await;
+        let ids: Vec<_> = by_key.iter().map(|it| it.id).collect();
+        let listed = if order == SessionOrder::Name {
+            vec![]
+        } else {
+            vec![keyed]
+        };
+        assert_eq!(
+            ids, listed,
+            "{order:?}: one without a name has no place in theirs"
+        );
+        let other = crew.list_by("external_key = \"job 8\" OR name = fix-b", order, 1);
+        assert_eq!(names(&other.await), ["fix-b"], "{order:?}");
     }
     crew.desk("fix-b").abort().await;
     run.finish().await;

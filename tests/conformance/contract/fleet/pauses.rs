@@ -1,9 +1,11 @@
 //! Pause and resume.
 
 use sessionplane_core::contract::InvokeEvent;
+use sessionplane_core::domain::command::RejectionCode;
 use sessionplane_core::domain::fleet::phase::Phase;
 
 use super::super::desk::{Ask, Desk};
+use super::super::hands::compact;
 use super::super::run::Run;
 use super::FleetWorlds;
 use super::crew::{Crew, new};
@@ -66,4 +68,22 @@ pub(crate) async fn c46_a_pause_lets_the_run_settle_and_is_seen_from_then_on(
         |it: &super::crew::Lookout| it.of("docs").map(|it| it.phase) == Some(Phase::Paused);
     lookout.until(paused).await;
     held(&desk, "later").await;
+}
+
+pub(crate) async fn c15_a_paused_session_is_not_compacted_until_it_is_resumed(
+    worlds: &dyn FleetWorlds,
+) {
+    let crew = Crew::new(worlds).await;
+    let desk = crew.desk("docs");
+    desk.run("say \"x\"").await;
+    crew.pause("docs", true).await;
+    let before = desk.state().await;
+    let no = desk.rejection(compact("what matters")).await;
+    assert_eq!(no.code, RejectionCode::BoundaryCommandFailed);
+    assert!(no.retryable && no.message.contains("resume"), "{no:?}");
+    assert_eq!(desk.state().await.view, before.view, "nothing began");
+    assert_eq!(crew.get("docs").await.phase, Phase::Paused);
+    crew.pause("docs", false).await;
+    desk.dispatch(compact("what matters"), None).await;
+    desk.watch_idle().await;
 }

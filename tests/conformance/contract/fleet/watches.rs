@@ -5,6 +5,9 @@ use sessionplane_core::contract::{CallOptions, InvokeEvent};
 use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::event::EventBody;
 use sessionplane_core::domain::fleet::phase::Phase;
+use sessionplane_core::domain::ids::{InteractionId, SessionName};
+use sessionplane_core::domain::interaction::InteractionAnswer;
+use sessionplane_core::domain::time::Timestamp;
 
 use super::super::desk::{named, within};
 use super::super::hands::respond;
@@ -123,7 +126,7 @@ pub(crate) async fn c46_b25_an_open_question_is_seen_by_everybody_at_once(
         panic!("{events:?}");
     };
     assert_eq!(**interaction, asked.interaction);
-    let yes = sessionplane_core::domain::interaction::InteractionAnswer::Confirmed(true);
+    let yes = InteractionAnswer::Confirmed(true);
     let mut watch = desk.watch().await;
     desk.dispatch(respond(interaction.id, yes), None).await;
     let resolved = |body: &EventBody| matches!(body, EventBody::InteractionResolved { .. });
@@ -147,4 +150,97 @@ pub(crate) async fn c46_b25_an_open_question_is_seen_by_everybody_at_once(
         wrong.expect_err("no filter").reason,
         Reason::InvalidArgument
     );
+}
+
+/// When it was asked, which it is, and whose.
+type Asked = (Timestamp, InteractionId, String);
+
+/// All pages of a size.
+async fn all_asked(crew: &Crew, page_size: u32) -> Vec<Asked> {
+    let (mut found, mut page_token) = (Vec::new(), None);
+    loop {
+        let request = ListInteractions {
+            page_token,
+            page_size,
+            ..ListInteractions::default()
+        };
+        let page = crew.questions(request).await;
+        assert!(page_size == 0 || page.interactions.len() <= page_size as usize);
+        found.extend(page.interactions.into_iter().map(|it| {
+            let name = it.name.expect("a name").to_string();
+            (it.interaction.asked_at, it.interaction.id, name)
+        }));
+        page_token = page.next;
+        if page_token.is_none() {
+            return found;
+        }
+    }
+}
+
+pub(crate) async fn c25_c64_open_questions_are_paged_in_the_order_in_which_they_were_asked(
+    worlds: &dyn FleetWorlds,
+) {
+    let crew = Crew::new(worlds).await;
+    let (mut asked, mut runs) = (Vec::new(), Vec::new());
+    for number in 0..3 {
+        let name = format!("s-{number}");
+        let desk = crew.desk(&name);
+        let script = "ask a confirm \"A?\"\nask b confirm \"B?\"\nwait-answers";
+        let mut run = desk.invoke(script).await;
+        for _ in 0..2 {
+            let events = run
+                .until(|event| matches!(event, InvokeEvent::InteractionRequested { .. }))
+                .await;
+            let Some(InvokeEvent::InteractionRequested { interaction }) = events.last() else {
+                panic!("{events:?}");
+            };
+            asked.push((interaction.asked_at, interaction.id, name.clone()));
+        }
+        runs.push((desk, run));
+    }
+    asked.sort();
+    for page_size in [1, 2, 4, 5, 6, 7, 0] {
+        assert_eq!(
+            all_asked(&crew, page_size).await,
+            asked,
+            "pages of {page_size}"
+        );
+    }
+    let of_one = ListInteractions {
+        filter: "name = s-1".to_owned(),
+        page_size: 1,
+        ..ListInteractions::default()
+    };
+    let page = crew.questions(of_one.clone()).await;
+    assert_eq!(page.interactions[0].name, asked_of("s-1"));
+    let foreign = ListInteractions {
+        filter: String::new(),
+        page_token: page.next.clone(),
+        ..of_one.clone()
+    };
+    let (fleet, options) = (crew.fleet(), CallOptions::default());
+    let wrong = fleet.list_interactions(foreign, options).await;
+    assert_eq!(
+        wrong.expect_err("another filter's").violations[0].field,
+        "page_token"
+    );
+    // What is answered between two pages is not listed any more, and moves nothing.
+    let desk = &runs[1].0;
+    for question in desk.questions().await {
+        let yes = InteractionAnswer::Confirmed(true);
+        desk.dispatch(respond(question.id, yes), None).await;
+    }
+    let next = ListInteractions {
+        page_token: page.next,
+        ..of_one
+    };
+    assert_eq!(crew.questions(next).await.interactions, []);
+    for (desk, run) in runs {
+        desk.abort_if_active().await;
+        run.finish().await;
+    }
+}
+
+fn asked_of(name: &str) -> Option<SessionName> {
+    SessionName::parse(name).ok()
 }

@@ -158,6 +158,10 @@ impl Condition {
 /// Where to look: every session that a filter wants is among those of its term.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum IndexTerm {
+    /// The session of that name, if there is one: what leads to it is looked up.
+    Name(SessionName),
+    /// The session of that external key, likewise.
+    ExternalKey(ExternalKey),
     /// Sessions that have a task: a table in memory has them.
     Live,
     /// Sessions that an index of the store has.
@@ -228,8 +232,14 @@ impl Condition {
             Self::Phase(Phase::Paused) | Self::Paused(true) => StoredTerm::Paused,
             Self::Phase(Phase::NeedsInput | Phase::Working | Phase::Compacting | Phase::Ready)
             | Self::Stalled(true) => return Some(IndexTerm::Live),
-            Self::Name(Pattern::Whole(text) | Pattern::Prefix(text)) => {
-                StoredTerm::NamePrefix(text.clone())
+            Self::Name(Pattern::Whole(text)) => match SessionName::parse(text) {
+                Ok(name) => return Some(IndexTerm::Name(name)),
+                // No session has it: few have a name that begins so.
+                Err(_) => StoredTerm::NamePrefix(text.clone()),
+            },
+            Self::Name(Pattern::Prefix(text)) => StoredTerm::NamePrefix(text.clone()),
+            Self::ExternalKey(Pattern::Whole(text)) => {
+                return ExternalKey::parse(text).ok().map(IndexTerm::ExternalKey);
             }
             Self::Label(key, value) => StoredTerm::Label(key.clone(), value.clone()),
             Self::Parent(id) => StoredTerm::Parent(*id),
@@ -239,7 +249,7 @@ impl Condition {
             | Self::Stalled(false)
             | Self::Paused(false)
             | Self::HasLabel(_)
-            | Self::ExternalKey(_)
+            | Self::ExternalKey(Pattern::Prefix(_))
             | Self::Directory(_)
             | Self::Branch(_)
             | Self::Priority(..)

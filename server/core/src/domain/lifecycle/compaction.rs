@@ -38,6 +38,10 @@ pub(super) fn start(
     let Some(token) = free(turn, reply, &facts) else {
         return;
     };
+    // C15: nothing begins that takes an engine. What is written in one commit is not held.
+    if facts.paused {
+        return turn.answer(reply, held());
+    }
     let at = &turn.session.head;
     let leaf = at.leaf.map(|leaf| leaf.seq);
     if !at.path.says_more_than_its_summary(leaf) {
@@ -58,6 +62,14 @@ pub(super) fn start(
     turn.commit(Holder::Boundary, token).lease = LeaseClause::Acquire(token);
     let bytes = instructions.map_or(0, |text| text.len() as u64);
     accepted(turn, reply, facts, Action::Compact, bytes);
+}
+
+fn held() -> Answer {
+    Answer::Dispatched(DispatchAnswer::Rejected(Rejection {
+        code: RejectionCode::BoundaryCommandFailed,
+        message: "the session is paused; resume it, and compact again".to_owned(),
+        retryable: true,
+    }))
 }
 
 /// Binds, audits and answers a command on the compaction that holds the session.

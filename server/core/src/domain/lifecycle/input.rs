@@ -166,6 +166,8 @@ pub struct DispatchFacts {
     pub token: Option<LeaseToken>,
     /// For a `navigate`: the entry, if the session has it.
     pub target: Option<NavigationTarget>,
+    /// Somebody has paused the session, as its task knows it when it steps this.
+    pub paused: bool,
 }
 
 /// What happened.
@@ -257,6 +259,8 @@ pub enum Input {
         call: Box<CallFacts>,
         /// The token that it is deleted under.
         token: LeaseToken,
+        /// The revision that the metadata must have; of any if none is given.
+        etag: Option<u64>,
     },
     /// The store did not take the deletion: the session goes on. The shell has answered.
     Kept,

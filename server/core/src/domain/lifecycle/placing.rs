@@ -25,6 +25,7 @@ pub struct Deletion {
     pub(super) reply: ReplyId,
     pub(super) call: CallFacts,
     pub(super) token: LeaseToken,
+    pub(super) etag: Option<u64>,
 }
 
 impl Deletion {
@@ -38,6 +39,13 @@ impl Deletion {
     #[must_use]
     pub fn token(&self) -> LeaseToken {
         self.token
+    }
+
+    /// The revision of the metadata that it is meant for; of any if none. It is this deletion's own:
+    /// another one may wait behind it, and mean another.
+    #[must_use]
+    pub fn etag(&self) -> Option<u64> {
+        self.etag
     }
 }
 
@@ -107,9 +115,9 @@ pub(super) fn noted(
 }
 
 /// The session takes nothing else until the store has judged its end.
-pub(super) fn delete(turn: &mut Turn<'_>, reply: ReplyId, call: CallFacts, token: LeaseToken) {
-    if unheld(turn, reply) {
-        turn.session.active = Active::Deletion(Deletion { reply, call, token });
+pub(super) fn delete(turn: &mut Turn<'_>, deletion: Deletion) {
+    if unheld(turn, deletion.reply) {
+        turn.session.active = Active::Deletion(deletion);
     }
 }
 

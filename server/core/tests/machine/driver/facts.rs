@@ -240,6 +240,7 @@ pub(crate) fn dispatch(
         agent: Arc::new(agent()),
         token: None,
         target: None,
+        paused: false,
         call,
     }
 }

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use sessionplane_core::contract::OnDisconnect;
-use sessionplane_core::domain::command::{CommandKind, RejectionCode};
+use sessionplane_core::domain::command::{CommandKind, DispatchAnswer, RejectionCode};
 use sessionplane_core::domain::compaction::Compacted;
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::ids::{EntryId, SessionId};
-use sessionplane_core::domain::lifecycle::{Answer, Effect};
+use sessionplane_core::domain::lease::LeaseToken;
+use sessionplane_core::domain::lifecycle::{Answer, DispatchFacts, Effect};
 use sessionplane_core::domain::limits::MAX_LABEL_BYTES;
 use sessionplane_core::domain::view::Status;
 use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
@@ -44,6 +45,34 @@ fn c22_a_compaction_is_answered_at_its_admission_and_told_at_its_end() {
         EntryBody::Compaction { summary, first_kept: Some(id), .. }
             if summary.text == "all of it in short" && id.seq == 2
     ));
+    story.ends();
+}
+
+#[test]
+fn c15_c22_a_paused_session_is_not_compacted_and_what_takes_no_engine_is_done() {
+    let mut story = Story::rested();
+    let token = LeaseToken(story.shell.mint());
+    let paused = |facts: &mut DispatchFacts| {
+        facts.token = Some(token);
+        facts.paused = true;
+    };
+    let reply = story.dispatch_with(CommandKind::Compact, paused);
+    match story.answer(reply) {
+        Some(Answer::Dispatched(DispatchAnswer::Rejected(no))) => {
+            assert_eq!(no.code, RejectionCode::BoundaryCommandFailed);
+            assert!(no.retryable && no.message.contains("resume"), "{no:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(!story.shell.in_flight(), "nothing is written");
+    assert_eq!(story.shell.view().status(), Status::Idle);
+    let chosen = story.dispatch_with(CommandKind::SetModel, paused);
+    story.shell.settle_disk();
+    assert!(story.is_accepted(chosen));
+    let resumed = story.compacts();
+    story.land();
+    assert!(story.is_accepted(resumed));
+    story.abort();
     story.ends();
 }
 

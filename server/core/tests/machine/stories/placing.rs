@@ -6,7 +6,7 @@ use sessionplane_core::domain::audit::AuditAction;
 use sessionplane_core::domain::binding::BoundAnswer;
 use sessionplane_core::domain::command::{CommandKind, RejectionCode};
 use sessionplane_core::domain::error::Reason;
-use sessionplane_core::domain::lifecycle::Answer;
+use sessionplane_core::domain::lifecycle::{Answer, Deletion};
 
 use super::story::Story;
 use crate::driver::facts;
@@ -174,6 +174,22 @@ fn c61_a_deletion_waits_for_what_was_decided_and_everybody_else_waits_for_it() {
     story.shell.settle_disk();
     assert!(story.is_accepted(abort));
     story.passes(facts::limits().abort_grace);
+    story.ends();
+}
+
+/// Another one waits behind it, and means another revision.
+#[test]
+fn c61_a_deletion_keeps_the_revision_that_it_is_meant_for() {
+    let mut story = Story::rested();
+    story.moves("sub");
+    let (first, second) = (story.deletes_at(Some(7)), story.deletes());
+    story.land();
+    let etag = |story: &Story| story.shell.session().deletion().map(Deletion::etag);
+    assert_eq!(etag(&story), Some(Some(7)));
+    assert_eq!((story.answer(first), story.answer(second)), (None, None));
+    story.shell.keep();
+    assert_eq!(etag(&story), Some(None), "now it is the second one's turn");
+    story.shell.keep();
     story.ends();
 }
 

@@ -112,10 +112,20 @@ impl Story {
     }
 
     pub(crate) fn deletes(&mut self) -> ReplyId {
+        self.deletes_at(None)
+    }
+
+    /// The deletion is meant for one revision of the metadata.
+    pub(crate) fn deletes_at(&mut self, etag: Option<u64>) -> ReplyId {
         let (call, reply) = self.call();
         let token = LeaseToken(self.shell.mint());
         let call = Box::new(facts::call(call, Method::DeleteSession, true));
-        self.shell.send(Input::Delete { reply, call, token });
+        self.shell.send(Input::Delete {
+            reply,
+            call,
+            token,
+            etag,
+        });
         reply
     }
 

@@ -112,6 +112,15 @@ fn the_term_with_the_fewest_sessions_leads() {
         IndexTerm::Stored(StoredTerm::Agent(_))
     ));
     assert_eq!(dormant.index_term(), IndexTerm::Stored(StoredTerm::Every));
+    // What only one session can have leads to it, whatever else is asked.
+    let whole = |text: &str| Pattern::Whole(text.to_owned());
+    let named = Filter::Is(Condition::Name(whole("a")));
+    let one = Filter::All(vec![working.clone(), agent, named]);
+    let name = SessionName::parse("a").unwrap();
+    assert_eq!(one.index_term(), IndexTerm::Name(name));
+    let keyed = Filter::Is(Condition::ExternalKey(whole("job 7")));
+    let key = ExternalKey::parse("job 7").unwrap();
+    assert_eq!(keyed.index_term(), IndexTerm::ExternalKey(key));
     let not = Filter::Not(Box::new(working));
     assert_eq!(not.index_term(), IndexTerm::Stored(StoredTerm::Every));
 }
@@ -119,6 +128,8 @@ fn the_term_with_the_fewest_sessions_leads() {
 /// The sessions that an index has under a term, judged without any index.
 fn has(term: &IndexTerm, session: &SessionSummary) -> bool {
     let term = match term {
+        IndexTerm::Name(name) => return session.name.as_ref() == Some(name),
+        IndexTerm::ExternalKey(key) => return session.external_key.as_ref() == Some(key),
         IndexTerm::Live => {
             let elsewhere = [Phase::Dormant, Phase::Paused, Phase::Queued];
             return !elsewhere.contains(&session.phase);
