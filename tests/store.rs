@@ -22,6 +22,8 @@ use tempfile::TempDir;
 mod damage;
 #[path = "store/deleted.rs"]
 mod deleted;
+#[path = "store/erasing.rs"]
+mod erasing;
 #[path = "store/exports.rs"]
 mod exports;
 #[path = "store/gate.rs"]

@@ -246,7 +246,13 @@ async fn c61_what_a_deleted_session_held_is_erased_and_its_trail_stays() {
         .await
         .expect("deleted");
     within("it is erased", async {
-        while house.store().deleted().await.expect("it is read").is_some() {
+        while house
+            .store()
+            .deleted(None)
+            .await
+            .expect("it is read")
+            .is_some()
+        {
             tokio::task::yield_now().await;
         }
     })
@@ -283,7 +289,13 @@ async fn c44_an_erasure_that_a_crash_cut_goes_on_at_the_next_start() {
     deleted.expect("deleted");
     crew.world.restart().await;
     within("it is erased", async {
-        while house.store().deleted().await.expect("it is read").is_some() {
+        while house
+            .store()
+            .deleted(None)
+            .await
+            .expect("it is read")
+            .is_some()
+        {
             tokio::task::yield_now().await;
         }
     })

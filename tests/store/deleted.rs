@@ -54,15 +54,15 @@ async fn goes_on(image: &TempDir, script: &Script, other: &Script) {
     let store = crate::open(image.path());
     if let Some(stored) = store.session(script.id()).await.unwrap() {
         assert_eq!(stored, script.stored());
-        assert_eq!(store.deleted().await, Ok(None));
+        assert_eq!(store.deleted(None).await, Ok(None));
         assert_eq!(found(&store).await, [script.id(), other.id()]);
         let token = store.mint().await.unwrap();
         store.delete(script.delete(token)).await.unwrap();
     }
-    if store.deleted().await.unwrap().is_some() {
+    if store.deleted(None).await.unwrap().is_some() {
         while !store.erase(script.id(), 0, 50).await.unwrap() {}
     }
-    assert_eq!(store.deleted().await, Ok(None));
+    assert_eq!(store.deleted(None).await, Ok(None));
     assert_eq!(found(&store).await, [other.id()]);
     assert_eq!(store.runs_of(script.id()).await, Ok(Vec::new()));
     let trail = store.audits(script.id()).await.unwrap();
@@ -137,7 +137,7 @@ async fn c39_until_it_is_synced_nothing_is_deleted_renamed_or_created_for_reader
     let deleting = begun(store.delete(script.delete(token))).await;
     stop.reached().await;
     assert_eq!(store.session(script.id()).await, Ok(Some(script.stored())));
-    assert_eq!(store.deleted().await, Ok(None));
+    assert_eq!(store.deleted(None).await, Ok(None));
     assert_eq!(found(&store).await.len(), 3);
     stop.release();
     deleting.await.unwrap();
@@ -146,7 +146,7 @@ async fn c39_until_it_is_synced_nothing_is_deleted_renamed_or_created_for_reader
         session: script.id(),
         entries: script.head.entries,
     };
-    assert_eq!(store.deleted().await, Ok(Some(deleted)));
+    assert_eq!(store.deleted(None).await, Ok(Some(deleted)));
     store.close().await;
 }
 
@@ -187,7 +187,7 @@ async fn c61_what_is_left_of_a_deleted_session_is_exported_and_erased_after_the_
         assert!(findings.whole(), "{:?}", findings.faults);
         let store = crate::open(fresh.path());
         assert_eq!(found(&store).await, [other.id()]);
-        assert_eq!(store.deleted().await.unwrap().is_some(), left);
+        assert_eq!(store.deleted(None).await.unwrap().is_some(), left);
         assert_eq!(store.erase(script.id(), 0, 1000).await, Ok(true));
         store.close().await;
         let findings = verified(fresh.path());
@@ -224,7 +224,7 @@ async fn b54_a_damaged_entry_of_a_deleted_session_is_erased_like_the_others() {
     let token = store.mint().await.unwrap();
     store.delete(script.delete(token)).await.unwrap();
     assert_eq!(store.erase(script.id(), 0, 1000).await, Ok(true));
-    assert_eq!(store.deleted().await, Ok(None));
+    assert_eq!(store.deleted(None).await, Ok(None));
     assert_eq!(found(&store).await, [other.id()]);
     store.close().await;
 }

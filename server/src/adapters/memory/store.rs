@@ -191,8 +191,8 @@ impl Repository for MemoryStore {
         Ok(())
     }
 
-    async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {
-        self.read(|tables| tables.deleted())
+    async fn deleted(&self, after: Option<SessionId>) -> Result<Option<DeletedSession>, ReadError> {
+        self.read(|tables| tables.deleted(after))
     }
 
     async fn erase(&self, session: SessionId, keep: u64, max: usize) -> Result<bool, ReadError> {

@@ -14,6 +14,7 @@ use sessionplane_core::domain::interaction::{Interaction, surplus};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{SessionRecord, StoredSession};
 use sessionplane_core::ports::repository::{DeletedSession, EntryRange, ReadError};
+use tokio::sync::watch;
 
 use super::chain;
 use super::convert::{Address, ChainedEntry, HeadRow};
@@ -54,6 +55,11 @@ struct Durable {
 impl Reader {
     pub(super) fn new(db: Db, inflight: Arc<InFlight>) -> Self {
         Self { db, inflight }
+    }
+
+    /// Whether somebody reads a snapshot.
+    pub(super) fn snapshots(&self) -> watch::Receiver<bool> {
+        self.inflight.snapshots.subscribe()
     }
 
     pub(super) fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {

@@ -41,7 +41,7 @@ async fn all(context: &Context) -> Result<(), ReadError> {
     while let Some(DeletedSession {
         session,
         mut entries,
-    }) = repository.deleted().await?
+    }) = repository.deleted(None).await?
     {
         loop {
             let keep = entries.saturating_sub(SLICE);
