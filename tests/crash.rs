@@ -17,6 +17,8 @@ mod crowds;
 mod daemon;
 #[path = "crash/damages.rs"]
 mod damages;
+#[path = "crash/deletions.rs"]
+mod deletions;
 #[path = "crash/drains.rs"]
 mod drains;
 #[path = "crash/kills.rs"]
