@@ -44,3 +44,6 @@ mod stops;
 mod tree;
 #[path = "crash/verify.rs"]
 mod verify;
+#[cfg(target_os = "linux")]
+#[path = "crash/worktrees.rs"]
+mod worktrees;
