@@ -42,6 +42,8 @@ mod state;
 mod stops;
 #[path = "crash/tree.rs"]
 mod tree;
+#[path = "crash/upgrades.rs"]
+mod upgrades;
 #[path = "crash/verify.rs"]
 mod verify;
 #[cfg(target_os = "linux")]
