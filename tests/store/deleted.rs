@@ -7,7 +7,9 @@ use std::sync::Arc;
 use sessionplane_core::domain::fleet::filter::StoredTerm;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
 use sessionplane_core::ports::lease_store::LeaseStore as _;
-use sessionplane_core::ports::repository::{DeletedSession, Repository as _, SessionQuery};
+use sessionplane_core::ports::repository::{
+    CommitError, DeletedSession, Repository as _, SessionQuery,
+};
 use sessionplane_server::adapters::sled::tools::{Inspection, load};
 use sessionplane_server::adapters::sled::{RoundStep, SledStore, StoreOptions};
 use tempfile::TempDir;
@@ -210,6 +212,32 @@ async fn b54_a_damaged_session_keeps_nobody_from_finding_the_others() {
     });
     let store = crate::open(directory.path());
     assert_eq!(found(&store).await, [other.id()]);
+    store.close().await;
+}
+
+/// What a run writes needs neither the session's record nor its rows: with all of them damaged it goes on.
+#[tokio::test]
+async fn c40_a_commit_that_moves_nothing_reads_nothing_of_what_its_session_is_found_by() {
+    let (directory, _, mut cut) = busy().await;
+    let record = [&b"s"[..], &cut.id().to_bytes()].concat();
+    break_at(directory.path(), |db| {
+        db.insert(&record, b"?").unwrap().expect("it is there");
+        let rows: Vec<_> = db.scan_prefix(b"f").keys().map(Result::unwrap).collect();
+        for row in rows {
+            db.insert(row, b"?").unwrap();
+        }
+    });
+    let store = crate::open(directory.path());
+    let recover = cut.recover(store.mint().await.unwrap());
+    cut.write(&store, recover).await.unwrap();
+    let admit = cut.admit(store.mint().await.unwrap(), "go on");
+    cut.write(&store, admit).await.unwrap();
+    let settle = cut.settle();
+    cut.write(&store, settle).await.unwrap();
+    // One that moves it does, and is refused.
+    let there = cut.go_to(store.mint().await.unwrap(), Some("main"));
+    let refused = store.commit(there).await;
+    assert!(matches!(refused, Err(CommitError::Store(_))), "{refused:?}");
     store.close().await;
 }
 

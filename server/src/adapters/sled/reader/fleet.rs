@@ -87,6 +87,8 @@ impl Reader {
                 records.next()
             };
             let Some(record) = record else { break };
+            #[cfg(test)]
+            super::counted::one();
             let (key, value) = record.map_err(|error| failed(&range.start, &error))?;
             if seen.len() < max {
                 seen.insert(key, value);
@@ -187,3 +189,6 @@ fn searched(query: &SessionQuery) -> Range<Key> {
     }
     range
 }
+
+#[cfg(test)]
+mod tests;
