@@ -17,6 +17,8 @@ mod crowds;
 mod daemon;
 #[path = "crash/damages.rs"]
 mod damages;
+#[path = "crash/deletions.rs"]
+mod deletions;
 #[path = "crash/drains.rs"]
 mod drains;
 #[path = "crash/kills.rs"]
@@ -40,5 +42,10 @@ mod state;
 mod stops;
 #[path = "crash/tree.rs"]
 mod tree;
+#[path = "crash/upgrades.rs"]
+mod upgrades;
 #[path = "crash/verify.rs"]
 mod verify;
+#[cfg(target_os = "linux")]
+#[path = "crash/worktrees.rs"]
+mod worktrees;

@@ -10,11 +10,10 @@ use async_trait::async_trait;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use sessionplane_core::domain::audit::AuditRecord;
-use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::input::InputRecord;
 use sessionplane_core::ports::repository::ReadError;
-use sessionplane_server::adapters::memory::{CommitGate, CommitStep, MemoryStore};
+use sessionplane_server::adapters::memory::{CommitGate, CommitStep, MemoryStore, Passing};
 use sessionplane_server::adapters::sled::{RoundProbe, RoundStep, SledStore, StoreOptions};
 use tempfile::TempDir;
 
@@ -22,6 +21,8 @@ use tempfile::TempDir;
 mod damage;
 #[path = "store/deleted.rs"]
 mod deleted;
+#[path = "store/erasing.rs"]
+mod erasing;
 #[path = "store/exports.rs"]
 mod exports;
 #[path = "store/gate.rs"]
@@ -88,7 +89,7 @@ impl Disk {
 
 #[async_trait]
 impl CommitGate for Disk {
-    async fn pass(&self, _: CommitStep, _: &Commit) -> Result<(), String> {
+    async fn pass(&self, _: CommitStep, _: Passing<'_>) -> Result<(), String> {
         self.check()
     }
 }
@@ -173,6 +174,17 @@ impl Subject for Sled {
     }
     fn break_disk(&self) {
         self.disk.0.store(true, Ordering::SeqCst);
+    }
+    async fn is_whole(&mut self) {
+        let image = image::take(self.directory.path());
+        let mut faults = verify::verified(image.path()).faults;
+        // A history settles runs whose inputs and questions it leaves open.
+        faults.retain(|fault| {
+            !["input ", "interaction "]
+                .iter()
+                .any(|it| fault.key.starts_with(it))
+        });
+        assert!(faults.is_empty(), "{faults:?}");
     }
 }
 

@@ -65,6 +65,8 @@ pub(crate) trait Subject: Send + Sync {
     async fn reopen(&mut self);
     /// From now on the disk refuses every write.
     fn break_disk(&self);
+    /// Looks at all that it keeps, by means of its own: nothing may be wrong with any of it.
+    async fn is_whole(&mut self) {}
 }
 
 /// Makes one test of each function of the suite.

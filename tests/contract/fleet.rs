@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::{FutureExt as _, StreamExt as _};
-use sessionplane_core::contract::fleet::{DeleteSession, Fleet as _, SessionOrder};
+use sessionplane_core::contract::fleet::{DeleteAnswer, DeleteSession, Fleet as _, SessionOrder};
 use sessionplane_core::contract::{CallOptions, InvokeEvent};
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::audit::AuditAction;
-use sessionplane_core::domain::error::Reason;
+use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
@@ -27,6 +27,7 @@ use sessionplane_core::ports::clock::Clock as _;
 use sessionplane_core::ports::repository::Repository as _;
 use sessionplane_server::adapters::artifacts::MemoryArtifacts;
 use sessionplane_server::adapters::clock::TokioClock;
+use sessionplane_server::adapters::memory::{CommitStep, Passing};
 use sessionplane_server::app::config::AppConfig;
 use sessionplane_server::app::face::Faces as _;
 
@@ -34,7 +35,7 @@ use crate::house::{House, owner};
 use crate::suite::desk::{Ask, named, within};
 use crate::suite::fleet::crew::{Crew, Lookout, new, relabel, rename};
 use crate::suite::hands::respond;
-use crate::suite::world::quick;
+use crate::suite::world::{World as _, quick};
 
 fn crew(config: AppConfig) -> (Arc<House>, Crew) {
     let house = House::new(config);
@@ -251,7 +252,13 @@ async fn c61_what_a_deleted_session_held_is_erased_and_its_trail_stays() {
         .await
         .expect("deleted");
     within("it is erased", async {
-        while house.store().deleted().await.expect("it is read").is_some() {
+        while house
+            .store()
+            .deleted(None)
+            .await
+            .expect("it is read")
+            .is_some()
+        {
             tokio::task::yield_now().await;
         }
     })
@@ -288,11 +295,84 @@ async fn c44_an_erasure_that_a_crash_cut_goes_on_at_the_next_start() {
     deleted.expect("deleted");
     crew.world.restart().await;
     within("it is erased", async {
-        while house.store().deleted().await.expect("it is read").is_some() {
+        while house
+            .store()
+            .deleted(None)
+            .await
+            .expect("it is read")
+            .is_some()
+        {
             tokio::task::yield_now().await;
         }
     })
     .await;
+}
+
+/// C2: the disk fails under a rename, before or after it was kept: its caller does not know, nobody is shown
+/// what may not be, and the same request id finds out.
+#[tokio::test(flavor = "multi_thread")]
+async fn c02_c39_a_lost_rename_is_unknown_is_shown_to_nobody_and_the_same_id_finds_out() {
+    for step in [CommitStep::BeforeSync, CommitStep::AfterSync] {
+        let (house, crew) = crew(quick());
+        crew.create(new("docs")).await;
+        let mut held = house
+            .gate
+            .hold_any(move |at, passing| at == step && matches!(passing, Passing::Metadata(_)));
+        let renaming = {
+            let crew = Crew {
+                world: crew.world.clone(),
+            };
+            tokio::spawn(async move {
+                crew.try_update("docs", rename("notes"), None, Some("one"))
+                    .await
+            })
+        };
+        held.reached().await;
+        assert_eq!(crew.names("").await, ["docs"]);
+        held.fail("the disk is gone");
+        let error = renaming.await.expect("no panic").expect_err("lost");
+        assert_eq!(error.outcome, Outcome::Unknown, "{error:?}");
+        house.gate.open();
+        house.restart().await;
+        let kept = step == CommitStep::AfterSync;
+        let is = if kept { "notes" } else { "docs" };
+        assert_eq!(crew.names("").await, [is]);
+        let again = crew.try_update("docs", rename("notes"), None, Some("one"));
+        let again = again.await.expect("it is told what became of it");
+        let revision = again.metadata_revision;
+        assert_eq!(again.name.expect("a name").as_str(), "notes");
+        assert_eq!(revision, 2, "it was applied once");
+    }
+}
+
+/// C2: the same of a deletion.
+#[tokio::test(flavor = "multi_thread")]
+async fn c02_c39_a_lost_deletion_is_unknown_and_the_same_id_finds_out() {
+    for step in [CommitStep::BeforeSync, CommitStep::AfterSync] {
+        let (house, crew) = crew(quick());
+        crew.create(new("docs")).await;
+        let mut held = house
+            .gate
+            .hold_any(move |at, passing| at == step && matches!(passing, Passing::Deletion(_)));
+        let deleting = {
+            let crew = Crew {
+                world: crew.world.clone(),
+            };
+            tokio::spawn(async move { crew.try_delete(named("docs"), false, Some("end")).await })
+        };
+        held.reached().await;
+        assert!(!deleting.is_finished(), "it is told before it is kept");
+        held.fail("the disk is gone");
+        let error = deleting.await.expect("no panic").expect_err("lost");
+        assert_eq!(error.outcome, Outcome::Unknown, "{error:?}");
+        house.gate.open();
+        house.restart().await;
+        let left = crew.names("").await.len();
+        assert_eq!(left, usize::from(step == CommitStep::BeforeSync));
+        let again = crew.try_delete(named("docs"), false, Some("end")).await;
+        assert_eq!(again, Ok(DeleteAnswer::Deleted));
+        assert_eq!(crew.names("").await, [""; 0]);
+    }
 }
 
 /// A change that its caller does not wait for is made whole all the same: everybody is told of it.

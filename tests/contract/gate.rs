@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::input::{InputFate, InputRecord};
 use sessionplane_core::domain::lease::LeaseClause;
-use sessionplane_server::adapters::memory::{CommitGate, CommitStep};
+use sessionplane_server::adapters::memory::{CommitGate, CommitStep, Passing};
 use tokio::sync::watch;
 
 use crate::suite::desk::within;
 
-type Picks = Box<dyn Fn(CommitStep, &Commit) -> bool + Send + Sync>;
+type Picks = Box<dyn Fn(CommitStep, Passing<'_>) -> bool + Send + Sync>;
 
 /// What becomes of a commit that a trap picked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct Held {
 }
 
 impl Gate {
-    /// How many commits were kept.
+    /// How many commits were kept, changes of metadata and deletions among them.
     pub(crate) fn kept(&self) -> u64 {
         self.kept.load(Ordering::SeqCst)
     }
@@ -57,6 +57,16 @@ impl Gate {
     pub(crate) fn hold(
         &self,
         picks: impl Fn(CommitStep, &Commit) -> bool + Send + Sync + 'static,
+    ) -> Held {
+        self.hold_any(move |step, passing| {
+            passing.commit().is_some_and(|commit| picks(step, commit))
+        })
+    }
+
+    /// The same for whatever passes.
+    pub(crate) fn hold_any(
+        &self,
+        picks: impl Fn(CommitStep, Passing<'_>) -> bool + Send + Sync + 'static,
     ) -> Held {
         let (reached, told) = watch::channel(0);
         let (verdict, heard) = watch::channel(Verdict::Waits);
@@ -128,13 +138,13 @@ impl Held {
 
 #[async_trait]
 impl CommitGate for Gate {
-    async fn pass(&self, step: CommitStep, commit: &Commit) -> Result<(), String> {
+    async fn pass(&self, step: CommitStep, passing: Passing<'_>) -> Result<(), String> {
         let trap = self
             .trap
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        if let Some(trap) = trap.filter(|trap| (trap.picks)(step, commit)) {
+        if let Some(trap) = trap.filter(|trap| (trap.picks)(step, passing)) {
             trap.reached.send_modify(|count| *count += 1);
             let mut heard = trap.verdict.clone();
             let verdict = heard.wait_for(|verdict| *verdict != Verdict::Waits).await;

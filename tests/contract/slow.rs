@@ -128,8 +128,8 @@ impl Repository for Slow {
         slowly(self.0.delete(commit)).await
     }
 
-    async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {
-        slowly(self.0.deleted()).await
+    async fn deleted(&self, after: Option<SessionId>) -> Result<Option<DeletedSession>, ReadError> {
+        slowly(self.0.deleted(after)).await
     }
 
     async fn erase(&self, session: SessionId, keep: u64, max: usize) -> Result<bool, ReadError> {

@@ -173,7 +173,8 @@ impl Image {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
+/// A directory with all that is in it but sockets.
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
     for entry in fs::read_dir(from).unwrap() {

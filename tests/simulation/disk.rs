@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::ids::ArtifactId;
 use sessionplane_core::domain::provenance::Digest;
 use sessionplane_core::ports::artifact_store::{ArtifactError, ArtifactStore};
 use sessionplane_server::adapters::artifacts::MemoryArtifacts;
-use sessionplane_server::adapters::memory::{CommitGate, CommitStep};
+use sessionplane_server::adapters::memory::{CommitGate, CommitStep, Passing};
 
 use crate::books::Books;
 use crate::executor::{Executor, lock};
@@ -112,15 +111,16 @@ impl Disk {
 
 #[async_trait]
 impl CommitGate for Disk {
-    async fn pass(&self, step: CommitStep, commit: &Commit) -> Result<(), String> {
+    async fn pass(&self, step: CommitStep, passing: Passing<'_>) -> Result<(), String> {
         // Nothing comes between this step and the one before it: the commit was kept just now.
-        if step == CommitStep::AfterSync {
+        let kept = passing.commit().filter(|_| step == CommitStep::AfterSync);
+        if let Some(commit) = kept {
             self.books.kept(commit);
         }
         let taken = self.take().await;
         // Also where its writer hears of a failure: it is on the disk, and who repeats the call, or
         // reads, is told so.
-        if step == CommitStep::AfterSync {
+        if let Some(commit) = kept {
             self.books.synced(commit);
         }
         taken

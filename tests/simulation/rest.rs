@@ -102,7 +102,7 @@ impl World {
             let listed = self.fleet().await.unwrap_or_default();
             let view: View = listed.iter().map(|it| (it.id, it.clone())).collect();
             let behind = self.shared.ledger.behind(&view);
-            let erased = self.shared.host.store().deleted().await == Ok(None);
+            let erased = self.shared.host.store().deleted(None).await == Ok(None);
             if behind.is_none() && erased {
                 return self.judge_fleet(&listed);
             }

@@ -69,8 +69,8 @@ impl Repository for SlowStore {
         deleted
     }
 
-    async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {
-        self.slowly(self.inner.deleted()).await
+    async fn deleted(&self, after: Option<SessionId>) -> Result<Option<DeletedSession>, ReadError> {
+        self.slowly(self.inner.deleted(after)).await
     }
 
     async fn erase(&self, session: SessionId, keep: u64, max: usize) -> Result<bool, ReadError> {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use sessionplane_core::domain::fleet::filter::StoredTerm;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
 use sessionplane_core::ports::lease_store::LeaseStore as _;
-use sessionplane_core::ports::repository::{DeletedSession, Repository as _, SessionQuery};
+use sessionplane_core::ports::repository::{
+    CommitError, DeletedSession, Repository as _, SessionQuery,
+};
 use sessionplane_server::adapters::sled::tools::{Inspection, load};
 use sessionplane_server::adapters::sled::{RoundStep, SledStore, StoreOptions};
 use tempfile::TempDir;
@@ -54,15 +56,15 @@ async fn goes_on(image: &TempDir, script: &Script, other: &Script) {
     let store = crate::open(image.path());
     if let Some(stored) = store.session(script.id()).await.unwrap() {
         assert_eq!(stored, script.stored());
-        assert_eq!(store.deleted().await, Ok(None));
+        assert_eq!(store.deleted(None).await, Ok(None));
         assert_eq!(found(&store).await, [script.id(), other.id()]);
         let token = store.mint().await.unwrap();
         store.delete(script.delete(token)).await.unwrap();
     }
-    if store.deleted().await.unwrap().is_some() {
+    if store.deleted(None).await.unwrap().is_some() {
         while !store.erase(script.id(), 0, 50).await.unwrap() {}
     }
-    assert_eq!(store.deleted().await, Ok(None));
+    assert_eq!(store.deleted(None).await, Ok(None));
     assert_eq!(found(&store).await, [other.id()]);
     assert_eq!(store.runs_of(script.id()).await, Ok(Vec::new()));
     let trail = store.audits(script.id()).await.unwrap();
@@ -137,7 +139,7 @@ async fn c39_until_it_is_synced_nothing_is_deleted_renamed_or_created_for_reader
     let deleting = begun(store.delete(script.delete(token))).await;
     stop.reached().await;
     assert_eq!(store.session(script.id()).await, Ok(Some(script.stored())));
-    assert_eq!(store.deleted().await, Ok(None));
+    assert_eq!(store.deleted(None).await, Ok(None));
     assert_eq!(found(&store).await.len(), 3);
     stop.release();
     deleting.await.unwrap();
@@ -146,7 +148,7 @@ async fn c39_until_it_is_synced_nothing_is_deleted_renamed_or_created_for_reader
         session: script.id(),
         entries: script.head.entries,
     };
-    assert_eq!(store.deleted().await, Ok(Some(deleted)));
+    assert_eq!(store.deleted(None).await, Ok(Some(deleted)));
     store.close().await;
 }
 
@@ -187,7 +189,7 @@ async fn c61_what_is_left_of_a_deleted_session_is_exported_and_erased_after_the_
         assert!(findings.whole(), "{:?}", findings.faults);
         let store = crate::open(fresh.path());
         assert_eq!(found(&store).await, [other.id()]);
-        assert_eq!(store.deleted().await.unwrap().is_some(), left);
+        assert_eq!(store.deleted(None).await.unwrap().is_some(), left);
         assert_eq!(store.erase(script.id(), 0, 1000).await, Ok(true));
         store.close().await;
         let findings = verified(fresh.path());
@@ -213,6 +215,32 @@ async fn b54_a_damaged_session_keeps_nobody_from_finding_the_others() {
     store.close().await;
 }
 
+/// What a run writes needs neither the session's record nor its rows: with all of them damaged it goes on.
+#[tokio::test]
+async fn c40_a_commit_that_moves_nothing_reads_nothing_of_what_its_session_is_found_by() {
+    let (directory, _, mut cut) = busy().await;
+    let record = [&b"s"[..], &cut.id().to_bytes()].concat();
+    break_at(directory.path(), |db| {
+        db.insert(&record, b"?").unwrap().expect("it is there");
+        let rows: Vec<_> = db.scan_prefix(b"f").keys().map(Result::unwrap).collect();
+        for row in rows {
+            db.insert(row, b"?").unwrap();
+        }
+    });
+    let store = crate::open(directory.path());
+    let recover = cut.recover(store.mint().await.unwrap());
+    cut.write(&store, recover).await.unwrap();
+    let admit = cut.admit(store.mint().await.unwrap(), "go on");
+    cut.write(&store, admit).await.unwrap();
+    let settle = cut.settle();
+    cut.write(&store, settle).await.unwrap();
+    // One that moves it does, and is refused.
+    let there = cut.go_to(store.mint().await.unwrap(), Some("main"));
+    let refused = store.commit(there).await;
+    assert!(matches!(refused, Err(CommitError::Store(_))), "{refused:?}");
+    store.close().await;
+}
+
 #[tokio::test]
 async fn b54_a_damaged_entry_of_a_deleted_session_is_erased_like_the_others() {
     let (directory, script, other) = busy().await;
@@ -224,7 +252,7 @@ async fn b54_a_damaged_entry_of_a_deleted_session_is_erased_like_the_others() {
     let token = store.mint().await.unwrap();
     store.delete(script.delete(token)).await.unwrap();
     assert_eq!(store.erase(script.id(), 0, 1000).await, Ok(true));
-    assert_eq!(store.deleted().await, Ok(None));
+    assert_eq!(store.deleted(None).await, Ok(None));
     assert_eq!(found(&store).await, [other.id()]);
     store.close().await;
 }

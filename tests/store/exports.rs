@@ -28,6 +28,10 @@ impl Shelf {
     pub(crate) fn put(&self, id: ArtifactId, content: &[u8]) {
         self.0.lock().unwrap().insert(id, content.to_vec());
     }
+
+    pub(crate) fn lose(&self, id: ArtifactId) {
+        self.0.lock().unwrap().remove(&id).expect("it is there");
+    }
 }
 
 impl Contents for Shelf {

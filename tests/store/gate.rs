@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::ports::lease_store::LeaseStore as _;
 use sessionplane_core::ports::repository::{CommitError, ReadError, Repository as _};
-use sessionplane_server::adapters::memory::{CommitGate, CommitStep, MemoryStore};
+use sessionplane_server::adapters::memory::{CommitGate, CommitStep, MemoryStore, Passing};
 use tokio::sync::Semaphore;
 
 use crate::stop::begun;
@@ -31,7 +30,7 @@ impl Hold {
 
 #[async_trait]
 impl CommitGate for Hold {
-    async fn pass(&self, step: CommitStep, _: &Commit) -> Result<(), String> {
+    async fn pass(&self, step: CommitStep, _: Passing<'_>) -> Result<(), String> {
         if step == self.at {
             if self.fails && self.permits.available_permits() == 0 {
                 return Err("the disk is gone".to_owned());
@@ -108,5 +107,36 @@ async fn a_commit_that_fails_is_the_end_of_the_store() {
         let head = after.session(script.id()).await.unwrap().unwrap().head;
         assert_eq!(head == say.head, kept);
         assert_eq!(*after.fatal().borrow(), None);
+    }
+}
+
+/// A change of metadata and a deletion, each held back before it is kept and before it is acknowledged.
+#[tokio::test]
+async fn c39_c40_metadata_and_a_deletion_pass_the_gate_as_commits_do() {
+    for (at, kept) in [
+        (CommitStep::BeforeSync, false),
+        (CommitStep::AfterSync, true),
+    ] {
+        let gate = Hold::at(at, 1, false);
+        let store = MemoryStore::gated(gate.clone());
+        let mut script = Script::new(1).named("fix");
+        let choose = script.choose(store.mint().await.unwrap(), "large");
+        let mut create = choose;
+        create.create = Some(script.record.clone());
+        script.write(&store, create).await.unwrap();
+        let rename = script.rename(Some("done"));
+        let call = begun(store.commit_metadata(rename.clone())).await;
+        drop(call);
+        let store = store.reopen();
+        let renamed = store.session(script.id()).await.unwrap().unwrap();
+        assert_eq!(renamed.record.metadata == rename.metadata, kept);
+        script.record = renamed.record;
+        let deletion = script.delete(store.mint().await.unwrap());
+        let call = begun(store.delete(deletion)).await;
+        let found = store.session(script.id()).await.unwrap();
+        assert_eq!(found.is_none(), kept);
+        drop(call);
+        let after = store.reopen();
+        assert_eq!(after.deleted(None).await.unwrap().is_some(), kept);
     }
 }

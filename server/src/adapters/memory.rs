@@ -9,5 +9,5 @@ mod gate;
 mod store;
 mod tables;
 
-pub use gate::{CommitGate, CommitStep};
+pub use gate::{CommitGate, CommitStep, Passing};
 pub use store::MemoryStore;

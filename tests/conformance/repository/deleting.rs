@@ -40,7 +40,7 @@ async fn refused(store: &dyn Store, script: &Script) -> CommitError {
     let token = store.mint().await.unwrap();
     let refused = store.delete(script.delete(token)).await;
     assert!(store.session(script.id()).await.unwrap().is_some());
-    assert_eq!(store.deleted().await, Ok(None));
+    assert_eq!(store.deleted(None).await, Ok(None));
     refused.expect_err("it was deleted")
 }
 
@@ -178,7 +178,7 @@ async fn still_there(store: &dyn Store, session: SessionId, entries: &[Entry]) {
         session,
         entries: left,
     };
-    assert_eq!(store.deleted().await, Ok(Some(deleted)));
+    assert_eq!(store.deleted(None).await, Ok(Some(deleted)));
     let still = store.entries(session, everything()).await;
     assert_eq!(still.as_deref(), Ok(entries));
     let last = entries.last().unwrap();
@@ -216,7 +216,7 @@ pub(crate) async fn a_deleted_session_is_erased_in_steps_over_openings(subject: 
     }
     subject.reopen().await;
     let store = subject.store();
-    assert_eq!(store.deleted().await, Ok(None));
+    assert_eq!(store.deleted(None).await, Ok(None));
     assert_eq!(store.erase(session, 0, 9).await, Ok(true));
     assert_eq!(store.entries(session, everything()).await, Ok(Vec::new()));
     assert_eq!(store.entry(entries[0].id).await, Ok(None));

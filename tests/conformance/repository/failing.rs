@@ -40,7 +40,7 @@ pub(crate) async fn a_store_that_failed_changes_nothing_more_and_is_still_read(
     let far = Timestamp::from_millis(u64::MAX);
     failed(store.sweep_bindings(far, 9).await.map(drop));
     failed(store.erase(gone.id(), 0, 9).await.map(drop));
-    let left = store.deleted().await.unwrap();
+    let left = store.deleted(None).await.unwrap();
     assert_eq!(left.map(|left| left.entries), Some(gone.head.entries));
 
     let head = store.session(script.id()).await.unwrap().unwrap().head;

@@ -179,7 +179,7 @@ pub(super) async fn gone_agree(model: &Model, store: &dyn Store) {
         session: gone.script.id(),
         entries: gone.left.unwrap_or_default(),
     });
-    assert_eq!(store.deleted().await, Ok(deleted));
+    assert_eq!(store.deleted(None).await, Ok(deleted));
     for gone in &model.gone {
         let script = &gone.script;
         assert_eq!(store.session(script.id()).await, Ok(None));

@@ -160,8 +160,10 @@ pub trait Repository: Send + Sync {
     async fn commit_metadata(&self, commit: MetadataCommit) -> Result<(), CommitError>;
     /// Ends a session, syncs, then returns.
     async fn delete(&self, commit: DeletionCommit) -> Result<(), CommitError>;
-    /// A deleted session that still has records; none when all is erased. It survives a crash.
-    async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError>;
+    /// The deleted session with the least id after `after`, or of all, that still has records; none
+    /// when all is erased. It survives a crash. Waits while somebody reads the store as it was before
+    /// (a backup): until then what the session named must stay.
+    async fn deleted(&self, after: Option<SessionId>) -> Result<Option<DeletedSession>, ReadError>;
     /// Erases a deleted session's entries with a greater number than `keep`, and, once `keep` is 0 and
     /// no entry is left, its other records, at most about `max` in all. Syncs, then returns whether
     /// nothing is left. The audit trail and the bindings stay.

@@ -20,6 +20,7 @@ use super::layout::Layout;
 use super::oid::Oid;
 use super::repository::Git;
 use crate::adapters::boundary::{Boundary, Refusal, Workplace, directory};
+use crate::failpoint;
 
 pub use names::is_branch;
 
@@ -162,7 +163,10 @@ impl Making<'_> {
             .map_err(failed("its record"))
             .and_then(|_held| self.fill(&pair, home));
         match made {
-            Ok(()) => directory(&home.join(&pair.name)).ok_or(WorktreeError::TooLong),
+            Ok(()) => {
+                failpoint::reach("worktree::made");
+                directory(&home.join(&pair.name)).ok_or(WorktreeError::TooLong)
+            }
             Err(error) => {
                 pair.take_back();
                 Err(error)
@@ -226,7 +230,9 @@ impl Making<'_> {
         let pointer = line("gitdir: ", &admin)?;
         let pointer = pair.tree.write(".git".as_ref(), pointer.as_bytes(), false);
         pointer.map_err(failed("its directory"))?;
+        failpoint::reach("worktree::begun");
         let index = self.git.check_out(self.commit, &pair.tree, self.stop)?;
+        failpoint::reach("worktree::checked-out");
         let failed = failed("its index");
         let aside = OsStr::new("index.lock");
         pair.admin.write(aside, &index, false).map_err(&failed)?;
@@ -236,6 +242,7 @@ impl Making<'_> {
         // Only now is there anything that others see.
         let made = self.is_new
             && known::make_branch(layout, self.common, self.branch, self.commit, self.stop)?;
+        failpoint::reach("worktree::branched");
         let done = pair
             .admin
             .sync()

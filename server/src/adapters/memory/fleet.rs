@@ -1,5 +1,7 @@
 //! What the memory store keeps of the fleet: changes of metadata, deletions, and finding sessions.
 
+use std::ops::Bound;
+
 use sessionplane_core::domain::binding::Binding;
 use sessionplane_core::domain::commit::{DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::fleet::filter::StoredTerm;
@@ -59,8 +61,9 @@ impl Tables {
             .extend(bindings.map(|binding| (binding.key.clone(), binding)));
     }
 
-    pub(super) fn deleted(&self) -> Option<DeletedSession> {
-        let session = *self.deleted.first()?;
+    pub(super) fn deleted(&self, after: Option<SessionId>) -> Option<DeletedSession> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let session = *self.deleted.range((from, Bound::Unbounded)).next()?;
         let entries = self.entries.get(&session).map_or(0, Vec::len) as u64;
         Some(DeletedSession { session, entries })
     }

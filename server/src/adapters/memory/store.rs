@@ -22,7 +22,7 @@ use sessionplane_core::ports::repository::{
 };
 use tokio::sync::watch;
 
-use super::gate::{CommitGate, CommitStep, Open};
+use super::gate::{CommitGate, CommitStep, Open, Passing};
 use super::tables::Tables;
 
 const CLOSED: &str = "the store was opened anew";
@@ -144,8 +144,8 @@ impl MemoryStore {
         }
     }
 
-    async fn pass(&self, step: CommitStep, commit: &Commit) -> Result<(), CommitError> {
-        let passed = self.gate.pass(step, commit).await;
+    async fn pass(&self, step: CommitStep, passing: Passing<'_>) -> Result<(), CommitError> {
+        let passed = self.gate.pass(step, passing).await;
         passed.map_err(|reason| {
             self.fatal.send_replace(Some(reason.as_str().into()));
             CommitError::Store(reason)
@@ -153,12 +153,32 @@ impl MemoryStore {
     }
 
     /// Judges and keeps in one step.
-    fn keep(&self, commit: Commit) -> Result<(), CommitError> {
+    fn keep(&self, passing: Passing<'_>) -> Result<(), CommitError> {
         let mut disk = self.open().map_err(CommitError::Store)?;
         self.whole().map_err(CommitError::Store)?;
-        judge(&commit, &disk.tables)?;
-        disk.tables.apply(commit);
+        let tables = &mut disk.tables;
+        match passing {
+            Passing::Commit(commit) => {
+                judge(commit, &*tables)?;
+                tables.apply(commit.clone());
+            }
+            Passing::Metadata(commit) => {
+                judge_metadata(commit, &*tables)?;
+                tables.apply_metadata(commit.clone());
+            }
+            Passing::Deletion(commit) => {
+                judge_deletion(commit, &*tables)?;
+                tables.apply_deletion(commit.clone());
+            }
+        }
         Ok(())
+    }
+
+    /// Takes it through the gate: held before it is kept, and before it is acknowledged.
+    async fn take(&self, passing: Passing<'_>) -> Result<(), CommitError> {
+        self.pass(CommitStep::BeforeSync, passing).await?;
+        self.keep(passing)?;
+        self.pass(CommitStep::AfterSync, passing).await
     }
 }
 
@@ -170,29 +190,19 @@ fn lock(disk: &Mutex<Disk>) -> MutexGuard<'_, Disk> {
 #[async_trait]
 impl Repository for MemoryStore {
     async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
-        self.pass(CommitStep::BeforeSync, &commit).await?;
-        self.keep(commit.clone())?;
-        self.pass(CommitStep::AfterSync, &commit).await
+        self.take(Passing::Commit(&commit)).await
     }
 
     async fn commit_metadata(&self, commit: MetadataCommit) -> Result<(), CommitError> {
-        let mut disk = self.open().map_err(CommitError::Store)?;
-        self.whole().map_err(CommitError::Store)?;
-        judge_metadata(&commit, &disk.tables)?;
-        disk.tables.apply_metadata(commit);
-        Ok(())
+        self.take(Passing::Metadata(&commit)).await
     }
 
     async fn delete(&self, commit: DeletionCommit) -> Result<(), CommitError> {
-        let mut disk = self.open().map_err(CommitError::Store)?;
-        self.whole().map_err(CommitError::Store)?;
-        judge_deletion(&commit, &disk.tables)?;
-        disk.tables.apply_deletion(commit);
-        Ok(())
+        self.take(Passing::Deletion(&commit)).await
     }
 
-    async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {
-        self.read(|tables| tables.deleted())
+    async fn deleted(&self, after: Option<SessionId>) -> Result<Option<DeletedSession>, ReadError> {
+        self.read(|tables| tables.deleted(after))
     }
 
     async fn erase(&self, session: SessionId, keep: u64, max: usize) -> Result<bool, ReadError> {

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ::sled::IVec;
+use tokio::sync::watch;
 
 use super::snapshot::Kept;
 
@@ -32,6 +33,8 @@ pub(super) type Replaced = BTreeMap<IVec, Option<IVec>>;
 #[derive(Default)]
 pub(super) struct InFlight {
     state: RwLock<State>,
+    /// Whether there is a snapshot, for who waits until there is none.
+    pub(super) snapshots: watch::Sender<bool>,
 }
 
 /// What [`InFlight::hold`] keeps still.

@@ -14,6 +14,7 @@ use sessionplane_core::domain::interaction::{Interaction, surplus};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{SessionRecord, StoredSession};
 use sessionplane_core::ports::repository::{DeletedSession, EntryRange, ReadError};
+use tokio::sync::watch;
 
 use super::chain;
 use super::convert::{Address, ChainedEntry, HeadRow};
@@ -37,6 +38,8 @@ pub(super) struct Reader {
 
 impl Source for Reader {
     fn raw(&self, key: &[u8]) -> Result<Option<IVec>, ReadError> {
+        #[cfg(test)]
+        counted::one();
         let seen = self.db.get(key).map_err(|error| failed(key, &error))?;
         Ok(self.inflight.settled(key, seen))
     }
@@ -54,6 +57,11 @@ struct Durable {
 impl Reader {
     pub(super) fn new(db: Db, inflight: Arc<InFlight>) -> Self {
         Self { db, inflight }
+    }
+
+    /// Whether somebody reads a snapshot.
+    pub(super) fn snapshots(&self) -> watch::Receiver<bool> {
+        self.inflight.snapshots.subscribe()
     }
 
     pub(super) fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {
@@ -353,6 +361,23 @@ impl Reader {
         }
         let settled = settled_scan(prefix, first, next.as_deref(), seen, &held.replaced);
         Ok((settled, next))
+    }
+}
+
+/// How many records a test's thread has read.
+#[cfg(test)]
+mod counted {
+    use std::cell::Cell;
+
+    thread_local!(static READ: Cell<usize> = const { Cell::new(0) });
+
+    pub(super) fn one() {
+        READ.set(READ.get() + 1);
+    }
+
+    /// Those since it was asked last.
+    pub(super) fn taken() -> usize {
+        READ.take()
     }
 }
 

@@ -101,6 +101,7 @@ fn weight(key: &IVec, old: Option<&IVec>) -> usize {
 /// Gives up the snapshot that there is, if there is one: its reader hears so at its next page.
 pub(super) fn end(inflight: &InFlight) {
     inflight.change().kept = None;
+    inflight.snapshots.send_replace(false);
 }
 
 /// All that the store held after one round. There is one at a time; dropping it frees what is kept.
@@ -132,6 +133,7 @@ impl Snapshot {
         }
         state.kept = Some(Kept::new(KEPT_BYTES));
         drop(state);
+        device.inflight.snapshots.send_replace(true);
         Ok(Self {
             db: device.db().clone(),
             inflight: Arc::clone(&device.inflight),

@@ -68,6 +68,8 @@ pub struct SledStore {
     holders: Holders,
     counters: Arc<Counters>,
     fatal: watch::Receiver<Option<Arc<str>>>,
+    /// Whether somebody reads a snapshot.
+    snapshots: watch::Receiver<bool>,
 }
 
 impl SledStore {
@@ -98,6 +100,7 @@ impl SledStore {
             .name("store-committer".to_owned())
             .spawn(move || committer.run())
             .map_err(no_thread)?;
+        let snapshots = opened.reader.snapshots();
         let reader = Arc::new(RwLock::new(Some(opened.reader)));
         let lookups = Lookups::start(Arc::clone(&reader), options.queue.max(1));
         Ok(Self {
@@ -113,6 +116,7 @@ impl SledStore {
             holders,
             counters: opened.counters,
             fatal,
+            snapshots,
         })
     }
 
@@ -288,8 +292,15 @@ impl Repository for SledStore {
             .unwrap_or_else(|reason| Err(CommitError::Store(reason)))
     }
 
-    async fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {
-        self.read(Reader::deleted).await
+    /// It is read first, and waited for then: a snapshot that is begun after that has it as deleted.
+    async fn deleted(&self, after: Option<SessionId>) -> Result<Option<DeletedSession>, ReadError> {
+        let found = self.read(move |reader| reader.deleted(after)).await?;
+        if found.is_some() {
+            let mut snapshots = self.snapshots.clone();
+            // Once the store is closed there is none, and nothing is erased.
+            let _ = snapshots.wait_for(|read| !read).await;
+        }
+        Ok(found)
     }
 
     async fn erase(&self, session: SessionId, keep: u64, max: usize) -> Result<bool, ReadError> {

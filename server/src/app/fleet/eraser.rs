@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sessionplane_core::domain::entry::EntryBody;
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::ids::{EntryId, SessionId};
 use sessionplane_core::ports::repository::{DeletedSession, EntryRange, ReadError};
 
 use crate::app::context::Context;
+use crate::failpoint;
 
 /// Entries that are read and erased at a time; records of other kinds, too.
 const SLICE: u64 = 64;
@@ -22,7 +23,11 @@ pub(crate) async fn erase(context: Arc<Context>) {
         let working = async {
             if let Err(error) = all(&context).await {
                 tracing::error!(%error, "what deleted sessions held is not erased yet; trying again");
-                context.ports.clock.sleep(PAUSE).await;
+                let later = context.ports.clock.sleep(PAUSE);
+                tokio::select! {
+                    () = later => {}
+                    () = context.deleted.notified() => {}
+                }
                 return;
             }
             context.deleted.notified().await;
@@ -35,65 +40,103 @@ pub(crate) async fn erase(context: Arc<Context>) {
     }
 }
 
-/// Erases what there is.
+/// Erases what there is. A session that stands in the way of its own erasure is left for later, and in
+/// nobody else's way.
 async fn all(context: &Context) -> Result<(), ReadError> {
     let repository = &context.ports.repository;
-    while let Some(DeletedSession {
-        session,
-        mut entries,
-    }) = repository.deleted().await?
-    {
-        loop {
-            let keep = entries.saturating_sub(SLICE);
-            contents(context, session, keep, entries).await?;
-            let max = usize::try_from(SLICE).unwrap_or(usize::MAX);
-            let nothing_left = repository.erase(session, keep, max).await?;
-            entries = keep;
-            if nothing_left {
-                break;
-            }
+    let (mut after, mut stuck) = (None, Ok(()));
+    while let Some(deleted) = repository.deleted(after).await? {
+        let session = deleted.session;
+        after = Some(session);
+        match one(context, deleted).await {
+            Ok(()) => tracing::info!(%session, "what a deleted session held is erased"),
+            Err(error) => stuck = stuck.and(Err(error)),
         }
-        tracing::info!(%session, "what a deleted session held is erased");
     }
-    Ok(())
+    stuck
 }
 
-/// Removes what entries name. One that is damaged names nothing any more.
+/// Erases what a session held.
+async fn one(context: &Context, deleted: DeletedSession) -> Result<(), ReadError> {
+    let DeletedSession {
+        session,
+        mut entries,
+    } = deleted;
+    let max = usize::try_from(SLICE).unwrap_or(usize::MAX);
+    loop {
+        let keep = entries.saturating_sub(SLICE);
+        contents(context, session, keep, entries).await?;
+        failpoint::reach("eraser::contents-removed");
+        if context.ports.repository.erase(session, keep, max).await? {
+            return Ok(());
+        }
+        entries = keep;
+    }
+}
+
+/// Removes what entries name.
 async fn contents(
     context: &Context,
     session: SessionId,
     after: u64,
     up_to: u64,
 ) -> Result<(), ReadError> {
-    let mut after = after;
-    while after < up_to {
-        let range = EntryRange {
-            after,
-            up_to,
-            max_entries: usize::try_from(SLICE).unwrap_or(usize::MAX),
-            max_bytes: 1024 * 1024,
-        };
-        let entries = match context.ports.repository.entries(session, range).await {
-            Ok(entries) => entries,
-            Err(ReadError::Damaged { key, problem }) => {
-                tracing::error!(key, problem, "an entry of a deleted session is damaged");
-                return Ok(());
+    let mut range = EntryRange {
+        after,
+        up_to,
+        max_entries: usize::try_from(SLICE).unwrap_or(usize::MAX),
+        max_bytes: 1024 * 1024,
+    };
+    while range.after < up_to {
+        match context.ports.repository.entries(session, range).await {
+            Ok(entries) => {
+                let Some(last) = entries.last() else {
+                    return Ok(());
+                };
+                range.after = last.id.seq;
+                for entry in &entries {
+                    content(context, entry).await?;
+                }
             }
+            Err(ReadError::Damaged { .. }) => return one_by_one(context, session, range).await,
             Err(error) => return Err(error),
-        };
-        let Some(last) = entries.last() else {
-            return Ok(());
-        };
-        after = last.id.seq;
-        for entry in &entries {
-            if let EntryBody::Tool {
-                artifact: Some(it), ..
-            } = &entry.body
-                && let Err(error) = context.ports.artifacts.remove(it.id).await
-            {
-                return Err(ReadError::Store(error.to_string()));
-            }
         }
     }
     Ok(())
+}
+
+/// The same where an entry is damaged, which no page reads past. That one names nothing any more.
+async fn one_by_one(
+    context: &Context,
+    session: SessionId,
+    range: EntryRange,
+) -> Result<(), ReadError> {
+    for seq in range.after + 1..=range.up_to {
+        let id = EntryId { session, seq };
+        match context.ports.repository.entry(id).await {
+            Ok(Some(entry)) => content(context, &entry).await?,
+            Ok(None) => {}
+            Err(ReadError::Damaged { key, problem }) => {
+                tracing::error!(
+                    key,
+                    problem,
+                    "an entry of a deleted session is damaged; a content that it names stays"
+                );
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Removes what an entry names.
+async fn content(context: &Context, entry: &Entry) -> Result<(), ReadError> {
+    let EntryBody::Tool {
+        artifact: Some(it), ..
+    } = &entry.body
+    else {
+        return Ok(());
+    };
+    let removed = context.ports.artifacts.remove(it.id).await;
+    removed.map_err(|error| ReadError::Store(format!("the content {}: {error}", it.id)))
 }

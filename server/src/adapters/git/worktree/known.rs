@@ -12,6 +12,7 @@ use crate::adapters::boundary::{Kind, Refusal, Workplace, directory};
 use crate::adapters::git::GitError;
 use crate::adapters::git::layout::{Layout, small, typed};
 use crate::adapters::git::oid::Oid;
+use crate::failpoint;
 
 /// The most worktrees of a repository that are looked at.
 const WORKTREES: usize = 1000;
@@ -164,12 +165,35 @@ impl<'a> Known<'a> {
             let admins = common.enter("worktrees".as_ref());
             let removed = admins.and_then(|admins| {
                 self.remove_tree(&admin, name, stop)?;
+                self.release_branch(&admin, common, stop);
                 admins.remove_all(name.as_ref())
             });
             removed.map_err(super::failed("room for it"))?;
             tracing::info!(name, "removed a worktree that was begun and never ended");
         }
         Ok(())
+    }
+
+    /// Removes the lock of the branch, if whoever made the worktree ended while it wrote that: git would
+    /// wait for it in vain. Only then there is one although all else of the worktree is there, and no
+    /// branch.
+    fn release_branch(&self, admin: &Path, common: &Workplace<'_>, stop: &AtomicBool) {
+        let text = |path: &Path| small(&self.layout.boundary, path, stop).ok().flatten();
+        let head = text(&admin.join("HEAD"));
+        let full = head
+            .as_deref()
+            .and_then(|it| it.trim().strip_prefix("ref: "));
+        let Some(branch) = full.and_then(|full| full.strip_prefix("refs/heads/")) else {
+            return;
+        };
+        let is_filled = self.layout.boundary.file(&admin.join("index")).is_ok();
+        let is_new = matches!(self.layout.resolve(&names::full(branch), stop), Ok(None));
+        let lock = format!("{branch}.lock");
+        let at = self.layout.common.join(names::full(&lock));
+        let is_written = text(&at).is_some_and(|text| Oid::parse(text.trim()).is_some());
+        if is_filled && is_new && is_written {
+            remove_branch(common, &lock);
+        }
     }
 
     /// Removes the directory of what was begun, if it is that: it points back, or is empty.
@@ -229,6 +253,7 @@ pub(super) fn make_branch(
         }
         written => written.map_err(failed)?,
     };
+    failpoint::reach("worktree::branching");
     // A folder that branches once began with, and that is empty by now.
     let _is_full = folder.remove_empty(name.as_ref());
     let made = match layout.resolve(&full, stop) {
@@ -249,7 +274,7 @@ fn leads_to(folder: &str, name: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Takes a branch back that was just made.
+/// Takes a branch back that was just made, or the lock of one.
 pub(super) fn remove_branch(common: &Workplace<'_>, branch: &str) {
     let full = names::full(branch);
     let (folders, name) = full.rsplit_once('/').unwrap_or(("", &full));

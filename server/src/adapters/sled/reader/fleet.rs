@@ -111,6 +111,8 @@ impl Reader {
                 records.next()
             };
             let Some(record) = record else { break };
+            #[cfg(test)]
+            super::counted::one();
             let (key, value) = record.map_err(|error| failed(&range.start, &error))?;
             if seen.len() < max {
                 seen.insert(key, value);
@@ -129,9 +131,16 @@ impl Reader {
         Ok((settled, rest))
     }
 
-    /// The first deleted session that is not erased yet, but for those of which that cannot be read.
-    pub(in crate::adapters::sled) fn deleted(&self) -> Result<Option<DeletedSession>, ReadError> {
+    /// The first deleted session after one that is not erased yet, but for those of which that cannot be
+    /// read.
+    pub(in crate::adapters::sled) fn deleted(
+        &self,
+        after: Option<SessionId>,
+    ) -> Result<Option<DeletedSession>, ReadError> {
         let mut range = keys::below(keys::deletions());
+        if let Some(after) = after {
+            range.start = keys::after(&keys::deleted(after));
+        }
         while range.start < range.end {
             let (notes, rest) = self.part(&range, false, PAGE)?;
             for (key, value) in notes {
@@ -204,3 +213,6 @@ fn searched(query: &SessionQuery) -> Range<Key> {
     }
     range
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,12 @@
 //! Everything as lines, in the order of keys: of a store that nobody serves, or of one round of a
 //! store that is served. Two exports of the same records are the same bytes.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::entry::EntryBody;
-use sessionplane_core::domain::ids::{ArtifactId, EntryId};
+use sessionplane_core::domain::ids::{ArtifactId, EntryId, SessionId};
 use sessionplane_core::ports::repository::ReadError;
 use sha2::{Digest as _, Sha256};
 
@@ -108,6 +109,9 @@ pub(super) struct Dump<'a, S> {
     contents: &'a dyn Contents,
     lines: Lines<'a>,
     tally: Tally,
+    /// Sessions that are being erased. Their notes come before all entries in the order of keys, and
+    /// cannot be looked up later: a snapshot forgets what it has passed.
+    deleted: BTreeSet<SessionId>,
 }
 
 impl<'a, S: Walk> Dump<'a, S> {
@@ -117,6 +121,7 @@ impl<'a, S: Walk> Dump<'a, S> {
             contents,
             lines: Lines::new(out),
             tally: Tally::default(),
+            deleted: BTreeSet::new(),
         }
     }
 
@@ -169,7 +174,8 @@ impl<'a, S: Walk> Dump<'a, S> {
         self.payload(named, key, payload)
     }
 
-    /// A record's line, and those of the content that it names.
+    /// A record's line, and those of the content that it names; but for a deleted session's, which goes
+    /// before its entry does: some of it may be gone, and nobody is to have it again.
     pub(super) fn payload(
         &mut self,
         named: Option<Named>,
@@ -177,7 +183,13 @@ impl<'a, S: Walk> Dump<'a, S> {
         payload: Vec<u8>,
     ) -> Result<(), DumpError> {
         let artifact = match named {
-            Some(Named::Entry(id)) => artifact(key, id, &payload)?,
+            Some(Named::Entry(id)) if !self.deleted.contains(&id.session) => {
+                artifact(key, id, &payload)?
+            }
+            Some(Named::Deleted(session)) => {
+                self.deleted.insert(session);
+                None
+            }
             _ => None,
         };
         self.lines.record(key, payload)?;
