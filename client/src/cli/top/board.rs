@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::ids::{InteractionId, RunId, SessionId};
 
 use crate::cli::render::order;
 use crate::fleet_watch::FleetWatchItem;
@@ -84,31 +84,29 @@ pub(crate) enum Notice {
     Done(String),
     /// Something was not.
     Failed(String),
+    /// Whether it was done, nobody knows.
+    Unknown(String),
 }
 
-/// What a line that is being typed is for.
+/// What a line that is being typed is for. It stays with what was seen when it was begun, whatever
+/// takes its place meanwhile: the same question, the same run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// An answer to the first open question of the selected session.
-    Answer,
-    /// A steer of its run.
-    Steer,
-    /// Another name for it.
-    Rename,
+    /// An answer to a question of a session.
+    Answer {
+        /// The session.
+        session: SessionId,
+        /// The question.
+        question: InteractionId,
+        /// Nobody is to see the answer.
+        secret: bool,
+    },
+    /// A steer of a session's run.
+    Steer(SessionId, RunId),
+    /// Another name for a session.
+    Rename(SessionId),
     /// What the shown sessions must have in them.
     Filter,
-}
-
-impl Purpose {
-    /// What stands before the line.
-    pub(crate) fn prompt(self) -> &'static str {
-        match self {
-            Self::Answer => "answer",
-            Self::Steer => "steer",
-            Self::Rename => "new name",
-            Self::Filter => "filter",
-        }
-    }
 }
 
 /// What the keys do.
@@ -121,13 +119,13 @@ pub(crate) enum Mode {
     Typing {
         /// What the line is for.
         purpose: Purpose,
-        /// Whose it is: the session that was selected when it was begun.
-        session: Option<SessionId>,
+        /// What stands before it.
+        prompt: String,
         /// What stands in it.
         text: String,
     },
-    /// Whether to abort the run of a session.
-    ConfirmAbort(SessionId),
+    /// Whether to abort this run of a session.
+    ConfirmAbort(SessionId, RunId),
     /// All keys are listed.
     Help,
 }

@@ -10,7 +10,7 @@ use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::time::Timestamp;
 
-use super::board::{Board, Link, Mode, Notice, Tab};
+use super::board::{Board, Link, Mode, Notice, Purpose, Tab};
 use crate::cli::render::{Desk, branch, brief, named, question_lines, session_lines, state};
 use crate::cli::visible;
 
@@ -55,7 +55,7 @@ pub(crate) fn draw(board: &Board, now: Timestamp, colours: bool, frame: &mut Fra
         let text = Paragraph::new(lines.unwrap_or_default()).wrap(Wrap { trim: false });
         frame.render_widget(text.block(block), beside);
     }
-    frame.render_widget(foot_line(board, looks), foot);
+    frame.render_widget(foot_line(board, looks, foot.width), foot);
     if board.mode == Mode::Help {
         help(frame, middle);
     }
@@ -175,13 +175,32 @@ fn state_style(session: &SessionSummary, looks: Looks) -> Style {
     }
 }
 
-fn foot_line(board: &Board, looks: Looks) -> Line<'static> {
+/// The line that is being typed, its end in sight however long it is. Of a secret only how much of it
+/// was typed.
+fn typed_line(purpose: Purpose, prompt: &str, text: &str, width: usize) -> Line<'static> {
+    let secret = matches!(purpose, Purpose::Answer { secret: true, .. });
+    let text = if secret {
+        "*".repeat(text.chars().count())
+    } else {
+        text.to_owned()
+    };
+    let prompt = visible::clipped_to_columns(prompt, width / 2);
+    // One column is the cursor's.
+    let room = width.saturating_sub(visible::columns(&prompt) + 1);
+    let text = visible::end_in_columns(&text, room);
+    Line::raw(format!("{prompt}{text}_"))
+}
+
+fn foot_line(board: &Board, looks: Looks, width: u16) -> Line<'static> {
     match &board.mode {
-        Mode::Typing { purpose, text, .. } if board.notice.is_none() => {
-            let line = format!("{}: {}_", purpose.prompt(), visible::line(text));
-            return Line::raw(line);
+        Mode::Typing {
+            purpose,
+            prompt,
+            text,
+        } if board.notice.is_none() => {
+            return typed_line(*purpose, prompt, text, width.into());
         }
-        Mode::ConfirmAbort(session) => {
+        Mode::ConfirmAbort(session, _) => {
             let name = board
                 .of(*session)
                 .map_or_else(String::new, |it| named(it).to_string());
@@ -194,6 +213,10 @@ fn foot_line(board: &Board, looks: Looks) -> Line<'static> {
     match (&board.notice, &board.link) {
         (Some(Notice::Failed(words)), _) => {
             let line = format!("not done: {}", visible::line(words));
+            Line::styled(line, looks.colour(Color::Red))
+        }
+        (Some(Notice::Unknown(words)), _) => {
+            let line = format!("whether it was done is unknown: {}", visible::line(words));
             Line::styled(line, looks.colour(Color::Red))
         }
         (Some(Notice::Done(words)), _) => Line::raw(visible::line(words).into_owned()),

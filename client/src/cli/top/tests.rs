@@ -281,6 +281,110 @@ fn nothing_is_aborted_by_one_key_and_nothing_that_has_settled() {
     assert_eq!(board.mode, Mode::Browse, "nothing runs in it");
 }
 
+/// A question with a title, the `ordinal`-th of its run.
+fn asks(session: &mut SessionSummary, ordinal: u32, shape: Shape) -> InteractionId {
+    let mut asked = asking(4, "x").questions.remove(0);
+    asked.id.ordinal = ordinal;
+    asked.question.shape = shape;
+    let id = asked.id;
+    session.questions = vec![asked];
+    id
+}
+
+#[test]
+fn c25_an_answer_never_goes_to_another_question_than_the_one_it_was_begun_for() {
+    let mut board = fleet();
+    press(&mut board, KeyCode::Char('a'));
+    write(&mut board, "yes");
+    // Somebody else answers it, and the run asks something else.
+    let mut next = asking(4, "fix-flaky-tests");
+    asks(&mut next, 2, Shape::Confirm);
+    board.told(changed(vec![next]));
+    assert_eq!(press(&mut board, KeyCode::Enter), None);
+    assert!(matches!(&board.notice, Some(Notice::Failed(_))));
+    assert!(screen(&board, 80, 12).contains("was answered"));
+}
+
+#[test]
+fn c20_a_steer_and_an_abort_go_to_the_run_that_they_were_begun_for() {
+    let again = || {
+        let mut again = session(3, "refactor-core", Phase::Working);
+        again.active_run = Some(RunId::mint(ago(1), 99));
+        again
+    };
+    let mut board = fleet();
+    select(&mut board, "refactor-core");
+    press(&mut board, KeyCode::Char('s'));
+    write(&mut board, "go left");
+    board.told(changed(vec![again()]));
+    assert_eq!(press(&mut board, KeyCode::Enter), None, "another run");
+    let mut board = fleet();
+    select(&mut board, "refactor-core");
+    press(&mut board, KeyCode::Char('x'));
+    board.told(changed(vec![again()]));
+    assert_eq!(press(&mut board, KeyCode::Char('y')), None, "another run");
+    assert!(matches!(&board.notice, Some(Notice::Failed(_))));
+}
+
+#[test]
+fn c61_a_secret_is_not_shown_while_it_is_typed() {
+    let mut board = fleet();
+    let mut secret = asking(4, "fix-flaky-tests");
+    let id = asks(&mut secret, 1, Shape::Input { secret: true });
+    board.told(changed(vec![secret]));
+    press(&mut board, KeyCode::Char('a'));
+    write(&mut board, "hunter2");
+    let shown = screen(&board, 80, 24);
+    assert!(!shown.contains("hunter2"), "{shown}");
+    assert!(shown.contains("(not shown): *******_"), "{shown}");
+    let act = press(&mut board, KeyCode::Enter);
+    let answer = InteractionAnswer::Text("hunter2".to_owned());
+    let Some(Act::Answer(_, asked, given)) = act else {
+        panic!("{act:?}")
+    };
+    assert_eq!((asked, given), (id, answer));
+}
+
+#[test]
+fn a_key_that_is_held_with_control_or_alt_does_nothing_to_a_session() {
+    for modifiers in [KeyModifiers::CONTROL, KeyModifiers::ALT] {
+        for letter in "oparsxjkq?".chars() {
+            let mut board = fleet();
+            let acted = key(&mut board, KeyEvent::new(KeyCode::Char(letter), modifiers));
+            assert_eq!((acted, &board.mode), (None, &Mode::Browse), "{letter}");
+        }
+        let mut board = fleet();
+        press(&mut board, KeyCode::Char('x'));
+        let yes = key(&mut board, KeyEvent::new(KeyCode::Char('y'), modifiers));
+        assert_eq!(yes, None);
+    }
+}
+
+#[test]
+fn c02_what_may_have_been_done_is_not_told_as_not_done() {
+    let mut board = fleet();
+    board.notice = Some(Notice::Unknown("no answer".to_owned()));
+    let shown = screen(&board, 80, 12);
+    assert!(
+        shown.contains("whether it was done is unknown: no answer"),
+        "{shown}"
+    );
+    assert!(!shown.contains("not done"), "{shown}");
+}
+
+#[test]
+fn the_end_of_a_long_line_is_seen_while_it_is_typed() {
+    let mut board = fleet();
+    select(&mut board, "refactor-core");
+    press(&mut board, KeyCode::Char('s'));
+    write(&mut board, &"word ".repeat(40));
+    write(&mut board, "and the end");
+    for width in [24, 80] {
+        let shown = screen(&board, width, 12);
+        assert!(shown.contains("the end_"), "{shown}");
+    }
+}
+
 #[test]
 fn letters_of_a_paste_are_no_commands() {
     let mut board = fleet();

@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use sessionplane_core::contract::fleet::{Fleet as _, UpdateSession};
 use sessionplane_core::contract::{CallOptions, DispatchRequest, SessionControl as _};
 use sessionplane_core::domain::command::{Command, DispatchAnswer};
-use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::fleet::metadata::MetadataChange;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
 
@@ -220,7 +220,11 @@ fn doing(client: Client, act: Act) -> Doing {
             }
             Act::Quit | Act::Attach(_) => Ok(Notice::Done(String::new())),
         };
-        done.unwrap_or_else(|error| Notice::Failed(error.message))
+        done.unwrap_or_else(|error| match error.outcome {
+            Outcome::Refused => Notice::Failed(error.message),
+            // C2: without an answer it may have been done all the same.
+            Outcome::Unknown | Outcome::StreamEnded => Notice::Unknown(error.message),
+        })
     })
 }
 
