@@ -65,6 +65,8 @@ pub(super) async fn run(
         .get_state(session.clone(), None, context.call());
     let state = context.patiently(screen, Effect::Reads, call).await?;
     let state = state.map_err(|error| context.stop(error, Some(&session), Effect::Reads))?;
+    // From here on it is this session, whoever has its name by then.
+    let met = SessionRef::Id(state.view.session.id);
     let entries_since = before_the_last(&state, args.last);
     let options = WatchOptions {
         entries_since,
@@ -80,7 +82,7 @@ pub(super) async fn run(
         context,
         screen,
         flow: Flow::attended(rich, entries_since),
-        giving: Giving::new(context.client.clone(), session.clone()),
+        giving: Giving::new(context.client.clone(), met.clone()),
         questions: Questions::default(),
         secret: None,
         records: FuturesOrdered::new(),
@@ -90,9 +92,10 @@ pub(super) async fn run(
         view: None,
         closing: false,
         worst: Exit::Done,
-        session: session.clone(),
+        session,
+        met: met.clone(),
     };
-    let watch = context.client.watch(session, options);
+    let watch = context.client.watch(met, options);
     let left = attached.stay(watch).await;
     attached.screen.foot([])?;
     left
@@ -114,7 +117,10 @@ type Typed = Option<io::Result<Line>>;
 struct Attached<'a> {
     context: &'a Context,
     screen: &'a mut Screen,
+    /// The session as it was named, for hints.
     session: SessionRef,
+    /// The session that was met, for all that is sent.
+    met: SessionRef,
     flow: Flow,
     /// What was typed, while it is not answered.
     giving: Giving,
@@ -396,7 +402,7 @@ impl Attached<'_> {
                     _ => format!(
                         "whether it was done is unknown: {error}\n  \
                          find out, harmlessly: {}",
-                        hint::repeat(&self.session, &given.command, &given.id)
+                        hint::repeat(&self.met, &given.command, &given.id)
                     ),
                 };
                 if json {
