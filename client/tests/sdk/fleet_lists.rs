@@ -89,12 +89,15 @@ async fn agents_as_json_is_one_object_a_line_with_the_names_of_the_api() {
 #[tokio::test]
 async fn a_limit_is_kept_and_that_there_are_more_is_told() {
     let sessions = || vec![session(1, "a", 5), session(2, "b", 6), session(3, "c", 7)];
-    let fake = listing(vec![page(sessions(), "")]).await;
+    let fake = listing(vec![page(sessions(), ""), page(sessions(), "")]).await;
     let (code, out, _) = ran(&fake, &["agents", "--limit", "2"]).await;
     assert_eq!(code, 0);
     let last = out.lines().last().unwrap();
     assert_eq!(last, "the first 2 sessions (more: --limit)");
     assert_eq!(fake.look(|stage| stage.fleet.listed[0].page_size), 2);
+    let (code, out, err) = ran(&fake, &["--json", "agents", "--limit", "2"]).await;
+    assert_eq!((code, out.lines().count()), (0, 2));
+    assert_eq!(err, "! these are the first 2; more: --limit\n");
 }
 
 #[tokio::test]
