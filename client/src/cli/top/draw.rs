@@ -20,7 +20,7 @@ const WIDE: u16 = 120;
 const HIGH: u16 = 16;
 
 /// The keys, for those who ask.
-const HELP: [(&str, &str); 14] = [
+const HELP: [(&str, &str); 15] = [
     ("up, down, j, k", "select a session"),
     ("tab, left, right, 1-5", "open a tab"),
     ("enter, o", "attach to it; Ctrl-D comes back"),
@@ -34,6 +34,7 @@ const HELP: [(&str, &str); 14] = [
     ("page up, page down", "ten rows"),
     ("home, end, g, G", "first, last"),
     ("?, h", "this"),
+    ("Ctrl-Z", "back to the shell; fg comes back"),
     ("q, Ctrl-C", "leave"),
 ];
 

@@ -19,6 +19,8 @@ const PAGE: isize = 10;
 pub(crate) enum Act {
     /// The board is left.
     Quit,
+    /// The program stops, and the shell has the terminal until it goes on.
+    Suspend,
     /// A session is attached to; the board comes back after that.
     Attach(SessionId),
     /// A question is answered.
@@ -38,8 +40,14 @@ pub(crate) fn key(board: &mut Board, event: KeyEvent) -> Option<Act> {
     if event.kind == KeyEventKind::Release {
         return None;
     }
-    if event.modifiers.contains(KeyModifiers::CONTROL) && event.code == KeyCode::Char('c') {
-        return Some(Act::Quit);
+    match event.code {
+        KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => {
+            return Some(Act::Quit);
+        }
+        KeyCode::Char('z') if event.modifiers.contains(KeyModifiers::CONTROL) => {
+            return Some(Act::Suspend);
+        }
+        _ => {}
     }
     board.notice = None;
     match board.mode.clone() {
