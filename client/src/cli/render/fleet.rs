@@ -22,6 +22,7 @@ use crate::cli::hint::word;
 use crate::cli::program::PROGRAM;
 use crate::cli::screen::{Row, Tone};
 use crate::cli::visible;
+pub(crate) use columns::name_in_columns;
 use columns::{Cells, Layout};
 pub(crate) use show::{phase_words, session_lines};
 

@@ -10,6 +10,9 @@ use sessionplane_core::domain::ids::{InteractionId, RunId, SessionId};
 use crate::cli::render::order;
 use crate::fleet_watch::FleetWatchItem;
 
+/// Lines that can be scrolled over at most.
+const MOST_ABOVE: u16 = 1000;
+
 /// A part of the fleet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Tab {
@@ -126,8 +129,8 @@ pub(crate) enum Mode {
     },
     /// Whether to abort this run of a session.
     ConfirmAbort(SessionId, RunId),
-    /// All keys are listed.
-    Help,
+    /// All keys are listed, from this one on.
+    Help(u16),
 }
 
 /// The board.
@@ -136,6 +139,8 @@ pub(crate) struct Board {
     sessions: BTreeMap<SessionId, SessionSummary>,
     pub(crate) tab: Tab,
     pub(crate) selected: Option<SessionId>,
+    /// How many lines of the selected session are above those that are shown.
+    pub(crate) above: u16,
     pub(crate) filter: String,
     pub(crate) mode: Mode,
     pub(crate) link: Link,
@@ -148,6 +153,7 @@ impl Default for Board {
             sessions: BTreeMap::new(),
             tab: Tab::default(),
             selected: None,
+            above: 0,
             filter: String::new(),
             mode: Mode::default(),
             link: Link::Opening,
@@ -188,6 +194,16 @@ impl Board {
         rows
     }
 
+    /// How many sessions there are.
+    pub(crate) fn size(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// All sessions, in no order that means anything.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &SessionSummary> {
+        self.sessions.values()
+    }
+
     /// How many sessions a tab has that the filter admits.
     pub(crate) fn count(&self, tab: Tab) -> usize {
         let shown = |session: &&SessionSummary| tab.has(session) && self.admits(session);
@@ -210,7 +226,19 @@ impl Board {
         let at = rows.iter().position(|id| Some(*id) == self.selected);
         let last = rows.len().saturating_sub(1);
         let at = at.map_or(0, |at| at.saturating_add_signed(by).min(last));
-        self.selected = rows.get(at).copied();
+        self.select(rows.get(at).copied());
+    }
+
+    fn select(&mut self, session: Option<SessionId>) {
+        if self.selected != session {
+            self.above = 0;
+        }
+        self.selected = session;
+    }
+
+    /// Shows what of the selected session is `by` lines further down; negative: up.
+    pub(crate) fn scroll(&mut self, by: i16) {
+        self.above = self.above.saturating_add_signed(by).min(MOST_ABOVE);
     }
 
     /// Opens the tab that is `by` places further.
@@ -233,15 +261,21 @@ impl Board {
     /// The selection stays on its session wherever that moves; one that is not shown any more gives
     /// way to the first that is.
     fn keep_selection(&mut self) {
-        let rows = self.rows();
-        let shown = rows.iter().any(|row| Some(row.id) == self.selected);
-        if !shown {
-            self.selected = rows.first().map(|row| row.id);
+        let stays = self
+            .session()
+            .is_some_and(|session| self.tab.has(session) && self.admits(session));
+        if !stays {
+            // All are put in order only where one is looked for: a fleet changes all the time.
+            let first = self.rows().first().map(|row| row.id);
+            self.select(first);
         }
     }
 
     /// Whether a session has every word of the filter in one of its fields.
     fn admits(&self, session: &SessionSummary) -> bool {
+        if self.filter.is_empty() {
+            return true;
+        }
         let mut fields = vec![session.id.to_string(), session.agent.to_string()];
         fields.extend(session.name.as_ref().map(ToString::to_string));
         fields.extend(session.external_key.as_ref().map(ToString::to_string));

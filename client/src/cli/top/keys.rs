@@ -62,8 +62,12 @@ pub(crate) fn key(board: &mut Board, event: KeyEvent) -> Option<Act> {
             let yes = event.code == KeyCode::Char('y') && !is_chord(event);
             confirm(board, yes, session, run)
         }
-        Mode::Help => {
-            board.mode = Mode::Browse;
+        Mode::Help(above) => {
+            board.mode = match event.code {
+                KeyCode::Down | KeyCode::Char('j') => Mode::Help(above.saturating_add(1)),
+                KeyCode::Up | KeyCode::Char('k') => Mode::Help(above.saturating_sub(1)),
+                _ => Mode::Browse,
+            };
             None
         }
     }
@@ -79,6 +83,8 @@ fn browse(board: &mut Board, code: KeyCode) -> Option<Act> {
         KeyCode::Char('q') => return Some(Act::Quit),
         KeyCode::Down | KeyCode::Char('j') => board.step(1),
         KeyCode::Up | KeyCode::Char('k') => board.step(-1),
+        KeyCode::Char('J') => board.scroll(1),
+        KeyCode::Char('K') => board.scroll(-1),
         KeyCode::PageDown => board.step(PAGE),
         KeyCode::PageUp => board.step(-PAGE),
         KeyCode::Home | KeyCode::Char('g') => board.step(isize::MIN),
@@ -89,7 +95,7 @@ fn browse(board: &mut Board, code: KeyCode) -> Option<Act> {
             let at = digit.to_digit(10).map_or(0, |digit| digit as usize - 1);
             board.open(Tab::ALL[at]);
         }
-        KeyCode::Char('?' | 'h') => board.mode = Mode::Help,
+        KeyCode::Char('?' | 'h') => board.mode = Mode::Help(0),
         KeyCode::Char('/') => {
             board.mode = Mode::Typing {
                 purpose: Purpose::Filter,

@@ -470,6 +470,93 @@ fn what_was_told_last_does_not_hide_that_the_connection_is_lost() {
 }
 
 #[test]
+fn c46_a_narrow_terminal_tells_what_needs_whom_and_what_is_asked() {
+    let mut board = fleet();
+    let mut nameless = session(9, "other", Phase::Working);
+    nameless.name = None;
+    let id = nameless.id.to_string();
+    board.told(changed(vec![nameless]));
+    for width in [20, 30, 40, 60, 80] {
+        let shown = screen(&board, width, 12);
+        assert!(shown.contains("fix-fl"), "{shown}");
+        // Ids of one time begin alike.
+        assert!(shown.contains(&id[20..]), "{shown}");
+        if width >= 24 {
+            assert!(shown.contains("needs input"), "{shown}");
+        }
+    }
+    press(&mut board, KeyCode::Char('a'));
+    for (width, height) in [(40, 10), (20, 9)] {
+        let shown = screen(&board, width, height);
+        assert!(shown.contains("? run"), "{shown}");
+    }
+}
+
+#[test]
+fn two_that_work_in_one_directory_are_marked() {
+    let mut board = fleet();
+    let mut beside = session(9, "beside", Phase::Working);
+    beside.place = session(3, "refactor-core", Phase::Working).place;
+    board.told(changed(vec![beside]));
+    let shown = screen(&board, 100, 12);
+    assert_eq!(shown.matches("*crates/refac").count(), 2, "{shown}");
+}
+
+#[test]
+fn every_key_can_be_read_however_low_the_terminal_is() {
+    let mut board = fleet();
+    press(&mut board, KeyCode::Char('?'));
+    for height in [7, 12] {
+        let mut seen = String::new();
+        for above in 0..30 {
+            board.mode = Mode::Help(above);
+            seen += &screen(&board, 80, height);
+        }
+        for key in ["up, down, j, k", "answer its question", "q, Ctrl-C"] {
+            assert!(seen.contains(key), "{key}");
+        }
+    }
+    press(&mut board, KeyCode::Down);
+    assert!(matches!(board.mode, Mode::Help(_)), "{:?}", board.mode);
+    press(&mut board, KeyCode::Char('q'));
+    assert_eq!(board.mode, Mode::Browse);
+}
+
+#[test]
+fn all_of_a_session_can_be_read_beneath_the_table() {
+    let mut board = fleet();
+    assert!(!screen(&board, 80, 24).contains("last run"));
+    let mut seen = String::new();
+    for _ in 0..20 {
+        press(&mut board, KeyCode::Char('J'));
+        seen += &screen(&board, 80, 24);
+    }
+    assert!(
+        seen.contains("last run") && seen.contains("updated"),
+        "{seen}"
+    );
+    press(&mut board, KeyCode::Down);
+    assert_eq!(board.above, 0, "another session's from its beginning");
+}
+
+#[test]
+fn the_selected_session_is_seen_wherever_it_is_among_a_thousand() {
+    let mut board = Board::default();
+    let many = (1..=1000).map(|number| session(number, &format!("s-{number}"), Phase::Working));
+    board.told(changed(many.collect()));
+    for code in [KeyCode::End, KeyCode::PageUp, KeyCode::Up, KeyCode::Home] {
+        press(&mut board, code);
+        let name = board.session().and_then(|it| it.name.clone()).unwrap();
+        let shown = screen(&board, 80, 12);
+        assert!(
+            shown.contains(&format!("working     {name} ")),
+            "{name}: {shown}"
+        );
+        assert!(shown.contains("> working"), "{shown}");
+    }
+}
+
+#[test]
 fn no_size_of_a_terminal_makes_it_panic() {
     let mut board = fleet();
     for mode in ['?', 'a', 'x'] {

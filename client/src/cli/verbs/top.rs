@@ -51,7 +51,7 @@ pub(super) async fn run(
         board: Board::default(),
         doing: FuturesUnordered::new(),
         client: context.client.clone(),
-        colours: screen.is_rich(),
+        colours: screen.is_coloured(),
     };
     let mut watch = context.client.watch_fleet(options);
     loop {
@@ -155,7 +155,10 @@ impl Desk {
                 item = watch.next() => {
                     stale = true;
                     match item {
-                        Some(Ok(item)) => self.board.told(item),
+                        Some(Ok(item)) => {
+                            self.board.told(item);
+                            fleet::watchable(self.board.size())?;
+                        }
                         Some(Err(error)) => return Ok(Some(Left::Ended(error))),
                         None => return Ok(Some(Left::Quit)),
                     }
