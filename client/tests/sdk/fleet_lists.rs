@@ -202,7 +202,12 @@ async fn c25_all_questions_of_the_fleet_are_listed_with_the_way_to_answer_them()
         out.starts_with(&format!("docs  {}-q1  ", wire::RUN)),
         "{out}"
     );
-    assert!(out.contains("? run `make`"), "{out}");
+    // The age of a question that was asked long ago is another every day.
+    let ageless = out.lines().map(|line| match line.rsplit_once("d") {
+        Some((line, "")) => format!("{}[age]", line.trim_end_matches(char::is_numeric)),
+        _ => line.to_owned(),
+    });
+    insta::assert_snapshot!(ageless.collect::<Vec<_>>().join("\n"));
     let (_, out, _) = ran(&fake, &["--json", "questions"]).await;
     let first: serde_json::Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
     assert_eq!(first["session_name"], "docs");

@@ -270,6 +270,23 @@ async fn c25_each_new_question_runs_a_command_once_whatever_breaks_between() {
 }
 
 #[tokio::test]
+async fn c25_a_question_is_told_with_the_way_to_answer_it() {
+    let steps = vec![
+        changed(vec![asking(1, "docs", 5, &[1, 2])], &[]),
+        bookmark("b1"),
+        Step::Fail(wire::ours(
+            Code::PermissionDenied,
+            "PERMISSION_DENIED",
+            "stream_ended",
+        )),
+    ];
+    let fake = watched(vec![Ok(steps)]).await;
+    let (code, out, err) = ran(&fake, &["watch", "--needs-input", "--open"]).await;
+    assert_eq!(code, 3, "{err}");
+    insta::assert_snapshot!(out);
+}
+
+#[tokio::test]
 async fn what_commands_say_is_not_among_the_objects_of_standard_output() {
     let steps = vec![
         changed(vec![asking(1, "docs", 5, &[1])], &[]),
