@@ -163,7 +163,7 @@ impl Attached<'_> {
             self.show(&item)?;
             }
                                 Some(Err(error)) => {
-                                    return Err(self.context.stop(error, Some(&self.session), Effect::Reads));
+                                    return Err(self.context.stop(error, Some(&self.called()), Effect::Reads));
                                 }
                                 None => return Ok(Exit::Done),
                             },
@@ -189,13 +189,23 @@ impl Attached<'_> {
         self.worst
     }
 
+    /// How the session is called by now: who named it by its name finds it by the name that it has.
+    fn called(&self) -> SessionRef {
+        let view = match (&self.session, &self.view) {
+            (SessionRef::Name(_), Some(view)) => view,
+            _ => return self.session.clone(),
+        };
+        let name = view.session.name.clone().map(SessionRef::Name);
+        name.unwrap_or_else(|| self.met.clone())
+    }
+
     fn farewell(&self) -> String {
         let what = match self.running {
             _ if self.outage.is_on() => "detached while the server cannot be reached",
             Some(_) => "still working",
             None => "detached",
         };
-        let word = hint::word(&self.session);
+        let word = hint::word(&self.called());
         format!("{what}; re-attach with: {PROGRAM} attach {word}")
     }
 
@@ -369,7 +379,7 @@ impl Attached<'_> {
         if self.running.is_some() {
             return format!("-- a line steers; {REST}");
         }
-        let word = hint::word(&self.session);
+        let word = hint::word(&self.called());
         format!("-- no run to steer; start one: {PROGRAM} invoke {word} \"...\" --\n-- {REST}")
     }
 
@@ -394,7 +404,7 @@ impl Attached<'_> {
             Ok(DispatchAnswer::Rejected(rejection)) => {
                 let kind = given.command.kind();
                 self.screen
-                    .error(&hint::rejected(&self.session, kind, &rejection))?;
+                    .error(&hint::rejected(&self.called(), kind, &rejection))?;
             }
             Err(error) => {
                 let words = match error.outcome {
