@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr};
 
 /// A text of several lines: line feeds and tabs stay, all else that steers is made visible.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
@@ -93,7 +93,10 @@ pub(crate) fn columns(text: &str) -> usize {
     if line.is_ascii() {
         return line.len();
     }
-    clusters(&line).into_iter().map(|part| part.width()).sum()
+    clusters(&line)
+        .into_iter()
+        .map(UnicodeWidthStr::width)
+        .sum()
 }
 
 /// A JSON text, which escapes no more than ASCII's control characters, with all others escaped that

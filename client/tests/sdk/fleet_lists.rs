@@ -203,7 +203,7 @@ async fn c25_all_questions_of_the_fleet_are_listed_with_the_way_to_answer_them()
         "{out}"
     );
     // The age of a question that was asked long ago is another every day.
-    let ageless = out.lines().map(|line| match line.rsplit_once("d") {
+    let ageless = out.lines().map(|line| match line.rsplit_once('d') {
         Some((line, "")) => format!("{}[age]", line.trim_end_matches(char::is_numeric)),
         _ => line.to_owned(),
     });

@@ -8,13 +8,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use sessionplane::v1;
 use sessionplane::v1::session_event::Payload;
+use sessionplane::v1::watch_sessions_response::Item;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Child;
 
-use super::cli::{reads_from, sends, sessionctl};
+use super::cli::{interrupt, reads_from, sends, sessionctl};
 use super::fake::fleet::FleetStage;
 use super::fake::{Fake, Stage, Step, soon};
-use super::fleet_watching::session;
+use super::fleet_watching::{asking, session};
 use super::wire;
 
 /// A terminal: the side that a person has, and the side that a program has.
@@ -328,4 +329,50 @@ async fn c61_what_is_deleted_is_the_session_that_a_person_said_yes_to() {
         asked[0].session.clone().and_then(|it| it.r#ref),
         Some(meant)
     );
+}
+
+#[tokio::test]
+async fn c46_a_list_that_is_watched_is_drawn_in_its_place_with_colours_where_they_are_wanted() {
+    let told = |item| Step::Send(v1::WatchSessionsResponse { item: Some(item) });
+    let steps = || {
+        let changed = v1::SessionsChanged {
+            sessions: vec![asking(1, "docs", 5, &[1]), session(2, "core", 6)],
+            gone_session_ids: Vec::new(),
+        };
+        let bookmark = v1::WatchBookmark {
+            bookmark: "b1".to_owned(),
+        };
+        vec![
+            told(Item::Changed(changed)),
+            told(Item::Bookmark(bookmark)),
+            Step::Hang,
+        ]
+    };
+    let fake = Fake::start(Stage {
+        fleet: FleetStage {
+            watches: [Ok(steps()), Ok(steps())].into(),
+            ..FleetStage::default()
+        },
+        ..Stage::default()
+    })
+    .await;
+    for (words, coloured) in [
+        (&["agents", "--watch"][..], true),
+        (&["--no-color", "agents", "--watch"], false),
+    ] {
+        let (mut person, program) = terminal();
+        let mut child = spawned(&fake, words, &program);
+        drop(program);
+        // Once, and a second later in the same place.
+        let shown = reads_from(&mut person, "\x1b[5F\x1b[J").await;
+        let first = shown.lines().find(|line| line.contains("docs"));
+        let first = first.unwrap_or_default();
+        assert_eq!(
+            first.contains("\x1b[1;33mneeds input"),
+            coloured,
+            "{shown:?}"
+        );
+        interrupt(&child).await;
+        assert_eq!(soon(child.wait()).await.unwrap().code(), Some(130));
+    }
 }

@@ -191,9 +191,8 @@ impl Attached<'_> {
 
     /// How the session is called by now: who named it by its name finds it by the name that it has.
     fn called(&self) -> SessionRef {
-        let view = match (&self.session, &self.view) {
-            (SessionRef::Name(_), Some(view)) => view,
-            _ => return self.session.clone(),
+        let (SessionRef::Name(_), Some(view)) = (&self.session, &self.view) else {
+            return self.session.clone();
         };
         let name = view.session.name.clone().map(SessionRef::Name);
         name.unwrap_or_else(|| self.met.clone())

@@ -159,7 +159,7 @@ impl List {
     fn tell(&mut self, as_json: bool, screen: &mut Screen) -> Result<(), Stop> {
         let news = std::mem::take(&mut self.news);
         if as_json {
-            return self.tell_objects(news, screen);
+            return self.tell_objects(&news, screen);
         }
         let first = self.printed.is_empty();
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
@@ -191,7 +191,11 @@ impl List {
     }
 
     /// The watch tells each revision once: nothing that was printed needs to be known.
-    fn tell_objects(&mut self, news: BTreeSet<SessionId>, screen: &mut Screen) -> Result<(), Stop> {
+    fn tell_objects(
+        &mut self,
+        news: &BTreeSet<SessionId>,
+        screen: &mut Screen,
+    ) -> Result<(), Stop> {
         let mut changed: Vec<_> = self.sessions.drain().map(|(_, session)| session).collect();
         in_order(&mut changed);
         for session in &changed {
