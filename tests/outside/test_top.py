@@ -1,5 +1,7 @@
 """`sessionctl top` on a real terminal: what a person sees there, and what the keys do."""
 
+import os
+import signal
 import subprocess
 import unittest
 
@@ -90,9 +92,9 @@ class Top(unittest.TestCase):
         second = self.invoke("docs", ASKS)
         pane.shows("needs input", "docs")
         pane.press("g", "a")
-        pane.shows("answer:")
+        pane.shows("answer docs (allow|deny):")
         pane.types("allow")
-        pane.shows("answer: allow")
+        pane.shows("(allow|deny): allow_")
         pane.press("Enter")
         pane.shows("answered")
         said, _ = second.communicate(timeout=DEADLINE)
@@ -107,6 +109,64 @@ class Top(unittest.TestCase):
         pane.press("q")
         # The terminal is as it was before.
         pane.until(lambda text: text.startswith("left: 0") and "STATE" not in text, "it is left")
+
+
+class Job(unittest.TestCase):
+    """`top` as a job of a shell: the terminal is the shell's whenever it is not top's."""
+
+    def setUp(self):
+        self.server = Server()
+        self.addCleanup(self.server.close)
+        self.pane = Pane(self.server, "env", "PS1=shell> ", "bash", "--norc", "-i")
+        self.addCleanup(self.pane.close)
+        self.server.ctl("new", "docs")
+        where = ["--address", self.server.ready["address"], "--data-dir", self.server.data_dir]
+        self.pane.shows("shell>")
+        self.begin = " ".join(f"'{word}'" for word in [SESSIONCTL, *where, "top"])
+        self.enter(self.begin)
+        self.pane.shows("dormant", "docs")
+
+    def enter(self, line: str) -> None:
+        self.pane.types(line)
+        self.pane.press("Enter")
+
+    def usable(self, word: str) -> None:
+        """Waits until the shell reads lines and shows what is typed, and nothing of top is left."""
+        self.enter(f"echo {word} | tr a-z A-Z")
+        self.pane.shows(word.upper())
+        self.pane.until(lambda text: f"echo {word}" in text and "STATE" not in text, "the shell's screen")
+
+    def program(self) -> int:
+        """The job's process: the child of the shell, which is the child of what the pane began with."""
+        child = self.pane.tmux("list-panes", "-F", "#{pane_pid}").strip()
+        for _ in range(2):
+            child = run("pgrep", "-P", child).stdout.strip()
+        return int(child)
+
+    def test_it_stops_and_goes_on_as_any_job_does(self):
+        pane = self.pane
+        pane.press("C-z")
+        pane.shows("Stopped")
+        self.usable("away")
+        self.server.ctl("rename", "docs", "guide")
+        self.enter("fg")
+        pane.shows("dormant", "guide")
+        # Where no program is asked before, it has the terminal anew all the same.
+        os.kill(self.program(), signal.SIGSTOP)
+        pane.shows("Stopped")
+        self.enter("fg")
+        pane.until(lambda text: "Stopped" not in text and "guide" in text, "it is drawn anew")
+        pane.press("?")
+        pane.shows("any key closes this")
+        pane.press("q")
+        pane.until(lambda text: "any key closes this" not in text, "its keys are heard")
+        pane.press("q")
+        self.usable("left")
+
+    def test_a_program_that_is_ended_leaves_the_terminal_as_it_was(self):
+        os.kill(self.program(), signal.SIGTERM)
+        self.pane.shows("interrupted")
+        self.usable("ended")
 
 
 if __name__ == "__main__":

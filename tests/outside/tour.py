@@ -36,7 +36,7 @@ def normal(line: str) -> str:
     """A line without what differs from run to run."""
     line = re.sub(r"\b[0-9A-HJKMNP-TV-Z]{26}\b", "ID", line)
     line = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", line)
-    line = re.sub(r"\b\d+[smh]\b", "AGE", line)
+    line = re.sub(r"\b\d+(\.\d+)?[smhd]\b", "AGE", line)
     return re.sub(r"\s+", " ", re.sub(r"\d+(\.\d+)?", "N", line)).strip()
 
 

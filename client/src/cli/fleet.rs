@@ -14,10 +14,12 @@ use sessionplane_core::domain::ids::SessionName;
 
 use super::args::quoted;
 use super::context::Context;
-use super::exit::Stop;
+use super::exit::{Exit, Stop};
 use super::hint::{About, Effect};
 use super::screen::Screen;
+use crate::backoff::Backoff;
 use crate::connection::Client;
+use crate::fleet_watch::FleetWatchOptions;
 
 /// Most sessions, or questions, that one page is asked for.
 const PAGE: u32 = 1000;
@@ -27,8 +29,36 @@ const MOST_QUESTIONS: usize = 10_000;
 const NAMES: u32 = 1000;
 /// How long who has mistyped a name waits for the right one.
 const BRIEFLY: Duration = Duration::from_secs(2);
+/// Sessions that are watched at most: all of them are held.
+const MOST_WATCHED: usize = 50_000;
 /// How much two names must be alike, of 1.
 const LIKENESS: f64 = 0.85;
+
+/// How a command watches that is left running: however long its server is away, it is there again when
+/// that is. Whoever called no server at all is told so soon.
+pub(crate) fn watching(filter: String, opening: Duration) -> FleetWatchOptions {
+    FleetWatchOptions {
+        filter,
+        open_deadline: opening,
+        reconnect: Backoff {
+            attempts: u32::MAX,
+            ..Backoff::STREAMS
+        },
+    }
+}
+
+/// Refuses to hold more sessions than there is room for.
+pub(crate) fn watchable(sessions: usize) -> Result<(), Stop> {
+    if sessions <= MOST_WATCHED {
+        return Ok(());
+    }
+    let words = format!(
+        "more than {MOST_WATCHED} sessions are wanted, and no more are watched at a time\n  \
+         leave out those at rest: --filter 'NOT phase = DORMANT'\n  \
+         or some others:          --label, --agent, --phase"
+    );
+    Err(Stop::failed(Exit::Failed, words))
+}
 
 /// The sessions that a filter wants, what needs people first, at most `limit`; and whether there are
 /// more.
@@ -64,12 +94,12 @@ pub(crate) async fn sessions(
     }
 }
 
-/// What the runs of these sessions ask, oldest first.
+/// What the runs of these sessions ask, oldest first; and whether there is more.
 pub(crate) async fn questions(
     filter: String,
     context: &Context,
     screen: &mut Screen,
-) -> Result<Vec<FleetInteraction>, Stop> {
+) -> Result<(Vec<FleetInteraction>, bool), Stop> {
     let mut asked = Vec::new();
     let mut request = ListInteractions {
         filter,
@@ -83,8 +113,9 @@ pub(crate) async fn questions(
         let page = context.patiently(screen, Effect::Reads, call).await?;
         let page = page.map_err(|error| context.stop(error, About::Nothing, Effect::Reads))?;
         asked.extend(page.interactions);
-        if page.next.is_none() || asked.len() >= MOST_QUESTIONS {
-            return Ok(asked);
+        let more = page.next.is_some();
+        if !more || asked.len() >= MOST_QUESTIONS {
+            return Ok((asked, more));
         }
         request.page_token = page.next;
     }
@@ -145,6 +176,25 @@ fn nearest(name: &SessionName, names: Vec<SessionName>) -> Vec<SessionName> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn c47_b05_a_watch_that_is_left_running_outlasts_any_outage() {
+        let options = watching(String::new(), Duration::from_secs(1));
+        let later = options.reconnect.delay(1_000_000, None);
+        assert!(later.is_some_and(|delay| delay <= Backoff::STREAMS.longest));
+    }
+
+    #[test]
+    fn c60_more_sessions_than_can_be_held_are_refused_with_a_way_out() {
+        assert!(watchable(MOST_WATCHED).is_ok());
+        let Err(Stop::Failed { words, .. }) = watchable(MOST_WATCHED + 1) else {
+            panic!("not refused");
+        };
+        assert!(
+            words.contains("50000") && words.contains("NOT phase = DORMANT"),
+            "{words}"
+        );
+    }
 
     #[test]
     fn a_name_that_is_nearly_right_leads_to_the_right_one() {

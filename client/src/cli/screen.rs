@@ -179,6 +179,11 @@ impl Screen {
         self.out.is_terminal && self.err.is_terminal && !self.looks.plain
     }
 
+    /// Whether standard output is a terminal that may have colours.
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.out.colour
+    }
+
     /// Writes one piece. What others wrote in it is made safe here.
     pub(crate) fn put(&mut self, piece: &Piece) -> io::Result<()> {
         self.clear_status()?;

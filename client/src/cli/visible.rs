@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr};
 
 /// A text of several lines: line feeds and tabs stay, all else that steers is made visible.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
@@ -42,13 +42,13 @@ pub(crate) fn clipped_to_columns(text: &str, width: usize) -> String {
         return line.into_owned();
     }
     let (mut out, mut used) = (String::new(), 0);
-    for c in line.chars() {
-        used += c.width().unwrap_or(0);
+    for part in clusters(&line) {
+        used += part.width();
         // One column is the ellipsis'.
         if used >= width {
             break;
         }
-        out.push(c);
+        out.push_str(part);
     }
     if width > 0 {
         out.push('…');
@@ -56,9 +56,47 @@ pub(crate) fn clipped_to_columns(text: &str, width: usize) -> String {
     out
 }
 
+/// The end of one line, in at most `width` columns.
+pub(crate) fn end_in_columns(text: &str, width: usize) -> String {
+    let line = line(text);
+    let (mut out, mut used) = (Vec::new(), 0);
+    for part in clusters(&line).into_iter().rev() {
+        used += part.width();
+        if used > width {
+            break;
+        }
+        out.push(part);
+    }
+    out.reverse();
+    out.concat()
+}
+
+/// What a terminal draws together: a character with the marks that join it. One by one they may take
+/// less room than together: a selector makes an emoji of a character, and that is wider.
+fn clusters(line: &str) -> Vec<&str> {
+    const JOINER: char = '\u{200d}';
+    let (mut starts, mut joined) = (Vec::new(), false);
+    for (at, c) in line.char_indices() {
+        if at == 0 || !(joined || c.width().unwrap_or(0) == 0) {
+            starts.push(at);
+        }
+        joined = c == JOINER;
+    }
+    let ends = starts.iter().skip(1).copied().chain([line.len()]);
+    let parts = starts.iter().zip(ends);
+    parts.map(|(from, to)| &line[*from..to]).collect()
+}
+
 /// How many columns of a terminal a line takes.
 pub(crate) fn columns(text: &str) -> usize {
-    line(text).width()
+    let line = line(text);
+    if line.is_ascii() {
+        return line.len();
+    }
+    clusters(&line)
+        .into_iter()
+        .map(UnicodeWidthStr::width)
+        .sum()
 }
 
 /// A JSON text, which escapes no more than ASCII's control characters, with all others escaped that
@@ -157,6 +195,25 @@ mod tests {
             assert_eq!((cell.as_str(), columns(&cell)), (expected, 5), "{text}");
         }
         assert_eq!(clipped_to_columns("abc", 0), "");
+    }
+
+    #[test]
+    fn what_a_mark_makes_wider_is_never_wider_than_its_cell() {
+        for text in [
+            "\u{26a0}\u{fe0f}".repeat(20),
+            "e\u{301}".repeat(20),
+            "\u{1f469}\u{200d}\u{1f4bb}".repeat(20),
+            format!("{}\u{26a0}\u{fe0f} sure", "a".repeat(7)),
+        ] {
+            for width in 0..=20 {
+                let cell = fitted(&text, width);
+                assert_eq!(cell.width(), width, "{cell:?}");
+                let end = end_in_columns(&text, width);
+                assert!(end.width() <= width && text.ends_with(&end), "{end:?}");
+            }
+        }
+        assert_eq!(end_in_columns("abcdef", 3), "def");
+        assert_eq!(end_in_columns("e\u{301}", 1), "e\u{301}");
     }
 
     #[test]

@@ -481,3 +481,40 @@ async fn attach_gives_every_command_that_can_be_typed() {
         ]
     );
 }
+
+#[tokio::test]
+async fn c45_what_is_typed_reaches_the_session_that_was_met_whoever_has_its_name_by_then() {
+    let renamed = v1::StateChanged {
+        session_name: Some("guide".to_owned()),
+        ..v1::StateChanged::default()
+    };
+    let renamed = v1::session_event::Payload::StateChanged(renamed);
+    let mut watched = sends([
+        wire::subscribed(false, false),
+        wire::snapshot(5, true),
+        wire::event(6, renamed),
+    ]);
+    watched.push(Step::Hang);
+    let fake = Fake::start(Stage {
+        states: [Ok(wire::state_answer(wire::state(true)))].into(),
+        events: [Ok(watched)].into(),
+        dispatches: [Ok(wire::dispatch_accepted())].into(),
+        ..Stage::default()
+    })
+    .await;
+    let mut command = sessionctl(&fake, &["attach", "docs"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    reads(&mut child, "! the session is named guide now").await;
+    stdin.write_all(b"go left\n").await.unwrap();
+    drop(stdin);
+    let (code, out, err) = told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(
+        out.contains("re-attach with: sessionctl attach guide"),
+        "{out}"
+    );
+    let given = fake.look(|stage| stage.dispatched[0].session.clone());
+    let met = v1::session_ref::Ref::Id(wire::SESSION.to_owned());
+    assert_eq!(given.and_then(|given| given.r#ref), Some(met));
+}

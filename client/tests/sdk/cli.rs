@@ -325,6 +325,9 @@ async fn c13_ctrl_c_aborts_the_run_and_tells_how_it_ended() {
     fake.look(|stage| {
         let given = &stage.dispatched[0];
         assert_eq!(given.expected_run_id, wire::RUN);
+        // Its name may be another's by now.
+        let met = v1::session_ref::Ref::Id(wire::SESSION.to_owned());
+        assert_eq!(given.session.clone().and_then(|it| it.r#ref), Some(met));
         assert!(matches!(
             given.command,
             Some(v1::dispatch_request::Command::Abort(_))

@@ -447,7 +447,11 @@ async fn c03_a_typed_line_of_unknown_outcome_can_be_repeated_by_its_id() {
             ids.len() > 1 && ids.iter().all(|id| *id == ids[0]),
             "{ids:?}"
         );
-        let repeat = format!("sessionctl steer docs --request-id {} 'use tabs'", ids[0]);
+        let repeat = format!(
+            "sessionctl steer {} --request-id {} 'use tabs'",
+            wire::SESSION,
+            ids[0]
+        );
         assert!(err.contains(&repeat), "{err}");
         assert_eq!(
             out.contains(&format!("\"request_id\":\"{}\"", ids[0])),

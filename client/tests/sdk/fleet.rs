@@ -248,8 +248,17 @@ async fn rm_deletes_what_is_said_to_be_meant_and_nothing_else() {
 #[tokio::test]
 async fn c41_a_name_that_is_taken_leads_to_who_has_it() {
     let taken = || Err(wire::ours(Code::AlreadyExists, "NAME_TAKEN", "refused"));
+    let by_key = || {
+        let words = "another session has this external_key; choose another one";
+        Err(wire::about(
+            Code::AlreadyExists,
+            "NAME_TAKEN",
+            "external_key",
+            words,
+        ))
+    };
     let fake = staged(FleetStage {
-        sessions: [taken(), taken()].into(),
+        sessions: [taken(), taken(), by_key()].into(),
         ..FleetStage::default()
     })
     .await;
@@ -258,6 +267,12 @@ async fn c41_a_name_that_is_taken_leads_to_who_has_it() {
     assert!(err.contains("sessionctl show docs"), "{err}");
     let (code, _, err) = ran(&fake, &["rename", "core", "docs"]).await;
     assert!(code == 1 && err.contains("sessionctl show docs"), "{err}");
+    let (code, _, err) = ran(&fake, &["new", "other", "--key", "ci-7"]).await;
+    assert!(
+        code == 1 && err.contains("sessionctl show key:ci-7"),
+        "{err}"
+    );
+    assert!(err.contains("another session has this --key;"), "{err}");
 }
 
 #[tokio::test]
@@ -329,6 +344,14 @@ async fn c25_answer_answers_the_only_open_question_or_the_one_that_is_named() {
     assert_eq!(given(0), Some(Answer::Confirmed(true)));
     assert_eq!(given(1), Some(Answer::Confirmed(false)));
     assert_eq!(answers[1].interaction_id, second);
+    // Not the session of the run whose question it is, if that is another one.
+    let named = v1::session_ref::Ref::Name("docs".to_owned());
+    let asked = fake.look(|stage| stage.dispatched[1].session.clone());
+    assert_eq!(asked.and_then(|asked| asked.r#ref), Some(named));
+    fake.stage.lock().unwrap().states = [Ok(state(&[1]))].into();
+    let (code, out, err) = ran(&fake, &["answer", "docs", &second, "no"]).await;
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("is open in session \"docs\""), "{err}");
     let mut nothing = sessionctl(&fake, &["answer", "docs", &second]);
     let (code, _, err) = told(soon(nothing.output()).await.unwrap());
     assert!(code == 2 && err.contains("missing"), "{err}");

@@ -5,7 +5,7 @@ use sessionplane_client::{FleetWatch, FleetWatchItem, FleetWatchOptions};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tonic::{Code, Status};
 
-use super::cli::{ran, sessionctl};
+use super::cli::{interrupt, ran, sessionctl, told as told_by};
 use super::fake::fleet::FleetStage;
 use super::fake::{Fake, Stage, Step, soon};
 use super::wire;
@@ -264,4 +264,55 @@ async fn c25_each_new_question_runs_a_command_once_whatever_breaks_between() {
     let mut lines: Vec<_> = told.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, [line(1), line(2)]);
+    // Of a large fleet it asks for no more than it needs.
+    let asked = fake.look(|stage| stage.fleet.watched[0].filter.clone());
+    assert_eq!(asked, "phase = NEEDS_INPUT");
+}
+
+#[tokio::test]
+async fn c25_a_question_is_told_with_the_way_to_answer_it() {
+    let steps = vec![
+        changed(vec![asking(1, "docs", 5, &[1, 2])], &[]),
+        bookmark("b1"),
+        Step::Fail(wire::ours(
+            Code::PermissionDenied,
+            "PERMISSION_DENIED",
+            "stream_ended",
+        )),
+    ];
+    let fake = watched(vec![Ok(steps)]).await;
+    let (code, out, err) = ran(&fake, &["watch", "--needs-input", "--open"]).await;
+    assert_eq!(code, 3, "{err}");
+    insta::assert_snapshot!(out);
+}
+
+#[tokio::test]
+async fn what_commands_say_is_not_among_the_objects_of_standard_output() {
+    let steps = vec![
+        changed(vec![asking(1, "docs", 5, &[1])], &[]),
+        bookmark("b1"),
+        Step::Hang,
+    ];
+    let fake = watched(vec![Ok(steps)]).await;
+    let words = [
+        "--json",
+        "watch",
+        "--needs-input",
+        "--open",
+        "--exec",
+        "echo",
+        "told",
+    ];
+    let mut child = sessionctl(&fake, &words).spawn().unwrap();
+    let mut beside = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = soon(beside.next_line()).await.unwrap();
+    assert_eq!(line.as_deref(), Some("told"));
+    interrupt(&child).await;
+    let (_, out, _) = told_by(soon(child.wait_with_output()).await.unwrap());
+    let mut objects = out.lines().map(|line| {
+        let object: serde_json::Value = serde_json::from_str(line).unwrap();
+        object["session_name"].clone()
+    });
+    assert_eq!(objects.next(), Some("docs".into()), "{out}");
+    assert!(!out.contains("told"), "{out}");
 }

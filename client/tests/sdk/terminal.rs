@@ -1,4 +1,5 @@
-//! `sessionctl attach` on a real terminal: what is laid out there, and the foot below it.
+//! Commands on a real terminal: what `attach` lays out there and the foot below it, and a question of
+//! `rm`.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -7,11 +8,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use sessionplane::v1;
 use sessionplane::v1::session_event::Payload;
+use sessionplane::v1::watch_sessions_response::Item;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Child;
 
-use super::cli::{reads_from, sends, sessionctl};
+use super::cli::{interrupt, reads_from, sends, sessionctl};
+use super::fake::fleet::FleetStage;
 use super::fake::{Fake, Stage, Step, soon};
+use super::fleet_watching::{asking, session};
 use super::wire;
 
 /// A terminal: the side that a person has, and the side that a program has.
@@ -287,5 +291,88 @@ async fn attach_on_a_terminal_shows_a_hit_in_code_as_it_is_in_the_file() {
         "      3 |     return Acquire(_) | Recover(_)\r\n",
     ] {
         assert!(shown.contains(line), "{line:?} is missing in {shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn c61_what_is_deleted_is_the_session_that_a_person_said_yes_to() {
+    use v1::delete_session_response::Answer;
+    let deleted = v1::DeleteSessionResponse {
+        answer: Some(Answer::Deleted(v1::SessionDeleted {})),
+    };
+    let fake = Fake::start(Stage {
+        fleet: FleetStage {
+            sessions: (0..2).map(|_| Ok(session(1, "docs", 5))).collect(),
+            deletions: [Ok(deleted)].into(),
+            ..FleetStage::default()
+        },
+        ..Stage::default()
+    })
+    .await;
+    for (said, code, told) in [
+        ("no\n", 1, "nothing was deleted"),
+        ("y\n", 0, "deleted docs"),
+    ] {
+        let (mut person, program) = terminal();
+        let mut child = spawned(&fake, &["rm", "docs"], &program);
+        drop(program);
+        reads_from(&mut person, "delete docs with its conversation").await;
+        person.write_all(said.as_bytes()).await.unwrap();
+        reads_from(&mut person, told).await;
+        assert_eq!(soon(child.wait()).await.unwrap().code(), Some(code));
+    }
+    let asked = fake.look(|stage| stage.fleet.deleted.clone());
+    assert_eq!(asked.len(), 1, "once, and not without a yes");
+    // Its name may be another's by the time of the answer.
+    let meant = v1::session_ref::Ref::Id(session(1, "", 5).id);
+    assert_eq!(
+        asked[0].session.clone().and_then(|it| it.r#ref),
+        Some(meant)
+    );
+}
+
+#[tokio::test]
+async fn c46_a_list_that_is_watched_is_drawn_in_its_place_with_colours_where_they_are_wanted() {
+    let told = |item| Step::Send(v1::WatchSessionsResponse { item: Some(item) });
+    let steps = || {
+        let changed = v1::SessionsChanged {
+            sessions: vec![asking(1, "docs", 5, &[1]), session(2, "core", 6)],
+            gone_session_ids: Vec::new(),
+        };
+        let bookmark = v1::WatchBookmark {
+            bookmark: "b1".to_owned(),
+        };
+        vec![
+            told(Item::Changed(changed)),
+            told(Item::Bookmark(bookmark)),
+            Step::Hang,
+        ]
+    };
+    let fake = Fake::start(Stage {
+        fleet: FleetStage {
+            watches: [Ok(steps()), Ok(steps())].into(),
+            ..FleetStage::default()
+        },
+        ..Stage::default()
+    })
+    .await;
+    for (words, coloured) in [
+        (&["agents", "--watch"][..], true),
+        (&["--no-color", "agents", "--watch"], false),
+    ] {
+        let (mut person, program) = terminal();
+        let mut child = spawned(&fake, words, &program);
+        drop(program);
+        // Once, and a second later in the same place.
+        let shown = reads_from(&mut person, "\x1b[5F\x1b[J").await;
+        let first = shown.lines().find(|line| line.contains("docs"));
+        let first = first.unwrap_or_default();
+        assert_eq!(
+            first.contains("\x1b[1;33mneeds input"),
+            coloured,
+            "{shown:?}"
+        );
+        interrupt(&child).await;
+        assert_eq!(soon(child.wait()).await.unwrap().code(), Some(130));
     }
 }

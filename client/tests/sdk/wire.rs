@@ -24,6 +24,14 @@ pub(crate) fn ours(code: Code, reason: &str, outcome: &str) -> Status {
     Status::with_error_details(code, format!("because of {reason}"), details)
 }
 
+/// A refusal that names a field.
+pub(crate) fn about(code: Code, reason: &str, field: &str, words: &str) -> Status {
+    let metadata = HashMap::from([("outcome".to_owned(), "refused".to_owned())]);
+    let mut details = ErrorDetails::with_error_info(reason, "sessionplane", metadata);
+    details.add_bad_request_violation(field, words);
+    Status::with_error_details(code, words, details)
+}
+
 pub(crate) fn time(seconds: i64) -> prost_types::Timestamp {
     prost_types::Timestamp { seconds, nanos: 0 }
 }

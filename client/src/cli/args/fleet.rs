@@ -304,6 +304,17 @@ impl Wanted {
         all.join(" AND ")
     }
 
+    /// The filter that says all of it, of sessions that wait for an answer: of a large fleet those
+    /// are few, and the server has them at hand.
+    pub(crate) fn that_ask(&self) -> String {
+        let asks = format!("phase = {}", Phase::NeedsInput.as_str());
+        match self.filter() {
+            all if all.is_empty() => asks,
+            // An OR of it must stay in its place.
+            all => format!("({all}) AND {asks}"),
+        }
+    }
+
     /// Whether the filter is all that is wanted.
     fn is_plain(&self) -> bool {
         self.label.is_empty() && self.agent.is_none() && self.phase.is_empty()
@@ -339,6 +350,10 @@ mod tests {
         let parsed = Filter::parse(&filter);
         assert!(parsed.is_ok(), "{parsed:?}");
         assert_eq!(Wanted::default().filter(), "");
+        assert_eq!(Wanted::default().that_ask(), "phase = NEEDS_INPUT");
+        let asks = wanted.that_ask();
+        assert!(asks.ends_with(") AND phase = NEEDS_INPUT"), "{asks}");
+        assert!(Filter::parse(&asks).is_ok(), "{asks}");
     }
 
     #[test]

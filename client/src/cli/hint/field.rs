@@ -1,7 +1,8 @@
 //! The words of the API in a refusal, as the words that a person typed. Words only.
 
 /// What is typed for a field. The longer of two that begin alike comes first.
-const TYPED: [(&str, &str); 28] = [
+const TYPED: [(&str, &str); 29] = [
+    ("external_key", "--key"),
     ("branch_hints.from_entry_id", "--from"),
     ("branch_hints", "--from"),
     ("parent_session", "--parent"),

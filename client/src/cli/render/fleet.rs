@@ -22,6 +22,7 @@ use crate::cli::hint::word;
 use crate::cli::program::PROGRAM;
 use crate::cli::screen::{Row, Tone};
 use crate::cli::visible;
+pub(crate) use columns::name_in_columns;
 use columns::{Cells, Layout};
 pub(crate) use show::{phase_words, session_lines};
 
@@ -55,10 +56,19 @@ pub(crate) fn named(session: &SessionSummary) -> SessionRef {
 
 /// All rows of a table, the heading first.
 pub(crate) fn table(sessions: &[SessionSummary], now: Timestamp, width: usize) -> Vec<Row> {
-    let places = Places::of(sessions);
+    table_among(&Places::of(sessions), sessions, now, width)
+}
+
+/// The rows of some sessions of those that work in these places.
+pub(crate) fn table_among(
+    places: &Places<'_>,
+    sessions: &[SessionSummary],
+    now: Timestamp,
+    width: usize,
+) -> Vec<Row> {
     let cells: Vec<_> = sessions
         .iter()
-        .map(|session| cells(session, &places, now))
+        .map(|session| cells(session, places, now))
         .collect();
     let layout = Layout::of(&cells, width);
     let mut rows = vec![layout.heading()];
@@ -109,7 +119,7 @@ pub(crate) fn summary_line(sessions: &[SessionSummary], more: bool, width: usize
 
 /// Where sessions work.
 #[derive(Default)]
-struct Places<'s> {
+pub(crate) struct Places<'s> {
     /// How many that are not dormant work in each place.
     awake: HashMap<&'s Place, usize>,
     /// Several workspaces are in the list.
@@ -117,7 +127,8 @@ struct Places<'s> {
 }
 
 impl<'s> Places<'s> {
-    fn of(sessions: &'s [SessionSummary]) -> Self {
+    /// The places of these sessions.
+    pub(crate) fn of(sessions: impl IntoIterator<Item = &'s SessionSummary>) -> Self {
         let mut places = Self::default();
         let mut first = None;
         for session in sessions {
@@ -137,7 +148,8 @@ impl<'s> Places<'s> {
         self.awake.values().any(|count| *count > 1)
     }
 
-    fn words(&self, session: &SessionSummary) -> String {
+    /// Where a session works; marked where others do, too.
+    pub(crate) fn words(&self, session: &SessionSummary) -> String {
         let Some(place) = &session.place else {
             return "-".to_owned();
         };

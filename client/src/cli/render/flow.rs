@@ -144,8 +144,21 @@ impl Flow {
             EventBody::CompactionFinished { outcome } => {
                 self.aside(&format!("! compaction {}", compaction_words(outcome)))
             }
-            EventBody::StateChanged { leaf, resolved, .. } => {
-                self.changed(*leaf, &resolved.settings)
+            EventBody::StateChanged {
+                leaf,
+                resolved,
+                renamed,
+                ..
+            } => {
+                let mut pieces = self.changed(*leaf, &resolved.settings);
+                if let Some(name) = renamed {
+                    let words = match name {
+                        Some(name) => format!("! the session is named {name} now\n"),
+                        None => "! the session has no name any more\n".to_owned(),
+                    };
+                    pieces.extend(self.beside(Piece::Aside(words)));
+                }
+                pieces
             }
             EventBody::EntryAppended { entry } => self.appended(entry),
             EventBody::RunSettled { run: record } => {

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 
 use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::ids::{InteractionId, RunId, SessionId};
 
 use crate::cli::render::order;
 use crate::fleet_watch::FleetWatchItem;
+
+/// Lines that can be scrolled over at most.
+const MOST_ABOVE: u16 = 1000;
 
 /// A part of the fleet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -84,31 +87,29 @@ pub(crate) enum Notice {
     Done(String),
     /// Something was not.
     Failed(String),
+    /// Whether it was done, nobody knows.
+    Unknown(String),
 }
 
-/// What a line that is being typed is for.
+/// What a line that is being typed is for. It stays with what was seen when it was begun, whatever
+/// takes its place meanwhile: the same question, the same run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// An answer to the first open question of the selected session.
-    Answer,
-    /// A steer of its run.
-    Steer,
-    /// Another name for it.
-    Rename,
+    /// An answer to a question of a session.
+    Answer {
+        /// The session.
+        session: SessionId,
+        /// The question.
+        question: InteractionId,
+        /// Nobody is to see the answer.
+        secret: bool,
+    },
+    /// A steer of a session's run.
+    Steer(SessionId, RunId),
+    /// Another name for a session.
+    Rename(SessionId),
     /// What the shown sessions must have in them.
     Filter,
-}
-
-impl Purpose {
-    /// What stands before the line.
-    pub(crate) fn prompt(self) -> &'static str {
-        match self {
-            Self::Answer => "answer",
-            Self::Steer => "steer",
-            Self::Rename => "new name",
-            Self::Filter => "filter",
-        }
-    }
 }
 
 /// What the keys do.
@@ -121,15 +122,15 @@ pub(crate) enum Mode {
     Typing {
         /// What the line is for.
         purpose: Purpose,
-        /// Whose it is: the session that was selected when it was begun.
-        session: Option<SessionId>,
+        /// What stands before it.
+        prompt: String,
         /// What stands in it.
         text: String,
     },
-    /// Whether to abort the run of a session.
-    ConfirmAbort(SessionId),
-    /// All keys are listed.
-    Help,
+    /// Whether to abort this run of a session.
+    ConfirmAbort(SessionId, RunId),
+    /// All keys are listed, from this one on.
+    Help(u16),
 }
 
 /// The board.
@@ -138,6 +139,8 @@ pub(crate) struct Board {
     sessions: BTreeMap<SessionId, SessionSummary>,
     pub(crate) tab: Tab,
     pub(crate) selected: Option<SessionId>,
+    /// How many lines of the selected session are above those that are shown.
+    pub(crate) above: u16,
     pub(crate) filter: String,
     pub(crate) mode: Mode,
     pub(crate) link: Link,
@@ -150,6 +153,7 @@ impl Default for Board {
             sessions: BTreeMap::new(),
             tab: Tab::default(),
             selected: None,
+            above: 0,
             filter: String::new(),
             mode: Mode::default(),
             link: Link::Opening,
@@ -190,6 +194,16 @@ impl Board {
         rows
     }
 
+    /// How many sessions there are.
+    pub(crate) fn size(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// All sessions, in no order that means anything.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &SessionSummary> {
+        self.sessions.values()
+    }
+
     /// How many sessions a tab has that the filter admits.
     pub(crate) fn count(&self, tab: Tab) -> usize {
         let shown = |session: &&SessionSummary| tab.has(session) && self.admits(session);
@@ -212,7 +226,19 @@ impl Board {
         let at = rows.iter().position(|id| Some(*id) == self.selected);
         let last = rows.len().saturating_sub(1);
         let at = at.map_or(0, |at| at.saturating_add_signed(by).min(last));
-        self.selected = rows.get(at).copied();
+        self.select(rows.get(at).copied());
+    }
+
+    fn select(&mut self, session: Option<SessionId>) {
+        if self.selected != session {
+            self.above = 0;
+        }
+        self.selected = session;
+    }
+
+    /// Shows what of the selected session is `by` lines further down; negative: up.
+    pub(crate) fn scroll(&mut self, by: i16) {
+        self.above = self.above.saturating_add_signed(by).min(MOST_ABOVE);
     }
 
     /// Opens the tab that is `by` places further.
@@ -235,15 +261,21 @@ impl Board {
     /// The selection stays on its session wherever that moves; one that is not shown any more gives
     /// way to the first that is.
     fn keep_selection(&mut self) {
-        let rows = self.rows();
-        let shown = rows.iter().any(|row| Some(row.id) == self.selected);
-        if !shown {
-            self.selected = rows.first().map(|row| row.id);
+        let stays = self
+            .session()
+            .is_some_and(|session| self.tab.has(session) && self.admits(session));
+        if !stays {
+            // All are put in order only where one is looked for: a fleet changes all the time.
+            let first = self.rows().first().map(|row| row.id);
+            self.select(first);
         }
     }
 
     /// Whether a session has every word of the filter in one of its fields.
     fn admits(&self, session: &SessionSummary) -> bool {
+        if self.filter.is_empty() {
+            return true;
+        }
         let mut fields = vec![session.id.to_string(), session.agent.to_string()];
         fields.extend(session.name.as_ref().map(ToString::to_string));
         fields.extend(session.external_key.as_ref().map(ToString::to_string));

@@ -10,8 +10,10 @@ use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::time::Timestamp;
 
-use super::board::{Board, Link, Mode, Notice, Tab};
-use crate::cli::render::{Desk, ago, branch, named, question_lines, session_lines, state};
+use super::board::{Board, Link, Mode, Notice, Purpose, Tab};
+use crate::cli::render::{
+    Desk, Places, ago, branch, name_in_columns, named, question_lines, session_lines, state,
+};
 use crate::cli::visible;
 
 /// From this width on the selected session stands beside the table; below, beneath it.
@@ -19,8 +21,11 @@ const WIDE: u16 = 120;
 /// From this height on there is room for the selected session at all.
 const HIGH: u16 = 16;
 
+/// From this height on there is room for a question that is being answered.
+const LOW: u16 = 5;
+
 /// The keys, for those who ask.
-const HELP: [(&str, &str); 14] = [
+const HELP: [(&str, &str); 18] = [
     ("up, down, j, k", "select a session"),
     ("tab, left, right, 1-5", "open a tab"),
     ("enter, o", "attach to it; Ctrl-D comes back"),
@@ -31,9 +36,13 @@ const HELP: [(&str, &str); 14] = [
     ("r", "rename it"),
     ("/", "show only sessions with these words"),
     ("esc", "show all again"),
+    ("J, K", "more of what is told of it"),
     ("page up, page down", "ten rows"),
     ("home, end, g, G", "first, last"),
     ("?, h", "this"),
+    ("in a line: enter", "does it; esc leaves it"),
+    ("in a line: Ctrl-U", "takes all of it away"),
+    ("Ctrl-Z", "back to the shell; fg comes back"),
     ("q, Ctrl-C", "leave"),
 ];
 
@@ -47,17 +56,36 @@ pub(crate) fn draw(board: &Board, now: Timestamp, colours: bool, frame: &mut Fra
     ])
     .areas(frame.area());
     frame.render_widget(tab_line(board, looks), tabs);
-    let (table, beside) = parts(middle);
+    let about = about(board);
+    let answers = about.is_some();
+    let (table, beside) = parts(middle, answers);
     sessions(board, now, looks, frame, table);
     if let Some(beside) = beside {
-        let block = Block::new().borders(Borders::TOP | Borders::LEFT);
-        let lines = board.session().map(|it| details(it, now));
-        let text = Paragraph::new(lines.unwrap_or_default()).wrap(Wrap { trim: false });
-        frame.render_widget(text.block(block), beside);
+        let session = about.or_else(|| board.session());
+        let lines = session.map(|it| details(it, now)).unwrap_or_default();
+        let above = usize::from(board.above).min(lines.len().saturating_sub(1));
+        let borders = if beside.height < 4 {
+            Borders::TOP
+        } else {
+            Borders::TOP | Borders::LEFT
+        };
+        let text = Paragraph::new(lines[above..].to_vec()).wrap(Wrap { trim: false });
+        frame.render_widget(text.block(Block::new().borders(borders)), beside);
     }
-    frame.render_widget(foot_line(board, looks), foot);
-    if board.mode == Mode::Help {
-        help(frame, middle);
+    frame.render_widget(foot_line(board, looks, foot.width), foot);
+    if let Mode::Help(above) = board.mode {
+        help(frame, middle, above);
+    }
+}
+
+/// The session that is being answered: who writes an answer sees the question.
+fn about(board: &Board) -> Option<&SessionSummary> {
+    match board.mode {
+        Mode::Typing {
+            purpose: Purpose::Answer { session, .. },
+            ..
+        } => board.of(session),
+        _ => None,
     }
 }
 
@@ -77,7 +105,7 @@ impl Looks {
     }
 }
 
-fn parts(middle: Rect) -> (Rect, Option<Rect>) {
+fn parts(middle: Rect, answers: bool) -> (Rect, Option<Rect>) {
     if middle.width >= WIDE {
         let halves = [Constraint::Percentage(62), Constraint::Percentage(38)];
         let [table, beside] = Layout::horizontal(halves).areas(middle);
@@ -85,6 +113,11 @@ fn parts(middle: Rect) -> (Rect, Option<Rect>) {
     }
     if middle.height >= HIGH {
         let halves = [Constraint::Min(6), Constraint::Length(9)];
+        let [table, beneath] = Layout::vertical(halves).areas(middle);
+        return (table, Some(beneath));
+    }
+    if answers && middle.height >= LOW {
+        let halves = [Constraint::Min(2), Constraint::Percentage(60)];
         let [table, beneath] = Layout::vertical(halves).areas(middle);
         return (table, Some(beneath));
     }
@@ -125,42 +158,132 @@ fn sessions(board: &Board, now: Timestamp, looks: Looks, frame: &mut Frame<'_>, 
         };
         return frame.render_widget(Paragraph::new(words), area);
     }
-    let selected = rows.iter().position(|row| Some(row.id) == board.selected);
-    let lines = rows.iter().map(|session| row(session, now, looks));
-    let widths = [
-        Constraint::Length(11),
-        Constraint::Fill(3),
-        Constraint::Length(9),
-        Constraint::Fill(2),
-        Constraint::Fill(2),
-        Constraint::Length(5),
-        Constraint::Length(5),
-    ];
-    let header = ["STATE", "NAME", "AGENT", "BRANCH", "DIR", "QUEUE", "AGE"];
+    let at = rows.iter().position(|row| Some(row.id) == board.selected);
+    // Only what is seen is made: a fleet may be large, and is drawn often.
+    let high = usize::from(area.height.saturating_sub(1)).max(1);
+    let first = at.map_or(0, |at| (at + 1).saturating_sub(high));
+    let places = Places::of(board.all());
+    let columns = columns(usize::from(area.width));
+    let shown = rows.iter().skip(first).take(high);
+    let lines = shown.map(|session| row(session, &places, &columns, now, looks));
+    let header = Row::new(columns.iter().map(|(column, _)| column.title()));
+    let widths = columns.iter().map(|(_, wide)| Constraint::Length(*wide));
     let table = Table::new(lines, widths)
-        .header(Row::new(header).style(Style::new().add_modifier(Modifier::DIM)))
+        .header(header.style(Style::new().add_modifier(Modifier::DIM)))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
-        .highlight_symbol("> ");
-    let mut state = TableState::new().with_selected(selected);
+        .highlight_symbol(MARK);
+    let mut state = TableState::new().with_selected(at.map(|at| at - first));
     frame.render_stateful_widget(table, area, &mut state);
 }
 
-fn row(session: &SessionSummary, now: Timestamp, looks: Looks) -> Row<'static> {
-    let text = |text: Option<&str>| {
-        let text = text.map_or_else(|| "-".to_owned(), |text| visible::line(text).into_owned());
-        Cell::from(text)
+/// What stands before the selected row.
+const MARK: &str = "> ";
+
+/// A column of the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Column {
+    State,
+    Name,
+    Agent,
+    Branch,
+    Dir,
+    Queue,
+    Age,
+}
+
+impl Column {
+    fn title(self) -> &'static str {
+        match self {
+            Self::State => "STATE",
+            Self::Name => "NAME",
+            Self::Agent => "AGENT",
+            Self::Branch => "BRANCH",
+            Self::Dir => "DIR",
+            Self::Queue => "QUEUE",
+            Self::Age => "AGE",
+        }
+    }
+
+    /// Its least width, and its share of what is left.
+    fn needs(self) -> (u16, u16) {
+        match self {
+            Self::State => (11, 0),
+            Self::Name => (8, 3),
+            Self::Agent => (9, 0),
+            Self::Branch | Self::Dir => (8, 2),
+            Self::Queue | Self::Age => (5, 0),
+        }
+    }
+}
+
+/// The columns that a width has room for, and how wide each is. What needs whom stays longest.
+fn columns(width: usize) -> Vec<(Column, u16)> {
+    const ALL: [Column; 7] = [
+        Column::State,
+        Column::Name,
+        Column::Agent,
+        Column::Branch,
+        Column::Dir,
+        Column::Queue,
+        Column::Age,
+    ];
+    const DISPENSABLE: [Column; 6] = [
+        Column::Queue,
+        Column::Agent,
+        Column::Branch,
+        Column::Dir,
+        Column::Age,
+        Column::State,
+    ];
+    let room = u16::try_from(width.saturating_sub(MARK.len())).unwrap_or(u16::MAX);
+    let mut columns = ALL.to_vec();
+    let least = |columns: &[Column]| {
+        let needs: u16 = columns.iter().map(|column| column.needs().0).sum();
+        needs
+            + u16::try_from(columns.len())
+                .unwrap_or(u16::MAX)
+                .saturating_sub(1)
     };
-    let place = session.place.as_ref();
+    for column in DISPENSABLE {
+        if least(&columns) > room {
+            columns.retain(|kept| *kept != column);
+        }
+    }
+    let left = room.saturating_sub(least(&columns));
+    let shares: u16 = columns.iter().map(|column| column.needs().1).sum();
+    let wide = |column: Column| {
+        let (least, share) = column.needs();
+        let more = u32::from(left) * u32::from(share) / u32::from(shares.max(1));
+        (column, least + u16::try_from(more).unwrap_or_default())
+    };
+    columns.into_iter().map(wide).collect()
+}
+
+fn row(
+    session: &SessionSummary,
+    places: &Places<'_>,
+    columns: &[(Column, u16)],
+    now: Timestamp,
+    looks: Looks,
+) -> Row<'static> {
     let since = session.since.unwrap_or_else(|| session.last_active_at());
-    Row::new([
-        Cell::from(state(session, now)).style(state_style(session, looks)),
-        text(Some(&named(session).to_string())),
-        text(Some(session.agent.as_str())),
-        text(branch(session).as_deref()),
-        text(place.map(|it| it.directory.as_str())),
-        Cell::from(session.queued.to_string()),
-        Cell::from(ago(now.since(since))),
-    ])
+    let cell = |(column, wide): &(Column, u16)| {
+        let wide = usize::from(*wide);
+        let text = match column {
+            Column::State => {
+                let state = visible::clipped_to_columns(&state(session, now), wide);
+                return Cell::from(state).style(state_style(session, looks));
+            }
+            Column::Name => return Cell::from(name_in_columns(&named(session).to_string(), wide)),
+            Column::Agent => session.agent.to_string(),
+            Column::Branch => branch(session).unwrap_or_else(|| "-".to_owned()),
+            Column::Dir => places.words(session),
+            Column::Queue => session.queued.to_string(),
+            Column::Age => ago(now.since(since)),
+        };
+        Cell::from(visible::clipped_to_columns(&text, wide))
+    };
+    Row::new(columns.iter().map(cell))
 }
 
 fn state_style(session: &SessionSummary, looks: Looks) -> Style {
@@ -175,13 +298,32 @@ fn state_style(session: &SessionSummary, looks: Looks) -> Style {
     }
 }
 
-fn foot_line(board: &Board, looks: Looks) -> Line<'static> {
+/// The line that is being typed, its end in sight however long it is. Of a secret only how much of it
+/// was typed.
+fn typed_line(purpose: Purpose, prompt: &str, text: &str, width: usize) -> Line<'static> {
+    let secret = matches!(purpose, Purpose::Answer { secret: true, .. });
+    let text = if secret {
+        "*".repeat(text.chars().count())
+    } else {
+        text.to_owned()
+    };
+    let prompt = visible::clipped_to_columns(prompt, width / 2);
+    // One column is the cursor's.
+    let room = width.saturating_sub(visible::columns(&prompt) + 1);
+    let text = visible::end_in_columns(&text, room);
+    Line::raw(format!("{prompt}{text}_"))
+}
+
+fn foot_line(board: &Board, looks: Looks, width: u16) -> Line<'static> {
     match &board.mode {
-        Mode::Typing { purpose, text, .. } if board.notice.is_none() => {
-            let line = format!("{}: {}_", purpose.prompt(), visible::line(text));
-            return Line::raw(line);
+        Mode::Typing {
+            purpose,
+            prompt,
+            text,
+        } if board.notice.is_none() => {
+            return typed_line(*purpose, prompt, text, width.into());
         }
-        Mode::ConfirmAbort(session) => {
+        Mode::ConfirmAbort(session, _) => {
             let name = board
                 .of(*session)
                 .map_or_else(String::new, |it| named(it).to_string());
@@ -194,6 +336,10 @@ fn foot_line(board: &Board, looks: Looks) -> Line<'static> {
     match (&board.notice, &board.link) {
         (Some(Notice::Failed(words)), _) => {
             let line = format!("not done: {}", visible::line(words));
+            Line::styled(line, looks.colour(Color::Red))
+        }
+        (Some(Notice::Unknown(words)), _) => {
+            let line = format!("whether it was done is unknown: {}", visible::line(words));
             Line::styled(line, looks.colour(Color::Red))
         }
         (Some(Notice::Done(words)), _) => Line::raw(visible::line(words).into_owned()),
@@ -223,17 +369,25 @@ fn details(session: &SessionSummary, now: Timestamp) -> Vec<Line<'static>> {
         .collect()
 }
 
-fn help(frame: &mut Frame<'_>, area: Rect) {
+/// The keys, those from `above` on where there is no room for all.
+fn help(frame: &mut Frame<'_>, area: Rect, above: u16) {
+    let all = u16::try_from(HELP.len()).unwrap_or(u16::MAX);
+    let height = (all + 2).min(area.height);
+    let hidden = (all + 2) - height;
     let lines = HELP.map(|(keys, what)| Line::raw(format!(" {keys:<22} {what}")));
-    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
     let width = 64.min(area.width);
     let area = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y,
         width,
-        height: height.min(area.height),
+        height,
     };
-    let block = Block::bordered().title(" keys; any key closes this ");
+    let title = if hidden == 0 {
+        " keys; any key closes this "
+    } else {
+        " keys; down, up: more; any other closes this "
+    };
+    let text = Paragraph::new(lines.to_vec()).scroll((above.min(hidden), 0));
     frame.render_widget(Clear, area);
-    frame.render_widget(Paragraph::new(lines.to_vec()).block(block), area);
+    frame.render_widget(text.block(Block::bordered().title(title)), area);
 }

@@ -2,6 +2,8 @@
 //! also when the program panics.
 
 use std::io::{self, Stdout, stdout};
+use std::sync::Once;
+use std::thread::{self, ThreadId};
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -22,6 +24,7 @@ impl FullScreen {
     /// # Errors
     /// When it cannot be.
     pub(crate) fn enter() -> io::Result<Self> {
+        tell_panics_outside();
         enable_raw_mode()?;
         let entered = execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)
             .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
@@ -42,6 +45,33 @@ impl FullScreen {
     pub(crate) fn draw(&mut self, paint: impl FnOnce(&mut ratatui::Frame<'_>)) -> io::Result<()> {
         self.terminal.draw(paint).map(|_| ())
     }
+}
+
+impl FullScreen {
+    /// Gives it back for a while; a new screen takes it over again.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(crate) fn give_back(&mut self) -> io::Result<()> {
+        let shown = self.terminal.show_cursor();
+        leave().and(shown)
+    }
+}
+
+/// What is said of a panic is said where it can be read: the other screen goes away with its words.
+fn tell_panics_outside() {
+    static ONCE: Once = Once::new();
+    let here: ThreadId = thread::current().id();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            // A task that panics elsewhere takes nothing from who sits here.
+            if thread::current().id() == here {
+                let _ = leave();
+            }
+            before(info);
+        }));
+    });
 }
 
 impl Drop for FullScreen {

@@ -281,6 +281,110 @@ fn nothing_is_aborted_by_one_key_and_nothing_that_has_settled() {
     assert_eq!(board.mode, Mode::Browse, "nothing runs in it");
 }
 
+/// A question with a title, the `ordinal`-th of its run.
+fn asks(session: &mut SessionSummary, ordinal: u32, shape: Shape) -> InteractionId {
+    let mut asked = asking(4, "x").questions.remove(0);
+    asked.id.ordinal = ordinal;
+    asked.question.shape = shape;
+    let id = asked.id;
+    session.questions = vec![asked];
+    id
+}
+
+#[test]
+fn c25_an_answer_never_goes_to_another_question_than_the_one_it_was_begun_for() {
+    let mut board = fleet();
+    press(&mut board, KeyCode::Char('a'));
+    write(&mut board, "yes");
+    // Somebody else answers it, and the run asks something else.
+    let mut next = asking(4, "fix-flaky-tests");
+    asks(&mut next, 2, Shape::Confirm);
+    board.told(changed(vec![next]));
+    assert_eq!(press(&mut board, KeyCode::Enter), None);
+    assert!(matches!(&board.notice, Some(Notice::Failed(_))));
+    assert!(screen(&board, 80, 12).contains("was answered"));
+}
+
+#[test]
+fn c20_a_steer_and_an_abort_go_to_the_run_that_they_were_begun_for() {
+    let again = || {
+        let mut again = session(3, "refactor-core", Phase::Working);
+        again.active_run = Some(RunId::mint(ago(1), 99));
+        again
+    };
+    let mut board = fleet();
+    select(&mut board, "refactor-core");
+    press(&mut board, KeyCode::Char('s'));
+    write(&mut board, "go left");
+    board.told(changed(vec![again()]));
+    assert_eq!(press(&mut board, KeyCode::Enter), None, "another run");
+    let mut board = fleet();
+    select(&mut board, "refactor-core");
+    press(&mut board, KeyCode::Char('x'));
+    board.told(changed(vec![again()]));
+    assert_eq!(press(&mut board, KeyCode::Char('y')), None, "another run");
+    assert!(matches!(&board.notice, Some(Notice::Failed(_))));
+}
+
+#[test]
+fn c61_a_secret_is_not_shown_while_it_is_typed() {
+    let mut board = fleet();
+    let mut secret = asking(4, "fix-flaky-tests");
+    let id = asks(&mut secret, 1, Shape::Input { secret: true });
+    board.told(changed(vec![secret]));
+    press(&mut board, KeyCode::Char('a'));
+    write(&mut board, "hunter2");
+    let shown = screen(&board, 80, 24);
+    assert!(!shown.contains("hunter2"), "{shown}");
+    assert!(shown.contains("(not shown): *******_"), "{shown}");
+    let act = press(&mut board, KeyCode::Enter);
+    let answer = InteractionAnswer::Text("hunter2".to_owned());
+    let Some(Act::Answer(_, asked, given)) = act else {
+        panic!("{act:?}")
+    };
+    assert_eq!((asked, given), (id, answer));
+}
+
+#[test]
+fn a_key_that_is_held_with_control_or_alt_does_nothing_to_a_session() {
+    for modifiers in [KeyModifiers::CONTROL, KeyModifiers::ALT] {
+        for letter in "oparsxjkq?".chars() {
+            let mut board = fleet();
+            let acted = key(&mut board, KeyEvent::new(KeyCode::Char(letter), modifiers));
+            assert_eq!((acted, &board.mode), (None, &Mode::Browse), "{letter}");
+        }
+        let mut board = fleet();
+        press(&mut board, KeyCode::Char('x'));
+        let yes = key(&mut board, KeyEvent::new(KeyCode::Char('y'), modifiers));
+        assert_eq!(yes, None);
+    }
+}
+
+#[test]
+fn c02_what_may_have_been_done_is_not_told_as_not_done() {
+    let mut board = fleet();
+    board.notice = Some(Notice::Unknown("no answer".to_owned()));
+    let shown = screen(&board, 80, 12);
+    assert!(
+        shown.contains("whether it was done is unknown: no answer"),
+        "{shown}"
+    );
+    assert!(!shown.contains("not done"), "{shown}");
+}
+
+#[test]
+fn the_end_of_a_long_line_is_seen_while_it_is_typed() {
+    let mut board = fleet();
+    select(&mut board, "refactor-core");
+    press(&mut board, KeyCode::Char('s'));
+    write(&mut board, &"word ".repeat(40));
+    write(&mut board, "and the end");
+    for width in [24, 80] {
+        let shown = screen(&board, width, 12);
+        assert!(shown.contains("the end_"), "{shown}");
+    }
+}
+
 #[test]
 fn letters_of_a_paste_are_no_commands() {
     let mut board = fleet();
@@ -363,6 +467,93 @@ fn what_was_told_last_does_not_hide_that_the_connection_is_lost() {
     board.told(lost("refused"));
     let shown = screen(&board, 80, 12);
     assert!(shown.contains("not done: no connection"), "{shown}");
+}
+
+#[test]
+fn c46_a_narrow_terminal_tells_what_needs_whom_and_what_is_asked() {
+    let mut board = fleet();
+    let mut nameless = session(9, "other", Phase::Working);
+    nameless.name = None;
+    let id = nameless.id.to_string();
+    board.told(changed(vec![nameless]));
+    for width in [20, 30, 40, 60, 80] {
+        let shown = screen(&board, width, 12);
+        assert!(shown.contains("fix-fl"), "{shown}");
+        // Ids of one time begin alike.
+        assert!(shown.contains(&id[20..]), "{shown}");
+        if width >= 24 {
+            assert!(shown.contains("needs input"), "{shown}");
+        }
+    }
+    press(&mut board, KeyCode::Char('a'));
+    for (width, height) in [(40, 10), (20, 9)] {
+        let shown = screen(&board, width, height);
+        assert!(shown.contains("? run"), "{shown}");
+    }
+}
+
+#[test]
+fn two_that_work_in_one_directory_are_marked() {
+    let mut board = fleet();
+    let mut beside = session(9, "beside", Phase::Working);
+    beside.place = session(3, "refactor-core", Phase::Working).place;
+    board.told(changed(vec![beside]));
+    let shown = screen(&board, 100, 12);
+    assert_eq!(shown.matches("*crates/refac").count(), 2, "{shown}");
+}
+
+#[test]
+fn every_key_can_be_read_however_low_the_terminal_is() {
+    let mut board = fleet();
+    press(&mut board, KeyCode::Char('?'));
+    for height in [7, 12] {
+        let mut seen = String::new();
+        for above in 0..30 {
+            board.mode = Mode::Help(above);
+            seen += &screen(&board, 80, height);
+        }
+        for key in ["up, down, j, k", "answer its question", "q, Ctrl-C"] {
+            assert!(seen.contains(key), "{key}");
+        }
+    }
+    press(&mut board, KeyCode::Down);
+    assert!(matches!(board.mode, Mode::Help(_)), "{:?}", board.mode);
+    press(&mut board, KeyCode::Char('q'));
+    assert_eq!(board.mode, Mode::Browse);
+}
+
+#[test]
+fn all_of_a_session_can_be_read_beneath_the_table() {
+    let mut board = fleet();
+    assert!(!screen(&board, 80, 24).contains("last run"));
+    let mut seen = String::new();
+    for _ in 0..20 {
+        press(&mut board, KeyCode::Char('J'));
+        seen += &screen(&board, 80, 24);
+    }
+    assert!(
+        seen.contains("last run") && seen.contains("updated"),
+        "{seen}"
+    );
+    press(&mut board, KeyCode::Down);
+    assert_eq!(board.above, 0, "another session's from its beginning");
+}
+
+#[test]
+fn the_selected_session_is_seen_wherever_it_is_among_a_thousand() {
+    let mut board = Board::default();
+    let many = (1..=1000).map(|number| session(number, &format!("s-{number}"), Phase::Working));
+    board.told(changed(many.collect()));
+    for code in [KeyCode::End, KeyCode::PageUp, KeyCode::Up, KeyCode::Home] {
+        press(&mut board, code);
+        let name = board.session().and_then(|it| it.name.clone()).unwrap();
+        let shown = screen(&board, 80, 12);
+        assert!(
+            shown.contains(&format!("working     {name} ")),
+            "{name}: {shown}"
+        );
+        assert!(shown.contains("> working"), "{shown}");
+    }
 }
 
 #[test]

@@ -68,6 +68,11 @@ fn show(
         for session in &sessions {
             screen.json(&json::session(session))?;
         }
+        if more {
+            // Whoever reads the objects would take them for all there are.
+            let words = format!("! these are the first {}; more: --limit", sessions.len());
+            screen.notice(&words)?;
+        }
         return Ok(());
     }
     let rows = rows(&sessions, more, screen.columns());

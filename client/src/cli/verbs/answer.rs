@@ -13,12 +13,15 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let (mut answer, mut target) = (args.answer, Addressee::Session(args.session.session));
+    let (mut answer, session) = (args.answer, args.session.session);
     // Nothing that is answered has the shape of a question's id.
-    if let Some(id) = answer.first().and_then(|word| word.parse().ok()) {
+    let id = answer.first().and_then(|word| word.parse().ok());
+    let target = if let Some(id) = id {
         answer.remove(0);
-        target = Addressee::Question(id);
-    }
+        Addressee::QuestionOf(session, id)
+    } else {
+        Addressee::Session(session)
+    };
     if answer.is_empty() && args.text_file.is_none() {
         return Err(Stop::usage("the answer is missing after the question's id"));
     }

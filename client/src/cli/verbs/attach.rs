@@ -65,6 +65,8 @@ pub(super) async fn run(
         .get_state(session.clone(), None, context.call());
     let state = context.patiently(screen, Effect::Reads, call).await?;
     let state = state.map_err(|error| context.stop(error, Some(&session), Effect::Reads))?;
+    // From here on it is this session, whoever has its name by then.
+    let met = SessionRef::Id(state.view.session.id);
     let entries_since = before_the_last(&state, args.last);
     let options = WatchOptions {
         entries_since,
@@ -80,7 +82,7 @@ pub(super) async fn run(
         context,
         screen,
         flow: Flow::attended(rich, entries_since),
-        giving: Giving::new(context.client.clone(), session.clone()),
+        giving: Giving::new(context.client.clone(), met.clone()),
         questions: Questions::default(),
         secret: None,
         records: FuturesOrdered::new(),
@@ -90,9 +92,10 @@ pub(super) async fn run(
         view: None,
         closing: false,
         worst: Exit::Done,
-        session: session.clone(),
+        session,
+        met: met.clone(),
     };
-    let watch = context.client.watch(session, options);
+    let watch = context.client.watch(met, options);
     let left = attached.stay(watch).await;
     attached.screen.foot([])?;
     left
@@ -114,7 +117,10 @@ type Typed = Option<io::Result<Line>>;
 struct Attached<'a> {
     context: &'a Context,
     screen: &'a mut Screen,
+    /// The session as it was named, for hints.
     session: SessionRef,
+    /// The session that was met, for all that is sent.
+    met: SessionRef,
     flow: Flow,
     /// What was typed, while it is not answered.
     giving: Giving,
@@ -157,7 +163,7 @@ impl Attached<'_> {
             self.show(&item)?;
             }
                                 Some(Err(error)) => {
-                                    return Err(self.context.stop(error, Some(&self.session), Effect::Reads));
+                                    return Err(self.context.stop(error, Some(&self.called()), Effect::Reads));
                                 }
                                 None => return Ok(Exit::Done),
                             },
@@ -183,13 +189,22 @@ impl Attached<'_> {
         self.worst
     }
 
+    /// How the session is called by now: who named it by its name finds it by the name that it has.
+    fn called(&self) -> SessionRef {
+        let (SessionRef::Name(_), Some(view)) = (&self.session, &self.view) else {
+            return self.session.clone();
+        };
+        let name = view.session.name.clone().map(SessionRef::Name);
+        name.unwrap_or_else(|| self.met.clone())
+    }
+
     fn farewell(&self) -> String {
         let what = match self.running {
             _ if self.outage.is_on() => "detached while the server cannot be reached",
             Some(_) => "still working",
             None => "detached",
         };
-        let word = hint::word(&self.session);
+        let word = hint::word(&self.called());
         format!("{what}; re-attach with: {PROGRAM} attach {word}")
     }
 
@@ -363,7 +378,7 @@ impl Attached<'_> {
         if self.running.is_some() {
             return format!("-- a line steers; {REST}");
         }
-        let word = hint::word(&self.session);
+        let word = hint::word(&self.called());
         format!("-- no run to steer; start one: {PROGRAM} invoke {word} \"...\" --\n-- {REST}")
     }
 
@@ -388,7 +403,7 @@ impl Attached<'_> {
             Ok(DispatchAnswer::Rejected(rejection)) => {
                 let kind = given.command.kind();
                 self.screen
-                    .error(&hint::rejected(&self.session, kind, &rejection))?;
+                    .error(&hint::rejected(&self.called(), kind, &rejection))?;
             }
             Err(error) => {
                 let words = match error.outcome {
@@ -396,7 +411,7 @@ impl Attached<'_> {
                     _ => format!(
                         "whether it was done is unknown: {error}\n  \
                          find out, harmlessly: {}",
-                        hint::repeat(&self.session, &given.command, &given.id)
+                        hint::repeat(&self.met, &given.command, &given.id)
                     ),
                 };
                 if json {

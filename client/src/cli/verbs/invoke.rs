@@ -10,7 +10,7 @@ use std::time::Duration;
 use sessionplane_core::contract::{InvokeEvent, InvokeRequest, OnDisconnect, Parent};
 use sessionplane_core::domain::command::DispatchAnswer;
 use sessionplane_core::domain::error::CallError;
-use sessionplane_core::domain::ids::{RunId, SessionRef};
+use sessionplane_core::domain::ids::{RunId, SessionId, SessionRef};
 use sessionplane_core::domain::run::{RunRecord, code};
 
 use tokio::time::Instant;
@@ -62,6 +62,7 @@ pub(super) async fn run(
         context,
         screen,
         session,
+        accepted: None,
         cancels,
         flow: Flow::default(),
         run: None,
@@ -92,6 +93,8 @@ struct Following<'a> {
     context: &'a Context,
     screen: &'a mut Screen,
     session: SessionRef,
+    /// The session that the server has accepted the run in, whoever has its name by now.
+    accepted: Option<SessionId>,
     cancels: bool,
     flow: Flow,
     run: Option<RunId>,
@@ -157,7 +160,8 @@ impl Following<'_> {
         }
         match item {
             RunItem::Event(event) => {
-                if let InvokeEvent::Accepted { run, .. } = &event {
+                if let InvokeEvent::Accepted { session, run, .. } = &event {
+                    self.accepted = Some(*session);
                     self.run = Some(*run);
                     self.context.run_goes_on(*run, self.cancels);
                 }

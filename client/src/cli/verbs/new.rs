@@ -32,7 +32,7 @@ pub(super) async fn run(
     };
     let request = CreateSession {
         name: args.name.clone(),
-        external_key: args.key,
+        external_key: args.key.clone(),
         agent: args.agent,
         labels: Labels::of(args.label).map_err(|error| Stop::usage(error.to_string()))?,
         priority: args.priority.unwrap_or_default(),
@@ -45,15 +45,26 @@ pub(super) async fn run(
     let call = context.client.create_session(request, context.call());
     let created = context.patiently(screen, Effect::Writes, call).await?;
     let called = args.name.map(SessionRef::Name);
-    let about = called.as_ref().map_or(About::Nothing, About::Session);
-    let created = created.map_err(|error| context.stop(error, about, Effect::Writes))?;
+    let key = args.key.map(SessionRef::ExternalKey);
+    let created = created.map_err(|error| {
+        // Who has what is taken is told.
+        let by_key = error.violations.iter().any(|it| it.field == "external_key");
+        let taken = if by_key { &key } else { &called };
+        let about = taken.as_ref().map_or(About::Nothing, About::Session);
+        context.stop(error, about, Effect::Writes)
+    })?;
     if context.globals.json {
         screen.json(&json::session(&created))?;
         return Ok(Exit::Done);
     }
     screen.line(&words(&created))?;
     let word = hint::word(&named(&created));
-    screen.aside(&format!("give it work: {PROGRAM} invoke {word} \"...\""))?;
+    let next = if created.paused {
+        format!("let it go on: {PROGRAM} resume {word}")
+    } else {
+        format!("give it work: {PROGRAM} invoke {word} \"...\"")
+    };
+    screen.aside(&next)?;
     Ok(Exit::Done)
 }
 

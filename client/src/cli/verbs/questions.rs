@@ -17,13 +17,20 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let asked = fleet::questions(args.wanted.filter(), context, screen).await?;
+    let (asked, more) = fleet::questions(args.wanted.filter(), context, screen).await?;
     for one in &asked {
         if context.globals.json {
             screen.json(&json::asked(one))?;
         } else {
             show(one, screen)?;
         }
+    }
+    if more {
+        let words = format!(
+            "! these are the first {}; narrow with --filter, --label or --agent",
+            asked.len()
+        );
+        screen.notice(&words)?;
     }
     if asked.is_empty() {
         screen.aside("no question is open")?;

@@ -42,6 +42,7 @@ pub(super) async fn run_or(
     let (session, named) = match args.target {
         Addressee::Session(session) => (session, None),
         Addressee::Question(id) => (asker(id, context, screen).await?, Some(id)),
+        Addressee::QuestionOf(session, id) => (session, Some(id)),
     };
     let state = context.state(&session, screen).await?;
     let Some(given) = given else {
@@ -178,7 +179,7 @@ fn listed(id: InteractionId, state: &SessionState) -> Option<&Interaction> {
 fn not_open(id: InteractionId, session: &SessionRef) -> Stop {
     let word = hint::word(session);
     let words = format!(
-        "no question {id} is open: it was answered, or its run went on\n  \
+        "no question {id} is open in session \"{session}\": it was answered, or its run went on\n  \
          what is open: {PROGRAM} respond {word}"
     );
     Stop::failed(Exit::Failed, words)

@@ -22,12 +22,17 @@ pub(super) async fn run(
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
     let session = args.session.session;
-    if !args.yes && !is_meant(&session, context, screen).await? {
+    let meant = if args.yes {
+        Some(session.clone())
+    } else {
+        meant(&session, context, screen).await?
+    };
+    let Some(meant) = meant else {
         screen.aside("nothing was deleted")?;
         return Ok(Exit::Failed);
-    }
+    };
     let request = DeleteSession {
-        session: session.clone(),
+        session: meant,
         etag: None,
         abort: args.abort,
     };
@@ -55,12 +60,13 @@ pub(super) async fn run(
     }
 }
 
-/// Whether a person says yes. Who deletes in a script says so on its command line.
-async fn is_meant(
+/// The session that a person says yes to, whoever has its name by then; none without a yes. Who deletes
+/// in a script says so on its command line.
+async fn meant(
     session: &SessionRef,
     context: &Context,
     screen: &mut Screen,
-) -> Result<bool, Stop> {
+) -> Result<Option<SessionRef>, Stop> {
     if !io::stdin().is_terminal() || !screen.is_watched() {
         return Err(Stop::usage(format!(
             "{session} would be deleted with its conversation, and nobody can be asked whether that \
@@ -84,10 +90,8 @@ async fn is_meant(
         line = answer => line,
     };
     let line = line.ok().and_then(Result::ok).unwrap_or_default();
-    Ok(matches!(
-        line.trim().to_ascii_lowercase().as_str(),
-        "y" | "yes"
-    ))
+    let yes = matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes");
+    Ok(yes.then_some(SessionRef::Id(found.id)))
 }
 
 /// What is deleted, and what is not: there may be work in its directory that is nowhere else.

@@ -1,5 +1,7 @@
 //! `sessionctl top`: the fleet on a whole screen, live.
 
+mod signals;
+
 use std::io::{self, IsTerminal as _};
 use std::pin::Pin;
 use std::time::Duration;
@@ -10,20 +12,22 @@ use futures_util::stream::FuturesUnordered;
 use sessionplane_core::contract::fleet::{Fleet as _, UpdateSession};
 use sessionplane_core::contract::{CallOptions, DispatchRequest, SessionControl as _};
 use sessionplane_core::domain::command::{Command, DispatchAnswer};
-use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::fleet::metadata::MetadataChange;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
 
 use crate::cli::args::TopArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
-use crate::cli::hint::Effect;
+use crate::cli::fleet;
+use crate::cli::hint::{self, Effect};
 use crate::cli::program;
 use crate::cli::screen::Screen;
 use crate::cli::top::{Act, Board, FullScreen, Link, Notice, draw, key, pasted};
 use crate::clock::{mint_request_id, now};
 use crate::connection::Client;
-use crate::fleet_watch::{FleetWatch, FleetWatchOptions};
+use crate::fleet_watch::FleetWatch;
+use signals::{Signals, Told};
 
 /// How often ages are drawn anew.
 const TICK: Duration = Duration::from_secs(1);
@@ -42,16 +46,12 @@ pub(super) async fn run(
             "top needs a terminal; `agents --watch` tells changes line by line",
         ));
     }
-    let options = FleetWatchOptions {
-        filter: args.wanted.filter(),
-        open_deadline: context.opening(),
-        ..FleetWatchOptions::default()
-    };
+    let options = fleet::watching(args.wanted.filter(), context.opening());
     let mut desk = Desk {
         board: Board::default(),
         doing: FuturesUnordered::new(),
         client: context.client.clone(),
-        colours: screen.is_rich(),
+        colours: screen.is_coloured(),
     };
     let mut watch = context.client.watch_fleet(options);
     loop {
@@ -61,7 +61,12 @@ pub(super) async fn run(
             Left::Ended(error) => {
                 return Err(context.stop(error, None::<&SessionRef>, Effect::Reads));
             }
-            Left::Attach(session) => desk.attach(session).await,
+            Left::Told => return Err(hint::interrupted(Effect::Reads, context)),
+            Left::Attach(session) => {
+                if desk.attach(session).await? == Told::End {
+                    return Err(hint::interrupted(Effect::Reads, context));
+                }
+            }
         }
     }
 }
@@ -72,6 +77,8 @@ type Doing = Pin<Box<dyn Future<Output = Notice> + Send>>;
 /// Why the screen is left.
 enum Left {
     Quit,
+    /// The system has told it to end.
+    Told,
     Ended(CallError),
     Attach(SessionId),
 }
@@ -85,10 +92,30 @@ struct Desk {
 }
 
 impl Desk {
-    /// Shows the board until it is left; the terminal is then as it was.
+    /// Shows the board until it is left; the terminal is then as it was, and so it is while the
+    /// program is stopped.
     async fn stay(&mut self, watch: &mut FleetWatch) -> Result<Left, Stop> {
-        let mut full = FullScreen::enter()?;
+        let mut signals = Signals::new()?;
+        // One for all screens: a second would wait for the first to let go of the terminal.
         let mut keys = EventStream::new();
+        loop {
+            let mut full = FullScreen::enter()?;
+            let left = self.shown(&mut full, &mut keys, &mut signals, watch);
+            if let Some(left) = left.await? {
+                return Ok(left);
+            }
+            // What follows is a new screen: the old one was somebody else's meanwhile.
+        }
+    }
+
+    /// Shows the board on one screen; none if another is to follow.
+    async fn shown(
+        &mut self,
+        full: &mut FullScreen,
+        keys: &mut EventStream,
+        signals: &mut Signals,
+        watch: &mut FleetWatch,
+    ) -> Result<Option<Left>, Stop> {
         let mut tick = tokio::time::interval(TICK);
         let mut frame = tokio::time::interval(FRAME);
         frame.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -96,14 +123,24 @@ impl Desk {
         loop {
             tokio::select! {
                 biased;
+                told = signals.next() => match told {
+                    Told::End | Told::Interrupt => return Ok(Some(Left::Told)),
+                    Told::GoOn => return Ok(None),
+                    Told::Stop if !signals::can_go_on() => {}
+                    Told::Stop => {
+                        full.give_back()?;
+                        signals::stop();
+                        return Ok(None);
+                    }
+                },
                 event = keys.next() => {
                     stale = true;
                     match event {
                         Some(Ok(event)) => if let Some(left) = self.event(event) {
-                            return Ok(left);
+                            return Ok(Some(left));
                         },
                         // The terminal is gone, and with it whoever sat there.
-                        Some(Err(_)) | None => return Ok(Left::Quit),
+                        Some(Err(_)) | None => return Ok(Some(Left::Quit)),
                     }
                 }
                 _ = frame.tick(), if stale => {
@@ -118,9 +155,12 @@ impl Desk {
                 item = watch.next() => {
                     stale = true;
                     match item {
-                        Some(Ok(item)) => self.board.told(item),
-                        Some(Err(error)) => return Ok(Left::Ended(error)),
-                        None => return Ok(Left::Quit),
+                        Some(Ok(item)) => {
+                            self.board.told(item);
+                            fleet::watchable(self.board.size())?;
+                        }
+                        Some(Err(error)) => return Ok(Some(Left::Ended(error))),
+                        None => return Ok(Some(Left::Quit)),
                     }
                 }
                 _ = tick.tick() => stale = true,
@@ -141,6 +181,15 @@ impl Desk {
         match act {
             Act::Quit => Some(Left::Quit),
             Act::Attach(session) => Some(Left::Attach(session)),
+            Act::Suspend => {
+                if signals::can_go_on() {
+                    signals::stop_job();
+                } else {
+                    let words = "no shell waits here that could let it go on";
+                    self.board.notice = Some(Notice::Failed(words.to_owned()));
+                }
+                None
+            }
             _ if self.doing.len() >= AT_ONCE => {
                 let words = "too much is being done already; wait until some of it is answered";
                 self.board.notice = Some(Notice::Failed(words.to_owned()));
@@ -153,16 +202,31 @@ impl Desk {
         }
     }
 
-    /// Another process of this program has the terminal until it ends.
-    async fn attach(&mut self, session: SessionId) {
-        let program = std::env::current_exe();
-        let ran = match program {
-            Ok(program) => {
-                let mut attach = tokio::process::Command::new(program);
-                attach.args(program::flags());
-                attach.arg("attach").arg(session.to_string());
-                attach.status().await
-            }
+    /// Another process of this program has the terminal until it ends, or this one is told to end.
+    async fn attach(&mut self, session: SessionId) -> Result<Told, Stop> {
+        let mut signals = Signals::new()?;
+        let child = std::env::current_exe().and_then(|program| {
+            let mut attach = tokio::process::Command::new(program);
+            attach.args(program::flags());
+            attach.arg("attach").arg(session.to_string());
+            attach.spawn()
+        });
+        let ran = match child {
+            Ok(mut child) => loop {
+                tokio::select! {
+                    ran = child.wait() => break ran,
+                    told = signals.next() => match told {
+                        // The terminal has told both: the shell waits for both to stop.
+                        Told::Stop => signals::stop(),
+                        // A Ctrl-C is for who is attached.
+                        Told::GoOn | Told::Interrupt => {}
+                        Told::End => {
+                            signals::end(&mut child).await;
+                            return Ok(Told::End);
+                        }
+                    },
+                }
+            },
             Err(error) => Err(error),
         };
         self.board.notice = match ran {
@@ -175,6 +239,7 @@ impl Desk {
         if self.board.link == Link::Opening {
             self.board.notice = None;
         }
+        Ok(Told::GoOn)
     }
 }
 
@@ -218,9 +283,13 @@ fn doing(client: Client, act: Act) -> Doing {
                 let resumed = client.resume_session(SessionRef::Id(session), call()).await;
                 resumed.map(|_| Notice::Done("resumed".to_owned()))
             }
-            Act::Quit | Act::Attach(_) => Ok(Notice::Done(String::new())),
+            Act::Quit | Act::Suspend | Act::Attach(_) => Ok(Notice::Done(String::new())),
         };
-        done.unwrap_or_else(|error| Notice::Failed(error.message))
+        done.unwrap_or_else(|error| match error.outcome {
+            Outcome::Refused => Notice::Failed(error.message),
+            // C2: without an answer it may have been done all the same.
+            Outcome::Unknown | Outcome::StreamEnded => Notice::Unknown(error.message),
+        })
     })
 }
 

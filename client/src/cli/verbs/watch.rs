@@ -6,13 +6,14 @@ mod commands;
 use crate::cli::args::WatchArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
+use crate::cli::fleet;
 use crate::cli::hint::{self, About, Effect};
 use crate::cli::json;
 use crate::cli::outage::Outage;
 use crate::cli::render::{Desk, named, question_lines};
 use crate::cli::screen::{Row, Screen, Tone};
 use crate::clock::instant;
-use crate::fleet_watch::{FleetWatchItem, FleetWatchOptions};
+use crate::fleet_watch::FleetWatchItem;
 use asked::{Asked, Questions};
 use commands::Commands;
 
@@ -21,14 +22,10 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let options = FleetWatchOptions {
-        filter: args.wanted.filter(),
-        open_deadline: context.opening(),
-        ..FleetWatchOptions::default()
-    };
+    let options = fleet::watching(args.wanted.that_ask(), context.opening());
     let mut watch = context.client.watch_fleet(options);
     let mut questions = Questions::new(args.open);
-    let mut commands = Commands::new(args.exec);
+    let mut commands = Commands::new(args.exec, context.globals.json);
     let mut outage = Outage::default();
     loop {
         let item = tokio::select! {
@@ -45,7 +42,9 @@ pub(super) async fn run(
                 for session in &sessions {
                     for asked in questions.of(session) {
                         tell(&asked, context, screen)?;
-                        commands.give(asked);
+                        if let Some(words) = commands.give(asked) {
+                            screen.notice(&words)?;
+                        }
                     }
                     commands.drop_answered(session);
                 }

@@ -39,6 +39,16 @@ const SHRINKING: [(usize, usize); 10] = [
 /// Which column a terminal does without that has no room for its least.
 const DISPENSABLE: [usize; 6] = [LAST, BRANCH, QUEUE, AGENT, DIR, AGE];
 
+/// What a session is named by, in exactly so many columns. Ids of one time begin alike: of one that is
+/// cut the end is left.
+pub(crate) fn name_in_columns(name: &str, wide: usize) -> String {
+    if is_ulid_shaped(name) && name.len() > wide {
+        let end = visible::end_in_columns(name, wide.saturating_sub(1));
+        return visible::fitted(&format!("…{end}"), wide);
+    }
+    visible::fitted(name, wide)
+}
+
 /// The cells of a row.
 pub(super) struct Cells(pub(super) [String; COUNT]);
 
@@ -113,9 +123,8 @@ impl Layout {
             };
             let cell = if column == QUEUE {
                 format!("{:>wide$}", visible::clipped_to_columns(cell, wide))
-            } else if column == NAME && is_ulid_shaped(cell) && cell.len() > wide {
-                // Ids of one time begin alike.
-                format!("…{}", &cell[cell.len() + 1 - wide.max(1)..])
+            } else if column == NAME {
+                name_in_columns(cell, wide)
             } else {
                 visible::fitted(cell, wide)
             };

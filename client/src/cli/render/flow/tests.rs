@@ -435,6 +435,23 @@ fn state_changed(leaf: u64, model: &str) -> Event {
 }
 
 #[test]
+fn c45_a_transcript_says_that_its_session_has_another_name() {
+    let renamed = |to: Option<&str>| {
+        let mut event = state_changed(4, "m1");
+        if let EventBody::StateChanged { renamed, .. } = &mut event.body {
+            *renamed = Some(to.map(|name| name.parse().unwrap()));
+        }
+        event
+    };
+    let mut flow = Flow::attended(false, None);
+    shown(&mut flow, [on_branch(4, 3), state_changed(4, "m1")]);
+    assert_eq!(
+        shown(&mut flow, [renamed(Some("guide")), renamed(None)]),
+        "! the session is named guide now\n! the session has no name any more\n"
+    );
+}
+
+#[test]
 fn c24_a_transcript_says_where_it_goes_on_from_another_entry_and_with_what() {
     let mut flow = Flow::attended(false, None);
     let known = shown(&mut flow, [on_branch(4, 3), state_changed(4, "m1")]);

@@ -1,25 +1,29 @@
 //! The list, kept up to date: drawn again in its place on a terminal, and in a pipe a line for each
 //! session that changes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::SessionId;
+use tokio::time::Instant;
 
 use super::rows;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
+use crate::cli::fleet;
 use crate::cli::hint::{self, About, Effect};
 use crate::cli::json;
 use crate::cli::outage::Outage;
-use crate::cli::render::{content, in_order, table};
+use crate::cli::render::{Places, content, in_order, order, table_among};
 use crate::cli::screen::{Row, Screen, Tone};
 use crate::clock::{instant, now};
-use crate::fleet_watch::{FleetWatchItem, FleetWatchOptions};
+use crate::fleet_watch::FleetWatchItem;
 
 /// Ages go on though nothing happens.
 const TICK: Duration = Duration::from_secs(1);
+/// Changes are drawn together that come within this time: a person reads no faster.
+const FRAME: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(
     filter: String,
@@ -27,29 +31,24 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let options = FleetWatchOptions {
-        filter,
-        open_deadline: context.opening(),
-        ..FleetWatchOptions::default()
-    };
+    let options = fleet::watching(filter, context.opening());
     let mut watch = context.client.watch_fleet(options);
     let redraws = screen.redraws() && !context.globals.json;
-    let mut list = List {
-        sessions: HashMap::new(),
-        printed: HashMap::new(),
-        outage: Outage::default(),
-        complete: false,
-        limit,
-    };
+    let mut list = List::of(limit);
+    let mut drawn = instant();
+    // When the table is drawn next; never before all that there is was told.
+    let mut due: Option<Instant> = None;
     loop {
         let item = tokio::select! {
             biased;
             () = context.interrupts.pressed() => return Err(hint::interrupted(Effect::Reads, context)),
-            item = watch.next() => item,
-            () = tokio::time::sleep(TICK), if redraws && list.complete => {
+            () = until(due) => {
                 list.draw(context, screen)?;
+                drawn = instant();
+                due = Some(drawn + TICK);
                 continue;
             }
+            item = watch.next() => item,
         };
         let item = match item {
             Some(Ok(item)) => item,
@@ -60,17 +59,28 @@ pub(super) async fn run(
         };
         let current = list.take(item, context, screen)?;
         if redraws && current {
-            list.draw(context, screen)?;
+            due = Some(drawn + FRAME);
         } else if current {
             list.tell(context.globals.json, screen)?;
         }
     }
 }
 
+/// Until then; for ever without.
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// What is shown.
 struct List {
+    /// All that are wanted; where objects are printed, those that are not printed yet.
     sessions: HashMap<SessionId, SessionSummary>,
-    /// What was printed of each in a pipe: its content, or its revision as JSON.
+    /// Those that were told of since the last time that anything was printed.
+    news: BTreeSet<SessionId>,
+    /// What was printed of each in a pipe.
     printed: HashMap<SessionId, String>,
     outage: Outage,
     /// All that there is was told once.
@@ -79,6 +89,17 @@ struct List {
 }
 
 impl List {
+    fn of(limit: usize) -> Self {
+        Self {
+            sessions: HashMap::new(),
+            news: BTreeSet::new(),
+            printed: HashMap::new(),
+            outage: Outage::default(),
+            complete: false,
+            limit,
+        }
+    }
+
     /// Takes an item; whether there is something to show.
     fn take(
         &mut self,
@@ -88,11 +109,8 @@ impl List {
     ) -> Result<bool, Stop> {
         match item {
             FleetWatchItem::Changed { sessions, gone } => {
-                self.sessions
-                    .extend(sessions.into_iter().map(|session| (session.id, session)));
-                for id in gone {
-                    self.sessions.remove(&id);
-                }
+                self.changed(sessions, gone);
+                fleet::watchable(self.sessions.len())?;
                 Ok(false)
             }
             FleetWatchItem::Current => {
@@ -112,12 +130,24 @@ impl List {
         }
     }
 
+    fn changed(&mut self, sessions: Vec<SessionSummary>, gone: Vec<SessionId>) {
+        self.news.extend(sessions.iter().map(|session| session.id));
+        self.news.extend(&gone);
+        self.sessions
+            .extend(sessions.into_iter().map(|session| (session.id, session)));
+        for id in gone {
+            self.sessions.remove(&id);
+        }
+    }
+
     /// Draws the whole table in its place.
-    fn draw(&self, context: &Context, screen: &mut Screen) -> Result<(), Stop> {
-        let mut sessions: Vec<_> = self.sessions.values().cloned().collect();
-        in_order(&mut sessions);
+    fn draw(&mut self, context: &Context, screen: &mut Screen) -> Result<(), Stop> {
+        self.news.clear();
+        let mut sessions: Vec<_> = self.sessions.values().collect();
+        sessions.sort_by_cached_key(|session| order(session));
         let more = sessions.len() > self.limit;
         sessions.truncate(self.limit);
+        let sessions: Vec<_> = sessions.into_iter().cloned().collect();
         let width = screen.columns();
         let mut rows = rows(&sessions, more, width);
         let lost = self.outage.words(context.client.target(), instant());
@@ -125,42 +155,30 @@ impl List {
         Ok(screen.redraw(rows)?)
     }
 
-    /// Prints the sessions that differ from what was printed of them.
+    /// Prints what is news.
     fn tell(&mut self, as_json: bool, screen: &mut Screen) -> Result<(), Stop> {
+        let news = std::mem::take(&mut self.news);
+        if as_json {
+            return self.tell_objects(&news, screen);
+        }
         let first = self.printed.is_empty();
-        let mut changed = Vec::new();
-        for session in self.sessions.values() {
-            let content = if as_json {
-                session.revision.to_string()
-            } else {
-                content(session)
+        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        for id in news {
+            let Some(session) = self.sessions.get(&id) else {
+                gone.extend(self.printed.remove(&id).map(|content| (id, content)));
+                continue;
             };
-            if self.printed.get(&session.id) != Some(&content) {
-                self.printed.insert(session.id, content);
+            let content = content(session);
+            if self.printed.get(&id) != Some(&content) {
+                self.printed.insert(id, content);
                 changed.push(session.clone());
             }
         }
         in_order(&mut changed);
-        let (sessions, mut gone) = (&self.sessions, Vec::new());
-        self.printed.retain(|id, content| {
-            let is_there = sessions.contains_key(id);
-            if !is_there {
-                gone.push((*id, std::mem::take(content)));
-            }
-            is_there
-        });
-        gone.sort();
-        if as_json {
-            for session in &changed {
-                screen.json(&json::session(session))?;
-            }
-            for (id, _) in gone {
-                screen.json(&json::gone(id))?;
-            }
-            return Ok(());
-        }
         if !changed.is_empty() {
-            let rows = table(&changed, now(), screen.columns());
+            // Where a session works is told in the same words, whichever others change with it.
+            let places = Places::of(self.sessions.values());
+            let rows = table_among(&places, &changed, now(), screen.columns());
             // The heading once.
             screen.rows(&rows[usize::from(!first)..])?;
         }
@@ -168,6 +186,24 @@ impl List {
             let name = content.split('\t').nth(1).map(str::to_owned);
             let name = name.unwrap_or_else(|| id.to_string());
             screen.line(&format!("gone          {name}"))?;
+        }
+        Ok(())
+    }
+
+    /// The watch tells each revision once: nothing that was printed needs to be known.
+    fn tell_objects(
+        &mut self,
+        news: &BTreeSet<SessionId>,
+        screen: &mut Screen,
+    ) -> Result<(), Stop> {
+        let mut changed: Vec<_> = self.sessions.drain().map(|(_, session)| session).collect();
+        in_order(&mut changed);
+        for session in &changed {
+            screen.json(&json::session(session))?;
+        }
+        let is_there: BTreeSet<_> = changed.iter().map(|session| session.id).collect();
+        for id in news.difference(&is_there) {
+            screen.json(&json::gone(*id))?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sessionplane_core::contract::{CallOptions, DispatchRequest, SessionControl as _};
 use sessionplane_core::domain::command::{Command, DispatchAnswer};
 use sessionplane_core::domain::error::{CallError, Outcome};
-use sessionplane_core::domain::ids::RunId;
+use sessionplane_core::domain::ids::{RunId, SessionRef};
 
 use super::{Following, TICK};
 use crate::cli::exit::{Exit, Stop};
@@ -40,7 +40,9 @@ impl Following<'_> {
             .aside(&format!("stopping run {run} (Ctrl-C again leaves at once)"))?;
         let client = self.context.client.clone();
         let request = DispatchRequest {
-            session: self.session.clone(),
+            session: self
+                .accepted
+                .map_or_else(|| self.session.clone(), SessionRef::Id),
             command: Command::Abort,
             expected_run: Some(run),
         };

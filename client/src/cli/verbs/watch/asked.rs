@@ -1,11 +1,15 @@
-//! Which questions are new. Values only; holds the ids of those that are open.
+//! Which questions are new. Values only; holds the ids of those that are open, and the newest of those
+//! whose sessions are out of sight.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use sessionplane_core::contract::fleet::FleetInteraction;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::{InteractionId, SessionId};
 use sessionplane_core::domain::interaction::Interaction;
+
+/// Questions out of sight that are remembered at most.
+const PAST: usize = 10_000;
 
 /// A question, and the session that asks it.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,6 +32,9 @@ impl Asked {
 /// The questions that are open, each told once.
 pub(super) struct Questions {
     open: HashMap<SessionId, HashSet<InteractionId>>,
+    /// Those of sessions that were not wanted any more: they may be wanted again, with the same
+    /// question.
+    past: VecDeque<InteractionId>,
     /// What is open by now is not news.
     silent: bool,
 }
@@ -37,6 +44,7 @@ impl Questions {
     pub(super) fn new(all: bool) -> Self {
         Self {
             open: HashMap::new(),
+            past: VecDeque::new(),
             silent: !all,
         }
     }
@@ -60,7 +68,8 @@ impl Questions {
             return Vec::new();
         }
         let before = before.unwrap_or_default();
-        let new = open.filter(|asked| !before.contains(&asked.id));
+        let new =
+            open.filter(|asked| !before.contains(&asked.id) && !self.past.contains(&asked.id));
         let asked = new.map(|asked| Asked {
             session: session.clone(),
             interaction: asked.clone(),
@@ -70,7 +79,15 @@ impl Questions {
 
     /// A session is not wanted any more, or is no more.
     pub(super) fn forget(&mut self, session: SessionId) {
-        self.open.remove(&session);
+        for id in self.open.remove(&session).unwrap_or_default() {
+            if self.past.contains(&id) {
+                continue;
+            }
+            if self.past.len() == PAST {
+                self.past.pop_front();
+            }
+            self.past.push_back(id);
+        }
     }
 }
 
@@ -95,6 +112,24 @@ mod tests {
         assert_eq!(ids(&questions.of(&asking(1, &[3]))), [3]);
         questions.forget(session(1).id);
         assert!(!questions.open.contains_key(&session(1).id), "it is let go");
+    }
+
+    #[test]
+    fn c25_a_question_is_told_once_though_its_session_is_out_of_sight_meanwhile() {
+        let mut questions = Questions::new(true);
+        assert_eq!(ids(&questions.of(&asking(1, &[1]))), [1]);
+        for _ in 0..2 {
+            questions.forget(session(1).id);
+            assert_eq!(ids(&questions.of(&asking(1, &[1]))), [0; 0]);
+        }
+        assert_eq!(ids(&questions.of(&asking(1, &[1, 2]))), [2]);
+        questions.forget(session(1).id);
+        assert_eq!(questions.past.len(), 2, "each once");
+        questions.past = asking(9, &[7]).questions.iter().map(|it| it.id).collect();
+        questions.past.resize(PAST, questions.past[0]);
+        questions.of(&asking(1, &[3]));
+        questions.forget(session(1).id);
+        assert_eq!(questions.past.len(), PAST, "it is bounded");
     }
 
     #[test]

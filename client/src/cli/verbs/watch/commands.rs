@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd as _;
 use std::process::{ExitStatus, Stdio};
 
 use sessionplane_core::domain::fleet::summary::SessionSummary;
@@ -23,27 +25,46 @@ const VALUE_BYTES: usize = 4096;
 pub(super) struct Commands {
     /// The program and its arguments; nothing runs without.
     line: Vec<OsString>,
+    /// Standard output is for objects: what the commands say goes beside it.
+    beside: bool,
+    /// That questions wait is told.
+    told: bool,
     /// Questions whose turn has not come: no more than are open.
     waiting: VecDeque<Asked>,
     running: JoinSet<Option<String>>,
 }
 
 impl Commands {
-    pub(super) fn new(line: Vec<OsString>) -> Self {
+    /// `beside`: what they say goes to standard error.
+    pub(super) fn new(line: Vec<OsString>, beside: bool) -> Self {
         Self {
             line,
+            beside,
+            told: false,
             waiting: VecDeque::new(),
             running: JoinSet::new(),
         }
     }
 
-    /// Runs the command for a question, at once or when there is room.
-    pub(super) fn give(&mut self, asked: Asked) {
+    /// Runs the command for a question, at once or when there is room. Words where questions begin to
+    /// wait: commands that hang keep all others away.
+    pub(super) fn give(&mut self, asked: Asked) -> Option<String> {
         if self.line.is_empty() {
-            return;
+            return None;
         }
+        let about = named(&asked.session);
         self.waiting.push_back(asked);
         self.start();
+        if self.waiting.is_empty() {
+            self.told = false;
+            return None;
+        }
+        let is_news = !std::mem::replace(&mut self.told, true);
+        is_news.then(|| {
+            format!(
+                "! the command for {about} waits: {AT_ONCE} others run, and no more run at a time"
+            )
+        })
     }
 
     /// Questions that were answered before their turn came need no command.
@@ -78,7 +99,7 @@ impl Commands {
     fn start(&mut self) {
         while self.running.len() < AT_ONCE
             && let Some(asked) = self.waiting.pop_front()
-            && let Some(mut command) = command(&self.line, &asked)
+            && let Some(mut command) = command(&self.line, self.beside, &asked)
         {
             let program = self.line[0].to_string_lossy().into_owned();
             let about = named(&asked.session).to_string();
@@ -101,13 +122,16 @@ fn ended(status: ExitStatus) -> String {
 }
 
 /// The command for a question.
-fn command(line: &[OsString], asked: &Asked) -> Option<Command> {
+fn command(line: &[OsString], beside: bool, asked: &Asked) -> Option<Command> {
     let (program, arguments) = line.split_first()?;
     let mut command = Command::new(program);
     command
         .args(arguments)
         .stdin(Stdio::null())
         .kill_on_drop(true);
+    if beside && let Ok(error) = io::stderr().as_fd().try_clone_to_owned() {
+        command.stdout(error);
+    }
     command.envs(environment(asked));
     Some(command)
 }
@@ -170,7 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("told");
         let script = format!("printf '%s' \"$SESSIONPLANE_TITLE\" > {}", file.display());
-        let mut commands = Commands::new(words(&["sh", "-c", &script]));
+        let mut commands = Commands::new(words(&["sh", "-c", &script]), false);
         commands.give(asked(1, "$(touch hit); `id` \"'\0 & \x1b[2J"));
         until_done(&mut commands).await;
         let told = std::fs::read_to_string(&file).unwrap();
@@ -181,7 +205,7 @@ mod tests {
     async fn c60_a_crowd_of_questions_runs_a_few_commands_at_a_time_and_all_of_them() {
         let folder = tempfile::tempdir().unwrap();
         let script = format!("touch {}/$SESSIONPLANE_SESSION", folder.path().display());
-        let mut commands = Commands::new(words(&["sh", "-c", &script]));
+        let mut commands = Commands::new(words(&["sh", "-c", &script]), false);
         for number in 1..=20 {
             commands.give(asked(number, "?"));
             assert!(commands.running.len() <= AT_ONCE);
@@ -193,10 +217,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_that_was_answered_before_its_turn_came_runs_no_command() {
-        let mut commands = Commands::new(words(&["sleep", "60"]));
-        for number in 1..=6 {
-            commands.give(asked(number, "?"));
-        }
+        let mut commands = Commands::new(words(&["sleep", "60"]), false);
+        let told: Vec<_> = (1..=6)
+            .map(|number| commands.give(asked(number, "?")))
+            .collect();
+        let words = told[4].as_deref().unwrap_or_default();
+        assert!(words.contains("waits: 4 others run"), "{words}");
+        assert_eq!(told.iter().flatten().count(), 1, "once: {told:?}");
         assert_eq!(commands.waiting.len(), 2);
         commands.drop_answered(&session(6));
         commands.forget(session(5).id);
@@ -205,12 +232,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_that_fails_is_told_and_the_watch_goes_on() {
-        let mut commands = Commands::new(words(&["sh", "-c", "exit 3"]));
+        let mut commands = Commands::new(words(&["sh", "-c", "exit 3"]), false);
         commands.give(asked(1, "?"));
         let problem = tokio::time::timeout(Duration::from_secs(20), commands.problem());
         let problem = problem.await.unwrap();
         assert!(problem.ends_with("ended with 3"), "{problem}");
-        let mut commands = Commands::new(words(&["/no/such/program"]));
+        let mut commands = Commands::new(words(&["/no/such/program"]), false);
         commands.give(asked(1, "?"));
         let problem = tokio::time::timeout(Duration::from_secs(20), commands.problem());
         assert!(problem.await.unwrap().contains("cannot run"));
