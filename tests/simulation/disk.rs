@@ -114,8 +114,11 @@ impl CommitGate for Disk {
     async fn pass(&self, step: CommitStep, passing: Passing<'_>) -> Result<(), String> {
         // Nothing comes between this step and the one before it: the commit was kept just now.
         let kept = passing.commit().filter(|_| step == CommitStep::AfterSync);
-        if let Some(commit) = kept {
-            self.books.kept(commit);
+        match passing {
+            _ if step != CommitStep::AfterSync => {}
+            Passing::Commit(commit) => self.books.kept(commit),
+            Passing::Metadata(commit) => self.books.changed(commit),
+            Passing::Deletion(commit) => self.books.deleted(commit),
         }
         let taken = self.take().await;
         // Also where its writer hears of a failure: it is on the disk, and who repeats the call, or

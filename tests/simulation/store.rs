@@ -49,24 +49,11 @@ impl Repository for SlowStore {
     }
 
     async fn commit_metadata(&self, commit: MetadataCommit) -> Result<(), CommitError> {
-        self.disk.wait().await;
-        let changed = self.inner.commit_metadata(commit.clone()).await;
-        // Nothing comes between the two.
-        if changed.is_ok() {
-            self.disk.books.changed(&commit);
-        }
-        self.disk.wait().await;
-        changed
+        self.inner.commit_metadata(commit).await
     }
 
     async fn delete(&self, commit: DeletionCommit) -> Result<(), CommitError> {
-        self.disk.wait().await;
-        let deleted = self.inner.delete(commit.clone()).await;
-        if deleted.is_ok() {
-            self.disk.books.deleted(&commit);
-        }
-        self.disk.wait().await;
-        deleted
+        self.inner.delete(commit).await
     }
 
     async fn deleted(&self, after: Option<SessionId>) -> Result<Option<DeletedSession>, ReadError> {
