@@ -254,6 +254,13 @@ impl Caller {
         self.send(path, body.boxed_unsync()).await
     }
 
+    /// Whether its connection was taken: an empty request has an answer of any kind.
+    pub(crate) async fn is_served(&self) -> bool {
+        let request = Request::post("http://server/").body(Full::default().boxed_unsync());
+        let mut send = self.send.clone();
+        soon(send.send_request(request.unwrap())).await.is_ok()
+    }
+
     /// Sends an empty request of any kind, and tells the code of HTTP.
     pub(crate) async fn speak(&self, method: &str, kind: &str, path: &str) -> u16 {
         let request = Request::builder()
