@@ -87,14 +87,38 @@ async fn agents_as_json_is_one_object_a_line_with_the_names_of_the_api() {
 }
 
 #[tokio::test]
-async fn a_limit_is_kept_and_that_there_are_more_is_told() {
-    let sessions = || vec![session(1, "a", 5), session(2, "b", 6), session(3, "c", 7)];
-    let fake = listing(vec![page(sessions(), "")]).await;
+async fn c46_a_limit_keeps_the_head_of_the_list_and_that_there_are_more_is_told() {
+    let urgent = v1::Session {
+        priority: 50,
+        ..session(4, "urgent", 8)
+    };
+    let pages = || {
+        vec![
+            page(vec![session(1, "a", 5), session(2, "b", 6)], "t1"),
+            page(vec![session(3, "c", 7), urgent.clone()], ""),
+        ]
+    };
+    let fake = listing([pages(), pages()].concat()).await;
+    let (code, whole, _) = ran(&fake, &["agents"]).await;
+    assert_eq!(code, 0);
     let (code, out, _) = ran(&fake, &["agents", "--limit", "2"]).await;
     assert_eq!(code, 0);
+    let head = |text: &str| {
+        let rows = text.lines().skip(1).take(2);
+        let names = rows.map(|row| row.split_whitespace().nth(1).unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(head(&out)[0], "urgent", "{out}");
+    assert_eq!(head(&out), head(&whole));
+    assert_eq!(out.lines().count(), 4, "{out}");
     let last = out.lines().last().unwrap();
     assert_eq!(last, "the first 2 sessions (more: --limit)");
-    assert_eq!(fake.look(|stage| stage.fleet.listed[0].page_size), 2);
+    let tokens = fake.look(|stage| {
+        let asked = stage.fleet.listed.iter().skip(2);
+        let tokens = asked.map(|it| it.page_token.clone());
+        tokens.collect::<Vec<_>>()
+    });
+    assert_eq!(tokens, ["", "t1"]);
 }
 
 #[tokio::test]
