@@ -24,12 +24,12 @@ use super::session;
 use crate::retry::Effect;
 use crate::target::Target;
 pub(crate) use control::{
-    AbortArgs, CompactArgs, NavigateArgs, RespondArgs, SetModelArgs, SetThinkingArgs, TextArgs,
+    AbortArgs, AnswerArgs, CompactArgs, NavigateArgs, SetModelArgs, SetThinkingArgs, TextArgs,
     TextSource,
 };
 pub(crate) use fleet::{
-    AgentsArgs, AnswerArgs, CdArgs, LabelArgs, NewArgs, PriorityArgs, QuestionsArgs, RenameArgs,
-    RmArgs, TopArgs, WatchArgs, quoted,
+    AgentsArgs, CdArgs, LabelArgs, NewArgs, PriorityArgs, QuestionsArgs, RenameArgs, RmArgs,
+    TopArgs, WatchArgs, quoted,
 };
 pub(crate) use reading::{EntriesArgs, EventsArgs, RunArgs, RunsArgs, TargetArgs, WaitArgs};
 use value::{count, duration};
@@ -207,24 +207,21 @@ pub(crate) enum Verb {
     FollowUp(TextArgs),
     /// Stop the active run, or a compaction
     Abort(AbortArgs),
-    /// Answer a question that a run waits with; alone, list what is open
-    ///
-    /// TARGET is the question's id, or the session if only one is open. With
-    /// a session and no answer the open questions are listed. An answer is a
-    /// choice's id, yes or no, a text, or NAME=VALUE for each field of a form.
-    /// A secret is better read from a file or a pipe than typed as an argument.
-    #[command(after_help = control::RESPOND_EXAMPLES)]
-    Respond(RespondArgs),
     /// List what all runs ask, oldest first, and how to answer it
     Questions(QuestionsArgs),
-    /// Answer what a session asks
+    /// Answer what a run asks; alone, list what is open
     ///
-    /// The answer is yes or no, a choice's id, a text, or NAME=VALUE for each
-    /// field of a form. Without an id the only open question is meant; if there
-    /// are several they are listed (exit 4).
-    #[command(override_usage = "sessionctl answer [OPTIONS] SESSION [ID] ANSWER...\n       \
-        sessionctl answer [OPTIONS] SESSION [ID] --text-file PATH",
-        after_help = fleet::ANSWER_EXAMPLES)]
+    /// TARGET is a session, or a question's id. Of a session the only open question
+    /// is meant, unless qN or an id before the answer says which; where several are
+    /// open they are listed (exit 4). Without an answer the open questions are
+    /// listed. An answer is a choice's id, yes or no, a text, or NAME=VALUE for each
+    /// field of a form. A secret is better read from a file or a pipe than typed as
+    /// an argument.
+    // What it was called before it took sessions.
+    #[command(alias = "respond",
+        override_usage = "sessionctl answer [OPTIONS] TARGET [QUESTION] [ANSWER]...\n       \
+        sessionctl answer [OPTIONS] TARGET [QUESTION] --text-file PATH",
+        after_help = control::ANSWER_EXAMPLES)]
     Answer(AnswerArgs),
     /// Tell each question when it is asked, until Ctrl-C
     #[command(after_help = fleet::WATCH_EXAMPLES)]
@@ -287,7 +284,6 @@ impl Verb {
             Self::Steer(_)
             | Self::FollowUp(_)
             | Self::Abort(_)
-            | Self::Respond(_)
             | Self::Compact(_)
             | Self::SetModel(_)
             | Self::SetThinking(_)

@@ -251,7 +251,7 @@ pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Reje
         RejectionCode::UnsupportedCapability => {
             format!("what it can do: {PROGRAM} capabilities {word}")
         }
-        RejectionCode::NoSuchInteraction => format!("what is open: {PROGRAM} respond {word}"),
+        RejectionCode::NoSuchInteraction => format!("what is open: {PROGRAM} answer {word}"),
         RejectionCode::SessionBusy => {
             format!("wait for it: {PROGRAM} wait {word}\n  stop it:     {PROGRAM} abort {word}")
         }
@@ -310,7 +310,7 @@ pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) ->
         Command::Respond { interaction, .. } => {
             // The answer may be a secret.
             let answer = "'... the same answer ...'";
-            return format!("{PROGRAM} respond {interaction} --request-id {id} {answer}");
+            return format!("{PROGRAM} answer {interaction} --request-id {id} {answer}");
         }
     };
     format!("{PROGRAM} {verb} {word} --request-id {id}{rest}")

@@ -329,7 +329,4 @@ async fn c25_answer_answers_the_only_open_question_or_the_one_that_is_named() {
     assert_eq!(given(0), Some(Answer::Confirmed(true)));
     assert_eq!(given(1), Some(Answer::Confirmed(false)));
     assert_eq!(answers[1].interaction_id, second);
-    let mut nothing = sessionctl(&fake, &["answer", "docs", &second]);
-    let (code, _, err) = told(soon(nothing.output()).await.unwrap());
-    assert!(code == 2 && err.contains("missing"), "{err}");
 }

@@ -41,12 +41,6 @@ Examples:
   sessionctl label docs urgent-                  takes one away
   sessionctl label docs                          shows them";
 
-pub(super) const ANSWER_EXAMPLES: &str = "\
-Examples:
-  sessionctl questions                           all that is asked
-  sessionctl answer fix-flaky yes
-  sessionctl answer fix-flaky 01K...-q2 north    where several are open";
-
 pub(super) const WATCH_EXAMPLES: &str = "\
 Examples:
   sessionctl watch --needs-input
@@ -196,19 +190,6 @@ pub(crate) struct RmArgs {
 pub(crate) struct QuestionsArgs {
     #[command(flatten)]
     pub(crate) wanted: Wanted,
-}
-
-/// `answer`.
-#[derive(Args, Debug)]
-pub(crate) struct AnswerArgs {
-    #[command(flatten)]
-    pub(crate) session: SessionArgs,
-    /// The question's id, if several are open, and the answer
-    #[arg(value_name = "ANSWER", required_unless_present = "text_file")]
-    pub(crate) answer: Vec<String>,
-    /// Read the answer from this file; - is standard input
-    #[arg(long, value_name = "PATH")]
-    pub(crate) text_file: Option<std::path::PathBuf>,
 }
 
 /// `watch`.
