@@ -1,11 +1,14 @@
 //! The commands that change a session outside of any run.
 
-use sessionplane::v1;
-use tonic::Code;
+use std::collections::HashMap;
 
-use super::cli::{ran, sessionctl, told};
+use sessionplane::v1;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+use super::cli::ran;
 use super::fake::fleet::FleetStage;
-use super::fake::{Fake, Stage, soon};
+use super::fake::{Fake, Stage};
 use super::fleet_watching::session;
 use super::wire;
 
@@ -25,9 +28,33 @@ async fn staged(fleet: FleetStage) -> Fake {
     .await
 }
 
+/// A refusal of a field.
+fn about(code: Code, reason: &str, field: &str, words: &str) -> Status {
+    let metadata = HashMap::from([("outcome".to_owned(), "refused".to_owned())]);
+    let mut details = ErrorDetails::with_error_info(reason, "sessionplane", metadata);
+    details.add_bad_request_violation(field, words);
+    Status::with_error_details(code, words, details)
+}
+
 #[tokio::test]
 async fn new_asks_for_all_that_was_said_under_the_id_that_was_given() {
-    let fake = answering(vec![session(1, "docs", 5)]).await;
+    let placed = |number, name| v1::Session {
+        place: Some(v1::SessionPlace {
+            workspace: "home".to_owned(),
+            directory: ".worktrees/fix-flaky".to_owned(),
+        }),
+        ..session(number, name, 5)
+    };
+    let fake = staged(FleetStage {
+        sessions: [Ok(placed(1, "docs"))].into(),
+        pages: [Ok(v1::ListSessionsResponse {
+            sessions: vec![placed(1, "docs"), placed(2, "core")],
+            next_page_token: String::new(),
+        })]
+        .into(),
+        ..FleetStage::default()
+    })
+    .await;
     let words = [
         "new",
         "docs",
@@ -57,9 +84,18 @@ async fn new_asks_for_all_that_was_said_under_the_id_that_was_given() {
     ];
     let (code, out, err) = ran(&fake, &words).await;
     assert_eq!(code, 0, "{err}");
+    let id = session(1, "", 1).id;
     assert_eq!(
         out,
-        format!("created docs, {}, agent demo\n", session(1, "", 1).id)
+        format!("created docs, {id}, agent demo, in home:.worktrees/fix-flaky\n")
+    );
+    let shared = "! branch fix/flaky has its working tree in home:.worktrees/fix-flaky already; it \
+                  is shared with core\n";
+    assert!(err.starts_with(shared), "{err}");
+    let filter = fake.look(|stage| stage.fleet.listed[0].filter.clone());
+    assert_eq!(
+        filter,
+        "workspace = \"home\" AND directory = \".worktrees/fix-flaky\""
     );
     let asked = fake.look(|stage| stage.fleet.created[0].clone());
     let expected = v1::CreateSessionRequest {
@@ -226,10 +262,12 @@ async fn rm_deletes_what_is_said_to_be_meant_and_nothing_else() {
     .await;
     let (code, _, err) = ran(&fake, &["rm", "docs"]).await;
     assert!(code == 2 && err.contains("rm docs --yes"), "{err}");
+    let (code, _, err) = ran(&fake, &["rm", "docs", "--abort"]).await;
+    assert!(code == 2 && err.contains("rm docs --abort --yes"), "{err}");
     assert_eq!(fake.look(|stage| stage.fleet.deleted.len()), 0);
     let (code, _, err) = ran(&fake, &["rm", "docs", "--yes"]).await;
     assert!(
-        code == 1 && err.contains("sessionctl rm docs --abort"),
+        code == 1 && err.contains("sessionctl rm docs --abort --yes"),
         "{err}"
     );
     let (code, out, _) = ran(&fake, &["--json", "rm", "docs", "--yes", "--abort"]).await;
@@ -248,8 +286,10 @@ async fn rm_deletes_what_is_said_to_be_meant_and_nothing_else() {
 #[tokio::test]
 async fn c41_a_name_that_is_taken_leads_to_who_has_it() {
     let taken = || Err(wire::ours(Code::AlreadyExists, "NAME_TAKEN", "refused"));
+    let words = "another session has this external_key; choose another one";
+    let key_taken = about(Code::AlreadyExists, "NAME_TAKEN", "external_key", words);
     let fake = staged(FleetStage {
-        sessions: [taken(), taken()].into(),
+        sessions: [taken(), taken(), Err(key_taken)].into(),
         ..FleetStage::default()
     })
     .await;
@@ -258,6 +298,34 @@ async fn c41_a_name_that_is_taken_leads_to_who_has_it() {
     assert!(err.contains("sessionctl show docs"), "{err}");
     let (code, _, err) = ran(&fake, &["rename", "core", "docs"]).await;
     assert!(code == 1 && err.contains("sessionctl show docs"), "{err}");
+    let (code, _, err) = ran(&fake, &["new", "docs", "--key", "ci 7"]).await;
+    assert!(
+        code == 1 && err.contains("another session has this --key"),
+        "{err}"
+    );
+    assert!(err.contains("sessionctl show 'key:ci 7'"), "{err}");
+}
+
+#[tokio::test]
+async fn c53_a_move_within_a_workspace_that_is_none_any_more_shows_how_to_name_another() {
+    let words = "is \"demo\", where the session's agent may not work; it may in: tree";
+    let refused = about(
+        Code::InvalidArgument,
+        "INVALID_ARGUMENT",
+        "workspace",
+        words,
+    );
+    let fake = staged(FleetStage {
+        moves: [Err(refused.clone()), Err(refused)].into(),
+        ..FleetStage::default()
+    })
+    .await;
+    let (code, _, err) = ran(&fake, &["cd", "docs", "."]).await;
+    let way = "name another: sessionctl cd docs . --workspace WORKSPACE";
+    assert!(code == 1 && err.contains(way), "{err}");
+    let words = ["cd", "docs", ".", "--workspace", "demo"];
+    let (code, _, err) = ran(&fake, &words).await;
+    assert!(code == 1 && !err.contains(way), "{err}");
 }
 
 #[tokio::test]

@@ -250,7 +250,7 @@ async fn c04_an_id_or_a_name_that_is_not_there_leads_to_the_verb_that_takes_it()
             4,
             &format!("sessionctl run {}", wire::RUN),
         ),
-        (["state", "docs"], 4, "check the name"),
+        (["state", "docs"], 4, "what there is: sessionctl agents"),
     ] {
         let (code, _, err) = ran(&fake, &words).await;
         assert_eq!(code, exit, "{words:?}: {err}");

@@ -32,7 +32,7 @@ with *.";
 pub(super) const NEW_EXAMPLES: &str = "\
 Examples:
   sessionctl new docs --dir docs --label team=net
-  sessionctl new fix-flaky --worktree fix/flaky   a working tree of its own
+  sessionctl new fix-flaky --worktree fix/flaky   in the working tree of that branch
   sessionctl new second-try --parent fix-flaky    with its past";
 
 pub(super) const LABEL_EXAMPLES: &str = "\
@@ -101,8 +101,9 @@ pub(crate) struct NewArgs {
     /// Its directory beneath the workspace [default: the workspace itself]
     #[arg(long, value_name = "DIR", value_parser = directory)]
     pub(crate) dir: Option<Directory>,
-    /// A new working tree of the directory's repository, on this branch, which
-    /// is made if it is missing
+    /// Work in the working tree of this branch of the directory's repository. A
+    /// branch or a tree that is missing is made; a tree that is there is shared
+    /// with whoever works in it, and that is told
     #[arg(long, value_name = "BRANCH")]
     pub(crate) worktree: Option<String>,
     /// A label; again for more

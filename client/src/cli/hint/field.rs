@@ -1,7 +1,8 @@
 //! The words of the API in a refusal, as the words that a person typed. Words only.
 
 /// What is typed for a field. The longer of two that begin alike comes first.
-const TYPED: [(&str, &str); 28] = [
+const TYPED: [(&str, &str); 29] = [
+    ("external_key", "--key"),
     ("branch_hints.from_entry_id", "--from"),
     ("branch_hints", "--from"),
     ("parent_session", "--parent"),
@@ -33,7 +34,11 @@ const TYPED: [(&str, &str); 28] = [
 ];
 
 /// What a server advises in the API's words, and the verb that does it.
-const ADVICE: [(&str, &str); 3] = [
+const ADVICE: [(&str, &str); 4] = [
+    (
+        "put it back, or move the session with ChangeDirectory",
+        "cd",
+    ),
     ("list them with ListEntries", "entries"),
     ("see GetCapabilities", "capabilities"),
     ("see ListCommands", "commands"),

@@ -21,7 +21,7 @@ pub(super) async fn run(
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
     let session = args.session.session;
-    if !args.yes && !is_meant(&session, context, screen).await? {
+    if !args.yes && !is_meant(&session, args.abort, context, screen).await? {
         screen.aside("nothing was deleted")?;
         return Ok(Exit::Failed);
     }
@@ -46,8 +46,9 @@ pub(super) async fn run(
         DeleteAnswer::Rejected(rejection) => {
             let word = hint::word(&session);
             let words = hint::held(&session, &rejection);
+            let yes = if args.yes { " --yes" } else { "" };
             screen.error(&format!(
-                "{words}\n  stop it and delete it: {PROGRAM} rm {word} --abort"
+                "{words}\n  stop it and delete it: {PROGRAM} rm {word} --abort{yes}"
             ))?;
             Ok(Exit::Failed)
         }
@@ -57,14 +58,16 @@ pub(super) async fn run(
 /// Whether a person says yes. Who deletes in a script says so on its command line.
 async fn is_meant(
     session: &SessionRef,
+    abort: bool,
     context: &Context,
     screen: &mut Screen,
 ) -> Result<bool, Stop> {
     if !io::stdin().is_terminal() || !screen.is_watched() {
         return Err(Stop::usage(format!(
             "{session} would be deleted with its conversation, and nobody can be asked whether that \
-             is meant\n  say so: {PROGRAM} rm {} --yes",
-            hint::word(session)
+             is meant\n  say so: {PROGRAM} rm {}{} --yes",
+            hint::word(session),
+            if abort { " --abort" } else { "" }
         )));
     }
     let call = context
