@@ -18,18 +18,29 @@ use crate::cli::session;
 
 pub(super) const AGENTS_EXAMPLES: &str = "\
 Examples:
-  sessionctl agents                              what there is, what needs you first
+  sessionctl agents                       what there is, what needs you first
   sessionctl agents --watch
   sessionctl agents --phase needs_input --label team=net
   sessionctl agents --filter 'name = \"fix-*\" AND NOT phase = DORMANT'
   sessionctl --json agents | jq -r 'select(.stalled_since).name'
 
-A filter compares phase, stalled, paused, agent, labels.KEY, name, external_key,
-parent, workspace, directory, branch, priority, created_at, updated_at or
-last_run_at; AND, OR, NOT and parentheses join conditions, and a text may end
-with *.";
+Phases: needs_input, working, compacting, queued, ready, paused, dormant; in the
+table a working session that is to pause is pausing, and one that has shown
+nothing for long is stalled. --phase takes those two words, too.
+
+Filters: conditions FIELD OPERATOR VALUE, joined by AND, OR, NOT (in upper case)
+and parentheses.
+  phase, agent, workspace, parent (an id)          = !=
+  stalled, paused                                  = != with true or false
+  name, external_key, directory, branch            = != and \"begin*\"
+  labels.KEY                                       = != and :* (has it)
+  priority, created_at, updated_at, last_run_at    = != < <= > >=
+All of it: docs/fleet.md";
 
 pub(super) const NEW_EXAMPLES: &str = "\
+Reserved names: agent, agents, all, any, fleet, me, new, none, null, self,
+server, session, sessions, system, this.
+
 Examples:
   sessionctl new docs --dir docs --label team=net
   sessionctl new fix-flaky --worktree fix/flaky   in the working tree of that branch
@@ -60,9 +71,10 @@ pub(crate) struct Wanted {
     /// Only sessions of this agent
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<AgentName>,
-    /// Only sessions in this phase, e.g. needs_input; again for others too
-    #[arg(long, value_name = "PHASE", value_parser = phase)]
-    pub(crate) phase: Vec<Phase>,
+    /// Only sessions in this phase, e.g. needs_input, or stalled or pausing; again
+    /// for others too
+    #[arg(long, value_name = "PHASE", value_parser = stage)]
+    pub(crate) phase: Vec<Stage>,
 }
 
 /// `top`.
@@ -89,7 +101,7 @@ pub(crate) struct AgentsArgs {
 /// `new`.
 #[derive(Args, Debug)]
 pub(crate) struct NewArgs {
-    /// Its name: a-z, 0-9 and inner hyphens
+    /// Its name: a-z, 0-9 and inner hyphens; some are reserved, see below
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<SessionName>,
     /// Its agent [default: the parent's, or the server's]
@@ -233,11 +245,39 @@ fn label_change(text: &str) -> Result<LabelChange, String> {
     }
 }
 
-fn phase(text: &str) -> Result<Phase, String> {
-    let name = text.replace('-', "_");
-    Phase::named(&name).ok_or_else(|| {
+/// What a table shows as a session's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    Phase(Phase),
+    /// It works and has shown nothing for long.
+    Stalled,
+    /// It works and will pause.
+    Pausing,
+}
+
+impl Stage {
+    fn filter(self) -> String {
+        match self {
+            Self::Phase(phase) => format!("phase = {}", phase.as_str()),
+            Self::Stalled => "stalled = true".to_owned(),
+            Self::Pausing => "(phase = WORKING AND paused = true)".to_owned(),
+        }
+    }
+}
+
+fn stage(text: &str) -> Result<Stage, String> {
+    let name = text.replace('-', "_").to_ascii_lowercase();
+    match name.as_str() {
+        "stalled" => return Ok(Stage::Stalled),
+        "pausing" => return Ok(Stage::Pausing),
+        _ => {}
+    }
+    Phase::named(&name).map(Stage::Phase).ok_or_else(|| {
         let all = Phase::ALL.map(|phase| phase.as_str().to_ascii_lowercase());
-        format!("is no phase; there are {}", all.join(", "))
+        format!(
+            "is no phase; there are {}, stalled and pausing",
+            all.join(", ")
+        )
     })
 }
 
@@ -273,11 +313,7 @@ impl Wanted {
                 .iter()
                 .map(|agent| format!("agent = {}", quoted(agent.as_str()))),
         );
-        let phases: Vec<_> = self
-            .phase
-            .iter()
-            .map(|phase| format!("phase = {}", phase.as_str()))
-            .collect();
+        let phases: Vec<_> = self.phase.iter().map(|stage| stage.filter()).collect();
         match &phases[..] {
             [] => {}
             [one] => all.push(one.clone()),
@@ -309,14 +345,14 @@ mod tests {
             filter: Some("name = \"a*\" OR name = \"b*\"".to_owned()),
             label: vec![label("k8s.io/x=a \"b\"").unwrap(), label("team=").unwrap()],
             agent: Some("demo".parse().unwrap()),
-            phase: vec![Phase::Working, Phase::NeedsInput],
+            phase: vec![Stage::Phase(Phase::Working), Stage::Stalled, Stage::Pausing],
         };
         let filter = wanted.filter();
         assert_eq!(
             filter,
             "(name = \"a*\" OR name = \"b*\") AND labels.k8s.io/x = \"a \\\"b\\\"\" \
              AND labels.team = \"\" AND agent = \"demo\" \
-             AND (phase = WORKING OR phase = NEEDS_INPUT)"
+             AND (phase = WORKING OR stalled = true OR (phase = WORKING AND paused = true))"
         );
         let parsed = Filter::parse(&filter);
         assert!(parsed.is_ok(), "{parsed:?}");
@@ -342,8 +378,10 @@ mod tests {
 
     #[test]
     fn a_phase_is_read_in_any_case() {
-        assert_eq!(phase("needs-input"), Ok(Phase::NeedsInput));
-        assert_eq!(phase("READY"), Ok(Phase::Ready));
-        assert!(phase("busy").unwrap_err().contains("needs_input"));
+        assert_eq!(stage("needs-input"), Ok(Stage::Phase(Phase::NeedsInput)));
+        assert_eq!(stage("READY"), Ok(Stage::Phase(Phase::Ready)));
+        assert_eq!(stage("stalled"), Ok(Stage::Stalled));
+        assert_eq!(stage("pausing"), Ok(Stage::Pausing));
+        assert!(stage("busy").unwrap_err().contains("needs_input"));
     }
 }

@@ -345,6 +345,30 @@ fn c60_a_filter_that_is_wrong_is_told_what_would_be_right() {
 }
 
 #[test]
+fn the_page_of_the_fleet_has_every_field_and_phase_and_filters_that_are_some() {
+    let page = include_str!("../../../../../../docs/fleet.md");
+    for field in super::parse::FIELDS {
+        assert!(page.contains(&format!("| `{field}` |")), "{field}");
+    }
+    for phase in Phase::ALL {
+        let phase = phase.as_str().to_lowercase();
+        assert!(page.contains(&format!("| `{phase}` |")), "{phase}");
+    }
+    let block = page
+        .split("```filter\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
+    let filters: Vec<_> = block.unwrap_or_default().lines().collect();
+    assert!(filters.len() > 3, "{filters:?}");
+    for filter in filters {
+        parsed(filter);
+    }
+    // The binding that the page tells.
+    let both = parsed("paused = true AND stalled = true OR phase = READY");
+    assert!(matches!(both, Filter::All(parts) if parts.len() == 2));
+}
+
+#[test]
 fn c60_a_filter_has_bounds_that_are_told() {
     let long = format!("name = \"{}\"", "a".repeat(MAX_FILTER_BYTES));
     assert!(
