@@ -11,7 +11,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::fleet;
 use crate::cli::json;
-use crate::cli::render::{summary_line, table};
+use crate::cli::render::{none_line, summary_line, table};
 use crate::cli::screen::{Row, Screen};
 use crate::clock::now;
 
@@ -33,7 +33,12 @@ pub(super) async fn run(
     if args.watch {
         return watching::run(filter, limit, context, screen).await;
     }
+    let filtered = !filter.is_empty();
     let (sessions, more) = fleet::sessions(filter, limit, PATIENTLY, context, screen).await?;
+    if sessions.is_empty() && !context.globals.json {
+        screen.rows(&[none_line(filtered, screen.columns())])?;
+        return Ok(Exit::Done);
+    }
     show(&sessions, more, context.globals.json, screen)?;
     Ok(Exit::Done)
 }
@@ -77,13 +82,9 @@ fn show(
     Ok(screen.rows(&rows)?)
 }
 
-/// The whole table; without sessions only what is said of them.
+/// The whole table.
 fn rows(sessions: &[SessionSummary], more: bool, width: usize) -> Vec<Row> {
-    let mut rows = if sessions.is_empty() {
-        Vec::new()
-    } else {
-        table(sessions, now(), width)
-    };
+    let mut rows = table(sessions, now(), width);
     rows.push(summary_line(sessions, more, width));
     rows
 }

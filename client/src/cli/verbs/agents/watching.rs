@@ -10,10 +10,10 @@ use sessionplane_core::domain::ids::SessionId;
 use super::rows;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
-use crate::cli::hint::{self, About, Effect};
+use crate::cli::hint::{About, Effect};
 use crate::cli::json;
 use crate::cli::outage::Outage;
-use crate::cli::render::{content, in_order, table};
+use crate::cli::render::{Growing, content, in_order, none_line};
 use crate::cli::screen::{Row, Screen, Tone};
 use crate::clock::{instant, now};
 use crate::fleet_watch::{FleetWatchItem, FleetWatchOptions};
@@ -27,6 +27,7 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
+    let filtered = !filter.is_empty();
     let options = FleetWatchOptions {
         filter,
         open_deadline: context.opening(),
@@ -39,12 +40,15 @@ pub(super) async fn run(
         printed: HashMap::new(),
         outage: Outage::default(),
         complete: false,
+        filtered,
+        table: Growing::default(),
         limit,
     };
     loop {
         let item = tokio::select! {
             biased;
-            () = context.interrupts.pressed() => return Err(hint::interrupted(Effect::Reads, context)),
+            // The end that it is given for.
+            () = context.interrupts.pressed() => return Ok(Exit::Interrupted),
             item = watch.next() => item,
             () = tokio::time::sleep(TICK), if redraws && list.complete => {
                 list.draw(context, screen)?;
@@ -75,6 +79,9 @@ struct List {
     outage: Outage,
     /// All that there is was told once.
     complete: bool,
+    /// Not all sessions are wanted.
+    filtered: bool,
+    table: Growing,
     limit: usize,
 }
 
@@ -119,7 +126,11 @@ impl List {
         let more = sessions.len() > self.limit;
         sessions.truncate(self.limit);
         let width = screen.columns();
-        let mut rows = rows(&sessions, more, width);
+        let mut rows = if sessions.is_empty() {
+            vec![none_line(self.filtered, width)]
+        } else {
+            rows(&sessions, more, width)
+        };
         let lost = self.outage.words(context.client.target(), instant());
         rows.extend(lost.map(|words| Row::of(Tone::Wrong, words)));
         Ok(screen.redraw(rows)?)
@@ -127,8 +138,7 @@ impl List {
 
     /// Prints the sessions that differ from what was printed of them.
     fn tell(&mut self, as_json: bool, screen: &mut Screen) -> Result<(), Stop> {
-        let first = self.printed.is_empty();
-        let mut changed = Vec::new();
+        let (mut changed, mut renamed) = (Vec::new(), Vec::new());
         for session in self.sessions.values() {
             let content = if as_json {
                 session.revision.to_string()
@@ -136,7 +146,14 @@ impl List {
                 content(session)
             };
             if self.printed.get(&session.id) != Some(&content) {
-                self.printed.insert(session.id, content);
+                let name = name_in(&content);
+                let before = self.printed.insert(session.id, content.clone());
+                let before = before.as_deref().and_then(name_in);
+                renamed.extend(
+                    before
+                        .filter(|before| Some(*before) != name)
+                        .map(|before| format!("{before} -> {}", name.unwrap_or_default())),
+                );
                 changed.push(session.clone());
             }
         }
@@ -159,16 +176,22 @@ impl List {
             }
             return Ok(());
         }
+        for words in &renamed {
+            screen.line(&self.table.line("renamed", words))?;
+        }
         if !changed.is_empty() {
-            let rows = table(&changed, now(), screen.columns());
-            // The heading once.
-            screen.rows(&rows[usize::from(!first)..])?;
+            let rows = self.table.rows(&changed, now(), screen.columns());
+            screen.rows(&rows)?;
         }
         for (id, content) in gone {
-            let name = content.split('\t').nth(1).map(str::to_owned);
-            let name = name.unwrap_or_else(|| id.to_string());
-            screen.line(&format!("gone          {name}"))?;
+            let name = name_in(&content).map_or_else(|| id.to_string(), str::to_owned);
+            screen.line(&self.table.line("gone", &name))?;
         }
         Ok(())
     }
+}
+
+/// How a session was named in what was printed of it.
+fn name_in(content: &str) -> Option<&str> {
+    content.split('\t').nth(1)
 }
