@@ -17,7 +17,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use sessionplane_core::domain::ids::{AgentName, RequestId, SessionRef};
 
-use super::completing::names;
+use super::completing::{agents, names};
 use super::place::Place;
 use super::screen::Looks;
 use super::session;
@@ -83,15 +83,10 @@ pub(crate) struct Globals {
     /// The file that holds the token
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Where sessiond keeps its data on this machine [default:
-    /// $XDG_STATE_HOME/sessionplane or ~/.local/state/sessionplane]
-    #[arg(
-        long,
-        global = true,
-        value_name = "PATH",
-        env = "SESSIONPLANE_DATA_DIR",
-        hide_env_values = true
-    )]
+    /// Where sessiond keeps its data on this machine [env: SESSIONPLANE_DATA_DIR]
+    /// [default: $XDG_STATE_HOME/sessionplane or ~/.local/state/sessionplane]
+    // The variable is no word of the line, and so must not be in its usage.
+    #[arg(long, global = true, value_name = "PATH")]
     pub(crate) data_dir: Option<PathBuf>,
     /// The authorities to trust for https:// (PEM), and no others [env:
     /// SESSIONPLANE_TLS_CA] [default: those of the system]
@@ -235,13 +230,15 @@ pub(crate) enum Verb {
     Label(LabelArgs),
     /// Say how urgent a session is
     Priority(PriorityArgs),
-    /// Hold a session: the active run settles, and nothing begins after it
-    Pause(SessionArgs),
-    /// Let a paused session go on
-    Resume(SessionArgs),
+    /// Hold sessions: the active run settles, and nothing begins after it
+    Pause(SessionsArgs),
+    /// Let paused sessions go on
+    Resume(SessionsArgs),
     /// Move a session to another directory; its next run starts there
     Cd(CdArgs),
-    /// Delete a session with its conversation, runs and artifacts
+    /// Delete sessions with their conversation, runs and artifacts
+    ///
+    /// A working tree that one worked in stays.
     Rm(RmArgs),
     /// Have a summary take the place of the earlier conversation
     ///
@@ -264,6 +261,11 @@ pub(crate) enum Verb {
     /// List the commands that a composer may offer
     Commands(TargetArgs),
     /// Print the completions of a shell
+    ///
+    /// Of names, the server is asked that the line speaks to. Write what is printed
+    /// to where the shell reads it at its start, as below, or try it in one shell:
+    /// source <(sessionctl completions bash). A program that is called by its path
+    /// is completed by that path: print the script anew when it moves.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
     /// Write the manual pages into a folder
@@ -342,6 +344,14 @@ pub(crate) struct SessionArgs {
     pub(crate) session: SessionRef,
 }
 
+/// Sessions.
+#[derive(Args, Debug)]
+pub(crate) struct SessionsArgs {
+    /// The sessions: an id, a name, or key:TEXT each
+    #[arg(value_name = "SESSION", value_parser = session::parse, add = names(), required = true)]
+    pub(crate) sessions: Vec<SessionRef>,
+}
+
 /// `invoke`.
 #[derive(Args, Debug)]
 pub(crate) struct InvokeArgs {
@@ -349,7 +359,7 @@ pub(crate) struct InvokeArgs {
     #[arg(long)]
     pub(crate) new: bool,
     /// The agent of a session that is created [default: the server's]
-    #[arg(long, value_name = "AGENT", requires = "new")]
+    #[arg(long, value_name = "AGENT", requires = "new", add = agents())]
     pub(crate) agent: Option<AgentName>,
     /// The session that a new one branches off: its past becomes the new one's
     #[arg(long, value_name = "SESSION", value_parser = session::parse, requires = "new",
@@ -377,7 +387,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
+Examples (make the folder first; zsh needs ~/.zfunc in its fpath):
   sessionctl completions bash > ~/.local/share/bash-completion/completions/sessionctl
   sessionctl completions zsh > ~/.zfunc/_sessionctl
   sessionctl completions fish > ~/.config/fish/completions/sessionctl.fish";

@@ -2,7 +2,7 @@
 //! to tell that it waits.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sessionplane_core::contract::CallOptions;
 use sessionplane_core::contract::fleet::{
@@ -18,6 +18,7 @@ use super::exit::Stop;
 use super::hint::{About, Effect};
 use super::render::in_order;
 use super::screen::Screen;
+use crate::clock::instant;
 use crate::connection::Client;
 
 /// Most sessions, or questions, that one page is asked for.
@@ -47,7 +48,7 @@ pub(crate) async fn sessions(
     screen: &mut Screen,
 ) -> Result<(Vec<SessionSummary>, bool), Stop> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
-    let (begun, most) = (Instant::now(), limit.max(MOST_SESSIONS));
+    let (begun, most) = (instant(), limit.max(MOST_SESSIONS));
     let mut request = ListSessions {
         filter,
         order: SessionOrder::Attention,

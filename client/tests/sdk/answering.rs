@@ -159,34 +159,6 @@ async fn c25_an_answer_is_read_by_the_kind_of_its_question() {
 }
 
 #[tokio::test]
-async fn c25_a_question_of_a_session_is_named_as_where_it_is_attached_to() {
-    use v1::interaction_answer::Answer;
-    let fake = asking(vec![approval(1), form(2)], 5).await;
-    let (code, out, err) = ran(&fake, &["answer", "docs", "q1", "allow"]).await;
-    assert_eq!((code, err.as_str()), (0, ""));
-    assert_eq!(out, format!("answered {}\n", id(1)));
-    let (code, out, _) = ran(&fake, &["answer", "docs", "q2"]).await;
-    assert!(code == 0 && out.starts_with(&id(2)), "one is listed: {out}");
-    let (code, _, err) = ran(&fake, &["answer", "docs", "q7", "allow"]).await;
-    assert_eq!(code, 4);
-    let way = format!("\n  sessionctl answer docs {} ...   Deploy?", id(1));
-    assert!(
-        err.contains("\"docs\" has asked no question q7") && err.contains(&way),
-        "{err}"
-    );
-    let words = ["answer", "docs", "q1", "allow", "--text-file", "-"];
-    let (code, _, err) = ran(&fake, &words).await;
-    assert!(code == 2 && err.contains("given twice"), "{err}");
-    // What it was called before.
-    let (code, _, err) = ran(&fake, &["respond", "docs", "q1", "deny"]).await;
-    assert_eq!((code, err.as_str()), (0, ""));
-    assert_eq!(
-        responses(&fake),
-        ["allow", "deny"].map(|choice| (id(1), Answer::Choice(choice.to_owned())))
-    );
-}
-
-#[tokio::test]
 async fn c25_a_secret_comes_from_a_pipe_without_its_line_end() {
     let fake = asking(vec![secret(1)], 1).await;
     let mut command = sessionctl(&fake, &["answer", "docs", "--text-file", "-"]);

@@ -122,6 +122,43 @@ async fn c46_a_limit_keeps_the_head_of_the_list_and_that_there_are_more_is_told(
 }
 
 #[tokio::test]
+async fn c46_that_a_filter_wants_none_is_not_that_there_are_none() {
+    let fake = listing(vec![page(vec![], ""), page(vec![], "")]).await;
+    let (code, out, _) = ran(&fake, &["agents", "--label", "team=net"]).await;
+    assert!(
+        code == 0 && out.starts_with("no session is what the filter wants"),
+        "{out}"
+    );
+    let (code, out, _) = ran(&fake, &["agents"]).await;
+    assert!(code == 0 && out.starts_with("no sessions yet"), "{out}");
+}
+
+#[tokio::test]
+async fn what_cannot_start_says_so_in_a_line() {
+    let fake = listing(vec![]).await;
+    let mut command = sessionctl(&fake, &["agents"]);
+    // More than any machine has.
+    command.env("RUST_MIN_STACK", (1_u64 << 46).to_string());
+    let (code, out, err) = told(soon(command.output()).await.unwrap());
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(
+        err.starts_with("error: cannot start: the system gives no thread")
+            && err.lines().count() == 1,
+        "{err}"
+    );
+}
+
+#[tokio::test]
+async fn a_variable_is_no_part_of_the_usage() {
+    let fake = listing(vec![]).await;
+    let mut command = sessionctl(&fake, &["cd"]);
+    command.env("SESSIONPLANE_DATA_DIR", "/nowhere");
+    let (code, _, err) = told(soon(command.output()).await.unwrap());
+    assert!(code == 2 && err.contains("Usage: sessionctl cd"), "{err}");
+    assert!(!err.contains("--data-dir"), "{err}");
+}
+
+#[tokio::test]
 async fn a_bare_sessionctl_shows_the_fleet_if_there_is_one_and_else_the_first_steps() {
     let fake = listing(vec![
         page(vec![session(1, "docs", 5)], ""),
@@ -183,6 +220,13 @@ async fn names_are_completed_with_those_that_the_server_has() {
         fake.look(|stage| stage.fleet.listed[0].filter.clone()),
         "name = \"do*\""
     );
+    let mut command = sessionctl(&fake, &["--", "sessionctl", "agents", "--phase", "st"]);
+    command
+        .env("SESSIONCTL_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", "3")
+        .env("_CLAP_IFS", "\n");
+    let (_, out, _) = told(soon(command.output()).await.unwrap());
+    assert_eq!(out.trim_end(), "stalled");
     // No server, no names, and no words into somebody's line.
     let mut command = sessionctl(&fake, &["--", "sessionctl", "show", "do"]);
     command

@@ -10,9 +10,9 @@ use sessionplane_core::domain::ids::{
 };
 use sessionplane_core::domain::place::Directory;
 
-use super::SessionArgs;
 use super::value::count_from_one;
-use crate::cli::completing::names;
+use super::{SessionArgs, SessionsArgs};
+use crate::cli::completing::{agents, names, stages, workspaces};
 use crate::cli::place::Place;
 use crate::cli::session;
 
@@ -69,11 +69,11 @@ pub(crate) struct Wanted {
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) label: Vec<(LabelKey, LabelValue)>,
     /// Only sessions of this agent
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = agents())]
     pub(crate) agent: Option<AgentName>,
     /// Only sessions in this phase, e.g. needs_input, or stalled or pausing; again
     /// for others too
-    #[arg(long, value_name = "PHASE", value_parser = stage)]
+    #[arg(long, value_name = "PHASE", value_parser = stage, add = stages())]
     pub(crate) phase: Vec<Stage>,
 }
 
@@ -105,10 +105,10 @@ pub(crate) struct NewArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<SessionName>,
     /// Its agent [default: the parent's, or the server's]
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = agents())]
     pub(crate) agent: Option<AgentName>,
     /// Its workspace [default: the agent's]
-    #[arg(long, value_name = "WORKSPACE")]
+    #[arg(long, value_name = "WORKSPACE", add = workspaces())]
     pub(crate) workspace: Option<WorkspaceName>,
     /// Its directory beneath the workspace [default: the workspace itself]
     #[arg(long, value_name = "DIR", value_parser = directory)]
@@ -181,7 +181,7 @@ pub(crate) struct CdArgs {
     #[arg(value_name = "DIR", value_parser = directory)]
     pub(crate) dir: Directory,
     /// The workspace [default: the present one]
-    #[arg(long, value_name = "WORKSPACE")]
+    #[arg(long, value_name = "WORKSPACE", add = workspaces())]
     pub(crate) workspace: Option<WorkspaceName>,
 }
 
@@ -189,7 +189,7 @@ pub(crate) struct CdArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RmArgs {
     #[command(flatten)]
-    pub(crate) session: SessionArgs,
+    pub(crate) sessions: SessionsArgs,
     /// Stop what is active first
     #[arg(long)]
     pub(crate) abort: bool,

@@ -171,13 +171,11 @@ fn by_ordinal(
         return Ok((Some(Given::Words(words)), Some(question.id)));
     }
     let mut all = state.view.interactions.values().rev();
-    match all.find(|asked| asked.id.ordinal == ordinal) {
-        Some(asked) => Ok((given, Some(asked.id))),
-        None => {
-            let told = format!("session \"{session}\" has asked no question {word}");
-            Err(Stop::failed(Exit::NotFound, several(told, state, session)))
-        }
+    if let Some(asked) = all.find(|asked| asked.id.ordinal == ordinal) {
+        return Ok((given, Some(asked.id)));
     }
+    let told = format!("session \"{session}\" has asked no question {word}");
+    Err(Stop::failed(Exit::NotFound, several(told, state, session)))
 }
 
 /// What is said, and the ways to answer each question that is open.

@@ -6,6 +6,7 @@ use sessionplane_core::contract::CallOptions;
 use sessionplane_core::contract::fleet::{DeleteAnswer, DeleteSession, Fleet as _};
 use sessionplane_core::domain::ids::SessionRef;
 
+use super::changed::Each;
 use crate::cli::args::RmArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
@@ -20,17 +21,33 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let session = args.session.session;
-    if !args.yes && !is_meant(&session, args.abort, context, screen).await? {
+    let (abort, yes) = (args.abort, args.yes);
+    let mut each = Each::of(args.sessions.sessions, context)?;
+    while let Some((session, options)) = each.next() {
+        let end = delete(session, abort, yes, options, context, screen).await;
+        each.ended(end, context, screen).await?;
+    }
+    Ok(each.end())
+}
+
+async fn delete(
+    session: SessionRef,
+    abort: bool,
+    yes: bool,
+    options: CallOptions,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Exit, Stop> {
+    if !yes && !is_meant(&session, abort, context, screen).await? {
         screen.aside("nothing was deleted")?;
         return Ok(Exit::Failed);
     }
     let request = DeleteSession {
         session: session.clone(),
         etag: None,
-        abort: args.abort,
+        abort,
     };
-    let call = context.client.delete_session(request, context.call());
+    let call = context.client.delete_session(request, options);
     let answer = context.patiently(screen, Effect::Writes, call).await?;
     let answer = answer.map_err(|error| context.stop(error, Some(&session), Effect::Writes))?;
     if context.globals.json {
@@ -46,7 +63,7 @@ pub(super) async fn run(
         DeleteAnswer::Rejected(rejection) => {
             let word = hint::word(&session);
             let words = hint::held(&session, &rejection);
-            let yes = if args.yes { " --yes" } else { "" };
+            let yes = if yes { " --yes" } else { "" };
             screen.error(&format!(
                 "{words}\n  stop it and delete it: {PROGRAM} rm {word} --abort{yes}"
             ))?;
