@@ -245,10 +245,10 @@ async fn c19_c25_it_asks_is_answered_and_steered_from_other_terminals() {
         .command(&["invoke", "--new", "docs", "show port.rs"])
         .spawn()
         .unwrap();
-    let asked = says(&mut asking, "answer: sessionctl respond").await;
+    let asked = says(&mut asking, "answer: sessionctl answer").await;
     assert!(asked.contains("Which `port.rs` do you mean?"), "{asked}");
     assert!(asked.contains("south/port.rs"), "{asked}");
-    house.does(&["respond", "docs", "2"]).await;
+    house.does(&["answer", "docs", "2"]).await;
     let answered = timeout(DEADLINE, asking.wait_with_output()).await;
     let answer = answered.expect("it did not end").unwrap();
     let answer = String::from_utf8(answer.stdout).unwrap();
@@ -259,7 +259,7 @@ async fn c19_c25_it_asks_is_answered_and_steered_from_other_terminals() {
         .command(&["invoke", "docs", "show port.rs"])
         .spawn()
         .unwrap();
-    says(&mut asking, "answer: sessionctl respond").await;
+    says(&mut asking, "answer: sessionctl answer").await;
     house.does(&["steer", "docs", "git log instead"]).await;
     let steered = timeout(DEADLINE, asking.wait_with_output()).await;
     let answer = steered.expect("it did not end").unwrap();
@@ -272,7 +272,7 @@ async fn c19_c25_it_asks_is_answered_and_steered_from_other_terminals() {
         .command(&["invoke", "docs", "show port.rs"])
         .spawn()
         .unwrap();
-    says(&mut asking, "answer: sessionctl respond").await;
+    says(&mut asking, "answer: sessionctl answer").await;
     house.does(&["abort", "docs"]).await;
     let aborted = timeout(DEADLINE, asking.wait()).await;
     assert_eq!(aborted.expect("it did not end").unwrap().code(), Some(1));

@@ -102,29 +102,29 @@ async fn c25_a_question_is_answered_from_a_second_terminal_after_the_first_died(
         .unwrap();
     says(&mut first, "? Where to?").await;
     first.kill().await.unwrap();
-    let open = terminal.does(&["respond", "docs"]).await;
+    let open = terminal.does(&["answer", "docs"]).await;
     let ids: Vec<_> = open
         .lines()
         .filter(|line| line.contains("-q") && !line.contains(' '))
         .collect();
     assert_eq!(ids.len(), 2, "{open}");
-    let (code, several) = terminal.ran(&["respond", "docs", "allow"]).await;
-    assert_eq!(code, 2, "{several}");
-    let keyed = ["respond", ids[0], "allow", "--request-id", "r-1"];
+    let (code, several) = terminal.ran(&["answer", "docs", "allow"]).await;
+    assert_eq!(code, 4, "{several}");
+    let keyed = ["answer", ids[0], "allow", "--request-id", "r-1"];
     terminal.does(&keyed).await;
     terminal.does(&keyed).await;
-    let (code, late) = terminal.ran(&["respond", ids[0], "deny"]).await;
+    let (code, late) = terminal.ran(&["answer", ids[0], "deny"]).await;
     assert_eq!(code, 1, "{late}");
     assert!(late.contains("no_such_interaction"), "{late}");
     terminal
-        .does(&["respond", "docs", "zone=north", "copies=2"])
+        .does(&["answer", "docs", "zone=north", "copies=2"])
         .await;
     let settled = terminal.does(&["wait", "docs", "--timeout", "1m"]).await;
     assert!(settled.contains("completed: run"), "{settled}");
     terminal.does(&["invoke", "docs", "say \"next\""]).await;
     terminal.does(&keyed).await;
     let (code, unbound) = terminal
-        .ran(&["respond", ids[0], "allow", "--request-id", "r-2"])
+        .ran(&["answer", ids[0], "allow", "--request-id", "r-2"])
         .await;
     assert!(
         code == 1 && unbound.contains("no_such_interaction"),

@@ -44,7 +44,7 @@ def follow(events, answer: Answer):
             case "tool_started":
                 print(f"[tool {event.tool_started.name} {event.tool_started.input_json}]", file=sys.stderr)
             case "interaction_requested":
-                print("[it asks: answer with `sessionctl respond`]", file=sys.stderr)
+                print("[it asks: answer with `sessionctl answer`]", file=sys.stderr)
             case "completed" | "failed":
                 return event
     raise ConnectionError("the stream ended without a terminal")

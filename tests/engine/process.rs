@@ -122,7 +122,8 @@ async fn tools(scenario: &str) -> Vec<(String, bool)> {
 #[tokio::test]
 async fn its_tools_read_and_write_the_folder_and_run_commands_in_it() {
     let told = tools(
-        "read-file \"file\"\nwrite-file \"new\" \"text\"\nread-file \"new\"\nsh \"ls; false\"",
+        "read-file \"file\"\nwrite-file \"new\" \"text\"\nread-file \"new\"\nsh \"ls; false\"\n\
+         sh \"echo one; echo two >&2; echo three\"",
     )
     .await;
     let expected = [
@@ -130,6 +131,7 @@ async fn its_tools_read_and_write_the_folder_and_run_commands_in_it() {
         ("ok", false),
         ("text", false),
         ("file\nnew\n", true),
+        ("one\ntwo\nthree\n", false),
     ];
     let expected = expected.map(|(output, failed)| (output.to_owned(), failed));
     assert_eq!(told, expected);
@@ -139,7 +141,7 @@ async fn its_tools_read_and_write_the_folder_and_run_commands_in_it() {
 async fn c57_the_system_keeps_its_tools_from_everything_else() {
     let told = tools(
         "read-file \"../data/owner.token\"\nread-file \"/etc/shadow\"\n\
-         write-file \"../data/new\" \"x\"\nsh \"cat ../data/owner.token 2>&1\"\n\
+         write-file \"../data/new\" \"x\"\nsh \"cat ../data/owner.token\"\n\
          read-file \"/proc/self/root/etc/shadow\"",
     )
     .await;

@@ -14,8 +14,6 @@ use super::session;
 pub(crate) enum Addressee {
     Question(InteractionId),
     Session(SessionRef),
-    /// A question of this session, and of no other.
-    QuestionOf(SessionRef, InteractionId),
 }
 
 impl Addressee {

@@ -17,19 +17,19 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use sessionplane_core::domain::ids::{AgentName, RequestId, SessionRef};
 
-use super::completing::names;
+use super::completing::{agents, names};
 use super::place::Place;
 use super::screen::Looks;
 use super::session;
 use crate::retry::Effect;
 use crate::target::Target;
 pub(crate) use control::{
-    AbortArgs, CompactArgs, NavigateArgs, RespondArgs, SetModelArgs, SetThinkingArgs, TextArgs,
+    AbortArgs, AnswerArgs, CompactArgs, NavigateArgs, SetModelArgs, SetThinkingArgs, TextArgs,
     TextSource,
 };
 pub(crate) use fleet::{
-    AgentsArgs, AnswerArgs, CdArgs, LabelArgs, NewArgs, PriorityArgs, QuestionsArgs, RenameArgs,
-    RmArgs, TopArgs, WatchArgs, quoted,
+    AgentsArgs, CdArgs, LabelArgs, NewArgs, PriorityArgs, QuestionsArgs, RenameArgs, RmArgs,
+    TopArgs, WatchArgs, quoted,
 };
 pub(crate) use reading::{EntriesArgs, EventsArgs, RunArgs, RunsArgs, TargetArgs, WaitArgs};
 use value::{count, duration};
@@ -83,15 +83,10 @@ pub(crate) struct Globals {
     /// The file that holds the token
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Where sessiond keeps its data on this machine [default:
-    /// $XDG_STATE_HOME/sessionplane or ~/.local/state/sessionplane]
-    #[arg(
-        long,
-        global = true,
-        value_name = "PATH",
-        env = "SESSIONPLANE_DATA_DIR",
-        hide_env_values = true
-    )]
+    /// Where sessiond keeps its data on this machine [env: SESSIONPLANE_DATA_DIR]
+    /// [default: $XDG_STATE_HOME/sessionplane or ~/.local/state/sessionplane]
+    // The variable is no word of the line, and so must not be in its usage.
+    #[arg(long, global = true, value_name = "PATH")]
     pub(crate) data_dir: Option<PathBuf>,
     /// The authorities to trust for https:// (PEM), and no others [env:
     /// SESSIONPLANE_TLS_CA] [default: those of the system]
@@ -147,7 +142,9 @@ pub(crate) enum Verb {
     /// List the sessions, what needs you first
     ///
     /// Under a session that waits for an answer is what it asks. A directory with
-    /// a * before it is one that several sessions of the list work in.
+    /// a * before it is one that several sessions of the list work in which are not
+    /// dormant. BRANCH is as it was at the last boundary of a run: what is checked
+    /// out since is seen by the next run. AGE is the time in that state.
     #[command(after_help = fleet::AGENTS_EXAMPLES)]
     Agents(AgentsArgs),
     /// Watch and steer the fleet on the whole terminal
@@ -207,24 +204,21 @@ pub(crate) enum Verb {
     FollowUp(TextArgs),
     /// Stop the active run, or a compaction
     Abort(AbortArgs),
-    /// Answer a question that a run waits with; alone, list what is open
-    ///
-    /// TARGET is the question's id, or the session if only one is open. With
-    /// a session and no answer the open questions are listed. An answer is a
-    /// choice's id, yes or no, a text, or NAME=VALUE for each field of a form.
-    /// A secret is better read from a file or a pipe than typed as an argument.
-    #[command(after_help = control::RESPOND_EXAMPLES)]
-    Respond(RespondArgs),
     /// List what all runs ask, oldest first, and how to answer it
     Questions(QuestionsArgs),
-    /// Answer what a session asks
+    /// Answer what a run asks; alone, list what is open
     ///
-    /// The answer is yes or no, a choice's id, a text, or NAME=VALUE for each
-    /// field of a form. Without an id the only open question is meant; if there
-    /// are several they are listed (exit 4).
-    #[command(override_usage = "sessionctl answer [OPTIONS] SESSION [ID] ANSWER...\n       \
-        sessionctl answer [OPTIONS] SESSION [ID] --text-file PATH",
-        after_help = fleet::ANSWER_EXAMPLES)]
+    /// TARGET is a session, or a question's id. Of a session the only open question
+    /// is meant, unless qN or an id before the answer says which; where several are
+    /// open they are listed (exit 4). Without an answer the open questions are
+    /// listed. An answer is a choice's id, yes or no, a text, or NAME=VALUE for each
+    /// field of a form. A secret is better read from a file or a pipe than typed as
+    /// an argument.
+    // What it was called before it took sessions.
+    #[command(alias = "respond",
+        override_usage = "sessionctl answer [OPTIONS] TARGET [QUESTION] [ANSWER]...\n       \
+        sessionctl answer [OPTIONS] TARGET [QUESTION] --text-file PATH",
+        after_help = control::ANSWER_EXAMPLES)]
     Answer(AnswerArgs),
     /// Tell each question when it is asked, until Ctrl-C
     #[command(after_help = fleet::WATCH_EXAMPLES)]
@@ -236,13 +230,15 @@ pub(crate) enum Verb {
     Label(LabelArgs),
     /// Say how urgent a session is
     Priority(PriorityArgs),
-    /// Hold a session: the active run settles, and nothing begins after it
-    Pause(SessionArgs),
-    /// Let a paused session go on
-    Resume(SessionArgs),
+    /// Hold sessions: the active run settles, and nothing begins after it
+    Pause(SessionsArgs),
+    /// Let paused sessions go on
+    Resume(SessionsArgs),
     /// Move a session to another directory; its next run starts there
     Cd(CdArgs),
-    /// Delete a session with its conversation, runs and artifacts
+    /// Delete sessions with their conversation, runs and artifacts
+    ///
+    /// A working tree that one worked in stays.
     Rm(RmArgs),
     /// Have a summary take the place of the earlier conversation
     ///
@@ -265,6 +261,11 @@ pub(crate) enum Verb {
     /// List the commands that a composer may offer
     Commands(TargetArgs),
     /// Print the completions of a shell
+    ///
+    /// Of names, the server is asked that the line speaks to. Write what is printed
+    /// to where the shell reads it at its start, as below, or try it in one shell:
+    /// source <(sessionctl completions bash). A program that is called by its path
+    /// is completed by that path: print the script anew when it moves.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
     /// Write the manual pages into a folder
@@ -287,7 +288,6 @@ impl Verb {
             Self::Steer(_)
             | Self::FollowUp(_)
             | Self::Abort(_)
-            | Self::Respond(_)
             | Self::Compact(_)
             | Self::SetModel(_)
             | Self::SetThinking(_)
@@ -344,6 +344,14 @@ pub(crate) struct SessionArgs {
     pub(crate) session: SessionRef,
 }
 
+/// Sessions.
+#[derive(Args, Debug)]
+pub(crate) struct SessionsArgs {
+    /// The sessions: an id, a name, or key:TEXT each
+    #[arg(value_name = "SESSION", value_parser = session::parse, add = names(), required = true)]
+    pub(crate) sessions: Vec<SessionRef>,
+}
+
 /// `invoke`.
 #[derive(Args, Debug)]
 pub(crate) struct InvokeArgs {
@@ -351,7 +359,7 @@ pub(crate) struct InvokeArgs {
     #[arg(long)]
     pub(crate) new: bool,
     /// The agent of a session that is created [default: the server's]
-    #[arg(long, value_name = "AGENT", requires = "new")]
+    #[arg(long, value_name = "AGENT", requires = "new", add = agents())]
     pub(crate) agent: Option<AgentName>,
     /// The session that a new one branches off: its past becomes the new one's
     #[arg(long, value_name = "SESSION", value_parser = session::parse, requires = "new",
@@ -379,7 +387,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
+Examples (make the folder first; zsh needs ~/.zfunc in its fpath):
   sessionctl completions bash > ~/.local/share/bash-completion/completions/sessionctl
   sessionctl completions zsh > ~/.zfunc/_sessionctl
   sessionctl completions fish > ~/.config/fish/completions/sessionctl.fish";

@@ -1,6 +1,7 @@
 //! Completion on a command line: the shell asks this program, which asks the server for the names of
 //! its sessions. Nothing is told where none can be had: who completes is in the middle of a line.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use clap_complete::env::Shells;
 use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate};
 use sessionplane_core::contract::CallOptions;
 use sessionplane_core::contract::fleet::{Fleet as _, ListSessions, SessionOrder};
+use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 
 use super::args::{Arguments, quoted};
@@ -53,8 +55,54 @@ pub(crate) fn script(shell: &str) -> std::io::Result<String> {
     let known = shells.completer(shell);
     let known = known.ok_or_else(|| std::io::Error::other(format!("no script for {shell}")))?;
     let mut script = Vec::new();
-    known.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+    known.write_registration(VARIABLE, PROGRAM, PROGRAM, &completer(), &mut script)?;
     Ok(String::from_utf8_lossy(&script).into_owned())
+}
+
+/// What the script calls: this program, by its path if it was called by one, since a shell would look
+/// for the name in vain.
+fn completer() -> String {
+    let by_path = std::env::args_os()
+        .next()
+        .is_some_and(|first| first.to_string_lossy().contains('/'));
+    let path = std::env::current_exe().ok().filter(|_| by_path);
+    path.map_or_else(
+        || PROGRAM.to_owned(),
+        |path| path.to_string_lossy().into_owned(),
+    )
+}
+
+/// Completes what a table shows as the state of sessions.
+pub(crate) fn stages() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let begun = current.to_string_lossy().to_ascii_lowercase();
+        let phases = Phase::ALL.map(|phase| phase.as_str().to_ascii_lowercase());
+        let all = phases
+            .into_iter()
+            .chain(["stalled", "pausing"].map(str::to_owned));
+        let fitting = all.filter(|name| name.starts_with(&begun));
+        fitting.map(CompletionCandidate::new).collect::<Vec<_>>()
+    })
+}
+
+/// Completes the agents that sessions have: no call lists those that a server has.
+pub(crate) fn agents() -> ArgValueCompleter {
+    of_sessions(|session| Some(session.agent.to_string()))
+}
+
+/// Completes the workspaces that sessions work in.
+pub(crate) fn workspaces() -> ArgValueCompleter {
+    of_sessions(|session| Some(session.place.as_ref()?.workspace.to_string()))
+}
+
+fn of_sessions(part: fn(&SessionSummary) -> Option<String>) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let begun = current.to_string_lossy().into_owned();
+        let found = found("").unwrap_or_default();
+        let all: BTreeSet<_> = found.iter().filter_map(part).collect();
+        let fitting = all.into_iter().filter(|name| name.starts_with(&begun));
+        fitting.map(CompletionCandidate::new).collect::<Vec<_>>()
+    })
 }
 
 fn offer(session: &SessionSummary) -> Option<CompletionCandidate> {
@@ -116,6 +164,12 @@ mod tests {
         for shell in clap_complete::Shell::value_variants() {
             let script = script(&shell.to_string()).unwrap();
             assert!(script.contains(VARIABLE), "{shell}: {script}");
+            // Tests are called by their path.
+            let path = std::env::current_exe().unwrap();
+            assert!(
+                script.contains(&*path.to_string_lossy()),
+                "{shell}: {script}"
+            );
         }
     }
 

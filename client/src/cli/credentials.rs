@@ -125,10 +125,17 @@ fn source_in_env() -> String {
     }
 }
 
+/// Where `sessiond` and this program look for the data directory, unless a flag says it.
+const DATA_DIR_VARIABLE: &str = "SESSIONPLANE_DATA_DIR";
+
 /// Where the owner's token would be.
 fn owner_token_file(globals: &Globals) -> Option<PathBuf> {
     let environment = |name: &str| env::var_os(name).map(PathBuf::from);
-    let directory = globals.data_dir.clone().or_else(|| {
+    let given = globals.data_dir.clone().or_else(|| {
+        let set = environment(DATA_DIR_VARIABLE);
+        set.filter(|path| !path.as_os_str().is_empty())
+    });
+    let directory = given.or_else(|| {
         default_data_dir(
             environment("XDG_STATE_HOME").as_deref(),
             environment("HOME").as_deref(),

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
@@ -117,7 +118,41 @@ fn bare(globals: Globals, screen: &mut Screen) -> Result<Exit, Stop> {
     Ok(Exit::Done)
 }
 
+/// Threads that are needed: those of the runtime, and a few that read files and look up names.
+const THREADS: usize = 4;
+
+/// Whether the system gives as many threads as are needed. The runtime would end the process in
+/// words that nobody understands.
+fn has_threads() -> io::Result<()> {
+    let (held, let_go) = std::sync::mpsc::sync_channel::<()>(0);
+    let let_go = Arc::new(Mutex::new(let_go));
+    let mut threads = Vec::new();
+    let mut given = Ok(());
+    for _ in 0..THREADS {
+        let let_go = let_go.clone();
+        let waits = move || {
+            let let_go = let_go.lock().unwrap_or_else(PoisonError::into_inner);
+            // It ends when the other side does.
+            let _ = let_go.recv();
+        };
+        match std::thread::Builder::new().spawn(waits) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => given = Err(error),
+        }
+    }
+    drop(held);
+    for thread in threads {
+        // It does not panic.
+        let _ = thread.join();
+    }
+    given
+}
+
 fn runtime() -> Result<Runtime, Stop> {
+    has_threads().map_err(|error| {
+        let words = format!("cannot start: the system gives no thread: {error}");
+        Stop::failed(Exit::Failed, words)
+    })?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

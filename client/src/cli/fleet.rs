@@ -16,13 +16,17 @@ use super::args::quoted;
 use super::context::Context;
 use super::exit::{Exit, Stop};
 use super::hint::{About, Effect};
+use super::render::in_order;
 use super::screen::Screen;
 use crate::backoff::Backoff;
+use crate::clock::instant;
 use crate::connection::Client;
 use crate::fleet_watch::FleetWatchOptions;
 
 /// Most sessions, or questions, that one page is asked for.
 const PAGE: u32 = 1000;
+/// Sessions that are read at most to find which of them come first.
+const MOST_SESSIONS: usize = 10_000;
 /// Questions that are listed at most.
 const MOST_QUESTIONS: usize = 10_000;
 /// Names that are looked at for one that is nearly so, at most.
@@ -60,38 +64,46 @@ pub(crate) fn watchable(sessions: usize) -> Result<(), Stop> {
     Err(Stop::failed(Exit::Failed, words))
 }
 
-/// The sessions that a filter wants, what needs people first, at most `limit`; and whether there are
-/// more.
+/// The sessions that a filter wants as people want to see them, at most `limit`; and whether there
+/// are more.
+///
+/// The server tells them by what they are at, whatever their priority, so that the first `limit` of
+/// them would not be those of the whole list. So all are read, as long as there are not too many and
+/// it does not take longer than `patience`.
 pub(crate) async fn sessions(
     filter: String,
     limit: usize,
+    patience: Duration,
     context: &Context,
     screen: &mut Screen,
 ) -> Result<(Vec<SessionSummary>, bool), Stop> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let (begun, most) = (instant(), limit.max(MOST_SESSIONS));
     let mut request = ListSessions {
         filter,
         order: SessionOrder::Attention,
+        page_size: PAGE,
         ..ListSessions::default()
     };
-    loop {
-        let left = limit - found.len();
-        request.page_size = u32::try_from(left).unwrap_or(PAGE).clamp(1, PAGE);
+    let unread = loop {
         let call = context
             .client
             .list_sessions(request.clone(), CallOptions::default());
         let page = context.patiently(screen, Effect::Reads, call).await?;
         let page = page.map_err(|error| context.stop(error, About::Nothing, Effect::Reads))?;
-        let mut sessions = page.sessions.into_iter();
         // One that changes between two pages may be told twice.
-        let new = sessions.by_ref().filter(|session| seen.insert(session.id));
-        found.extend(new.take(left));
-        let more = page.next.is_some() || sessions.next().is_some();
-        if !more || found.len() >= limit {
-            return Ok((found, more));
+        let sessions = page.sessions.into_iter();
+        found.extend(sessions.filter(|session| seen.insert(session.id)));
+        let is_late = found.len() >= limit && begun.elapsed() >= patience;
+        if page.next.is_none() || found.len() >= most || is_late {
+            break page.next.is_some();
         }
         request.page_token = page.next;
-    }
+    };
+    in_order(&mut found);
+    let more = unread || found.len() > limit;
+    found.truncate(limit);
+    Ok((found, more))
 }
 
 /// What the runs of these sessions ask, oldest first; and whether there is more.

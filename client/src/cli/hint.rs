@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sessionplane_core::domain::command::{Command, CommandKind, Rejection, RejectionCode};
 use sessionplane_core::domain::error::{CallError, FieldViolation, Outcome, Reason};
-use sessionplane_core::domain::ids::{RequestId, RunId, SessionName, SessionRef};
+use sessionplane_core::domain::ids::{RequestId, RunId, SessionName, SessionRef, WorkspaceName};
 use sessionplane_core::domain::run::code;
 
 use super::context::Context;
@@ -71,7 +71,7 @@ fn words(error: &CallError, about: About<'_>, effect: Effect, setting: &Setting<
     let mut lines = vec![first_line(error, about, setting)];
     lines.extend(fields(error));
     lines.extend(advised(error, about));
-    lines.extend(next_steps(error, about, effect, setting));
+    lines.extend(next_steps(error, about, setting));
     if effect == Effect::Writes && error.outcome != Outcome::Refused {
         lines.push(unknown(setting.request_id));
     }
@@ -132,30 +132,18 @@ fn fields(error: &CallError) -> impl Iterator<Item = String> {
     })
 }
 
-fn next_steps(
-    error: &CallError,
-    about: About<'_>,
-    effect: Effect,
-    setting: &Setting<'_>,
-) -> Vec<String> {
+fn next_steps(error: &CallError, about: About<'_>, setting: &Setting<'_>) -> Vec<String> {
     let elsewhere = "another address: --address or SESSIONPLANE_ADDRESS".to_owned();
     match (error.reason, about) {
         (Reason::NoSuchSession, _) if is_of_parent(error) => {
             vec!["leave --parent out to begin with nothing".to_owned()]
         }
-        (Reason::NoSuchSession, About::Session(SessionRef::Id(id))) => {
-            vec![format!("if it is the id of a run: {PROGRAM} run {id}")]
-        }
-        (Reason::NoSuchSession, About::Session(session)) => {
-            let create = format!("{PROGRAM} invoke --new {} \"...\"", word(session));
-            match effect {
-                // Who reads expects it to be there.
-                Effect::Reads => vec![
-                    "check the name: it was given to the session when it was created".to_owned(),
-                    format!("or create it: {create}"),
-                ],
-                Effect::Writes => vec![format!("create it: {create}")],
-            }
+        (Reason::NoSuchSession, About::Session(SessionRef::Id(id))) => vec![
+            format!("if it is the id of a run: {PROGRAM} run {id}"),
+            format!("what there is:            {PROGRAM} agents"),
+        ],
+        (Reason::NoSuchSession, About::Session(_)) => {
+            vec![format!("what there is: {PROGRAM} agents")]
         }
         (Reason::NoSuchRun, About::Run(_)) => vec![
             format!("the runs of a session:      {PROGRAM} runs SESSION"),
@@ -201,8 +189,51 @@ pub(crate) fn not_begun(session: &SessionRef, failure: &str, details: &str) -> S
     match failure {
         code::SESSION_BUSY => busy(session, details),
         code::SESSION_PAUSED => format!("{first}\n  let it go on: {PROGRAM} resume {word}"),
-        code::DIRECTORY_UNAVAILABLE => format!("{first}\n  move it: {PROGRAM} cd {word} DIR"),
+        code::DIRECTORY_UNAVAILABLE => elsewhere(&word, failure, details),
         _ => first,
+    }
+}
+
+/// An invoke of a session whose place is not there, and the command that moves it.
+fn elsewhere(word: &str, failure: &str, details: &str) -> String {
+    let (what, _) = field::said(details);
+    let first = format!("{failure}: {what}");
+    // Beneath a workspace that is gone, no directory can be chosen.
+    let known = what.strip_prefix("no workspace ");
+    let known = known.and_then(|rest| Some(rest.split_once("configured are: ")?.1));
+    match known {
+        None => format!("{first}\n  put it back, or move it: {PROGRAM} cd {word} DIR"),
+        Some(known) => {
+            let only = WorkspaceName::parse(known).ok();
+            let workspace = only.map_or_else(|| "WORKSPACE".to_owned(), |it| it.to_string());
+            format!("{first}\n  move it: {PROGRAM} cd {word} DIR --workspace {workspace}")
+        }
+    }
+}
+
+/// A prompt for a session that is not there, and how to create it; whatever else ended a call as it
+/// is.
+pub(crate) fn with_creation(stop: Stop, session: &SessionRef) -> Stop {
+    match stop {
+        Stop::Failed {
+            exit,
+            words,
+            error: Some(error),
+        } if error.reason == Reason::NoSuchSession && !is_of_parent(&error) => {
+            let create = match session {
+                SessionRef::Name(name) => format!("{PROGRAM} invoke --new {name} \"...\""),
+                SessionRef::ExternalKey(key) => {
+                    format!("{PROGRAM} new --key {}", shell_word(key.as_str()))
+                }
+                SessionRef::Id(_) => format!("{PROGRAM} invoke --new NAME \"...\""),
+            };
+            Stop::Failed {
+                exit,
+                words: format!("{words}\n  create it:     {create}"),
+                error: Some(error),
+            }
+        }
+        stop => stop,
     }
 }
 
@@ -251,7 +282,7 @@ pub(crate) fn rejected(session: &SessionRef, kind: CommandKind, rejection: &Reje
         RejectionCode::UnsupportedCapability => {
             format!("what it can do: {PROGRAM} capabilities {word}")
         }
-        RejectionCode::NoSuchInteraction => format!("what is open: {PROGRAM} respond {word}"),
+        RejectionCode::NoSuchInteraction => format!("what is open: {PROGRAM} answer {word}"),
         RejectionCode::SessionBusy => {
             format!("wait for it: {PROGRAM} wait {word}\n  stop it:     {PROGRAM} abort {word}")
         }
@@ -310,7 +341,7 @@ pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) ->
         Command::Respond { interaction, .. } => {
             // The answer may be a secret.
             let answer = "'... the same answer ...'";
-            return format!("{PROGRAM} respond {interaction} --request-id {id} {answer}");
+            return format!("{PROGRAM} answer {interaction} --request-id {id} {answer}");
         }
     };
     format!("{PROGRAM} {verb} {word} --request-id {id}{rest}")

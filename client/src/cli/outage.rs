@@ -33,9 +33,13 @@ impl Outage {
     /// What is the matter, for how long, and what to do; none while there is a connection.
     pub(crate) fn words(&self, target: &Target, now: Instant) -> Option<String> {
         let seconds = now.saturating_duration_since(self.0?).as_secs();
+        let since = match seconds {
+            0 => "the connection is lost".to_owned(),
+            seconds => format!("unreachable for {seconds} s"),
+        };
         // What can be done comes first: a narrow terminal cuts the end off.
         Some(format!(
-            "unreachable for {seconds} s; start it again, or Ctrl-C to leave: {target}"
+            "{since}; start it again, or Ctrl-C to leave: {target}"
         ))
     }
 }
@@ -53,7 +57,11 @@ mod tests {
         let (begun, mut outage) = (instant(), Outage::default());
         let after = |seconds| begun + Duration::from_secs(seconds);
         assert_eq!(outage.words(&target, begun), None);
-        outage.begin(begun);
+        let lost = outage.begun(&target, begun).unwrap();
+        assert!(
+            lost.starts_with("the connection is lost; start it"),
+            "{lost}"
+        );
         outage.begin(after(5));
         let words = outage.words(&target, after(83)).unwrap();
         assert_eq!(

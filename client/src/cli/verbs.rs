@@ -24,7 +24,6 @@ mod pause;
 mod priority;
 mod questions;
 mod rename;
-mod respond;
 mod resume;
 mod rm;
 mod run;
@@ -60,7 +59,6 @@ pub(crate) async fn run(verb: Verb, context: &Context, screen: &mut Screen) -> R
         Verb::Steer(args) => steer::run(args, context, screen).await,
         Verb::FollowUp(args) => follow_up::run(args, context, screen).await,
         Verb::Abort(args) => abort::run(args, context, screen).await,
-        Verb::Respond(args) => respond::run(args, context, screen).await,
         Verb::Compact(args) => compact::run(args, context, screen).await,
         Verb::SetModel(args) => set_model::run(args, context, screen).await,
         Verb::SetThinking(args) => set_thinking::run(args, context, screen).await,

@@ -110,11 +110,11 @@ async fn c25_open_questions_are_listed_with_the_way_to_answer_them() {
         ..v1::Resolution::default()
     });
     let fake = asking(vec![over, approval(2), form(3), secret(4)], 4).await;
-    let (code, listed, err) = ran(&fake, &["respond", "docs"]).await;
+    let (code, listed, err) = ran(&fake, &["answer", "docs"]).await;
     assert_eq!((code, err.as_str()), (0, ""));
     let (_, state, _) = ran(&fake, &["state", "docs"]).await;
     insta::assert_snapshot!(format!("{listed}---\n{state}"));
-    let (_, out, _) = ran(&fake, &["--json", "respond", "docs"]).await;
+    let (_, out, _) = ran(&fake, &["--json", "answer", "docs"]).await;
     let ids: Vec<_> = out
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].clone())
@@ -126,12 +126,12 @@ async fn c25_open_questions_are_listed_with_the_way_to_answer_them() {
 async fn c25_an_answer_is_read_by_the_kind_of_its_question() {
     use v1::interaction_answer::Answer;
     let fake = asking(vec![approval(1), form(2)], 4).await;
-    let (code, out, err) = ran(&fake, &["respond", &id(1), "allow"]).await;
+    let (code, out, err) = ran(&fake, &["answer", &id(1), "allow"]).await;
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(out, format!("answered {}\n", id(1)));
     let (code, out, _) = ran(
         &fake,
-        &["--json", "respond", &id(2), "zone=far north", "copies=2"],
+        &["--json", "answer", &id(2), "zone=far north", "copies=2"],
     )
     .await;
     assert_eq!(code, 0);
@@ -146,14 +146,14 @@ async fn c25_an_answer_is_read_by_the_kind_of_its_question() {
             (id(2), Answer::Form(v1::FormAnswer { fields })),
         ]
     );
-    let (code, _, err) = ran(&fake, &["respond", &id(1), "perhaps"]).await;
+    let (code, _, err) = ran(&fake, &["answer", &id(1), "perhaps"]).await;
     assert_eq!(code, 2, "nothing was sent");
     assert!(
         err.contains("allow, deny") && err.contains("Deploy?"),
         "{err}"
     );
-    let (code, _, err) = ran(&fake, &["respond", "docs", "allow"]).await;
-    assert_eq!(code, 2, "two are open");
+    let (code, _, err) = ran(&fake, &["answer", "docs", "allow"]).await;
+    assert_eq!(code, 4, "two are open");
     assert!(err.contains(&id(1)) && err.contains(&id(2)), "{err}");
     assert_eq!(responses(&fake).len(), 2);
 }
@@ -161,7 +161,7 @@ async fn c25_an_answer_is_read_by_the_kind_of_its_question() {
 #[tokio::test]
 async fn c25_a_secret_comes_from_a_pipe_without_its_line_end() {
     let fake = asking(vec![secret(1)], 1).await;
-    let mut command = sessionctl(&fake, &["respond", "docs", "--text-file", "-"]);
+    let mut command = sessionctl(&fake, &["answer", "docs", "--text-file", "-"]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"hunter2\n").await.unwrap();
@@ -178,11 +178,11 @@ async fn c25_b31_a_question_that_is_gone_is_told_as_such() {
     let fake = asking(vec![approval(1)], 2).await;
     let no = wire::dispatch_no(v1::RejectionCode::NoSuchInteraction);
     fake.stage.lock().unwrap().dispatches = [Ok(no)].into();
-    let (code, _, err) = ran(&fake, &["respond", &id(1), "allow"]).await;
+    let (code, _, err) = ran(&fake, &["answer", &id(1), "allow"]).await;
     assert_eq!(code, 1, "somebody was faster");
     assert!(err.contains("no_such_interaction"), "{err}");
-    assert!(err.contains("what is open: sessionctl respond"), "{err}");
-    let (code, _, err) = ran(&fake, &["respond", &id(7), "allow"]).await;
+    assert!(err.contains("what is open: sessionctl answer"), "{err}");
+    let (code, _, err) = ran(&fake, &["answer", &id(7), "allow"]).await;
     assert_eq!(code, 1, "{err}");
     assert!(
         err.contains(&format!("no question {} is open", id(7))),
@@ -210,7 +210,7 @@ async fn c03_c25_a_repeated_answer_goes_to_the_question_it_was_given_to() {
     let all = vec![answered(1, "r-0"), answered(2, "r-1"), approval(3)];
     let fake = asking(all, 3).await;
     for (target, id) in [("docs", "r-1"), ("docs", "r-2"), (&id(2), "r-1")] {
-        let words = ["respond", target, "allow", "--request-id", id];
+        let words = ["answer", target, "allow", "--request-id", id];
         let (code, out, err) = ran(&fake, &words).await;
         assert_eq!((code, err.as_str()), (0, ""), "{out}");
     }
@@ -228,7 +228,7 @@ async fn c03_c25_a_repeated_answer_is_found_out_though_its_question_is_listed_no
             "refused",
         ))
     };
-    let words = ["respond", &id(1), "yes", "--request-id", "r-1"];
+    let words = ["answer", &id(1), "yes", "--request-id", "r-1"];
     let fake = asking(Vec::new(), 1).await;
     fake.stage.lock().unwrap().dispatches = [other(), other(), Ok(wire::dispatch_done())].into();
     let (code, out, err) = ran(&fake, &words).await;
@@ -251,10 +251,10 @@ async fn c03_c25_a_repeated_answer_is_found_out_though_its_question_is_listed_no
         assert!(err.contains(told), "{err}");
     }
     let fake = asking(Vec::new(), 1).await;
-    let words = ["respond", "docs", "allow", "--request-id", "r-1"];
+    let words = ["answer", "docs", "allow", "--request-id", "r-1"];
     let (code, _, err) = ran(&fake, &words).await;
     assert_eq!(code, 3, "whether it was answered nobody knows");
-    assert!(err.contains("respond QUESTION --request-id r-1"), "{err}");
+    assert!(err.contains("answer QUESTION --request-id r-1"), "{err}");
 }
 
 #[tokio::test]
@@ -263,10 +263,10 @@ async fn c02_an_answer_of_unknown_outcome_is_repeated_to_its_own_question() {
     fake.stage.lock().unwrap().dispatches = (0..4)
         .map(|_| Err(Status::unavailable("a proxy")))
         .collect();
-    let words = ["respond", "docs", "allow", "--request-id", "r-1"];
+    let words = ["answer", "docs", "allow", "--request-id", "r-1"];
     let (code, _, err) = ran(&fake, &words).await;
     assert_eq!(code, 3, "{err}");
-    let repeat = format!("sessionctl respond {} --request-id r-1", id(1));
+    let repeat = format!("sessionctl answer {} --request-id r-1", id(1));
     assert!(err.contains(&repeat), "{err}");
 }
 
@@ -279,7 +279,7 @@ async fn a_hint_holds_the_flags_that_say_which_server_is_meant() {
         &url,
         "--data-dir",
         "/no where",
-        "respond",
+        "answer",
         "docs",
     ];
     let mut command = sessionctl(&fake, &words);
@@ -287,14 +287,14 @@ async fn a_hint_holds_the_flags_that_say_which_server_is_meant() {
     let (code, out, err) = told(soon(command.output()).await.unwrap());
     assert_eq!((code, err.as_str()), (0, ""));
     let way = format!(
-        "answer: sessionctl --address {url} --data-dir '/no where' respond {} allow|deny",
+        "answer: sessionctl --address {url} --data-dir '/no where' answer {} allow|deny",
         id(1)
     );
     assert!(out.contains(&way), "{out}");
-    let mut command = sessionctl(&fake, &["--json", "respond", "docs", "allow"]);
+    let mut command = sessionctl(&fake, &["--json", "answer", "docs", "allow"]);
     command.env("SESSIONPLANE_DATA_DIR", "/nowhere");
     let (_, _, err) = told(soon(command.output()).await.unwrap());
-    let way = format!("\n  sessionctl respond {} ...", id(2));
+    let way = format!("\n  sessionctl answer docs {} ...", id(2));
     assert!(
         err.contains(&way),
         "the environment is there the next time too: {err}"
@@ -358,7 +358,7 @@ async fn c25_a_question_is_answered_from_a_second_terminal_after_the_first_died(
         .spawn()
         .unwrap();
     let mut err = first.stderr.take().unwrap();
-    let way = format!("answer: sessionctl respond {} allow|deny", id(1));
+    let way = format!("answer: sessionctl answer {} allow|deny", id(1));
     super::cli::reads_from(&mut err, &way).await;
     first.kill().await.unwrap();
     let mut command = sessionctl(&fake, &["attach", "docs"]);

@@ -3,9 +3,9 @@
 use sessionplane::v1;
 use tonic::Code;
 
-use super::cli::{ran, sessionctl, told};
+use super::cli::ran;
 use super::fake::fleet::FleetStage;
-use super::fake::{Fake, Stage, soon};
+use super::fake::{Fake, Stage};
 use super::fleet_watching::session;
 use super::wire;
 
@@ -81,6 +81,36 @@ async fn new_asks_for_all_that_was_said_under_the_id_that_was_given() {
         from_entry_id: "01K00000000000000000000001-3".to_owned(),
     };
     assert_eq!(asked, expected);
+}
+
+#[tokio::test]
+async fn c53_a_working_tree_that_is_shared_is_told_with_those_who_share_it() {
+    let placed = |number, name| v1::Session {
+        place: Some(v1::SessionPlace {
+            workspace: "home".to_owned(),
+            directory: ".worktrees/fix-flaky".to_owned(),
+        }),
+        ..session(number, name, 5)
+    };
+    let fake = staged(FleetStage {
+        sessions: [Ok(placed(1, "docs"))].into(),
+        pages: [Ok(v1::ListSessionsResponse {
+            sessions: vec![placed(1, "docs"), placed(2, "core")],
+            next_page_token: String::new(),
+        })]
+        .into(),
+        ..FleetStage::default()
+    })
+    .await;
+    let words = ["new", "docs", "--worktree", "fix/flaky"];
+    let (code, out, err) = ran(&fake, &words).await;
+    assert!(code == 0 && out.starts_with("created docs"), "{err}");
+    let shared = "! branch fix/flaky has its working tree in home:.worktrees/fix-flaky already; it \
+                  is shared with core\n";
+    assert!(err.starts_with(shared), "{err}");
+    let filter = fake.look(|stage| stage.fleet.listed[0].filter.clone());
+    let place = "workspace = \"home\" AND directory = \".worktrees/fix-flaky\"";
+    assert_eq!(filter, place);
 }
 
 #[tokio::test]
@@ -226,10 +256,12 @@ async fn rm_deletes_what_is_said_to_be_meant_and_nothing_else() {
     .await;
     let (code, _, err) = ran(&fake, &["rm", "docs"]).await;
     assert!(code == 2 && err.contains("rm docs --yes"), "{err}");
+    let (code, _, err) = ran(&fake, &["rm", "docs", "--abort"]).await;
+    assert!(code == 2 && err.contains("rm docs --abort --yes"), "{err}");
     assert_eq!(fake.look(|stage| stage.fleet.deleted.len()), 0);
     let (code, _, err) = ran(&fake, &["rm", "docs", "--yes"]).await;
     assert!(
-        code == 1 && err.contains("sessionctl rm docs --abort"),
+        code == 1 && err.contains("sessionctl rm docs --abort --yes"),
         "{err}"
     );
     let (code, out, _) = ran(&fake, &["--json", "rm", "docs", "--yes", "--abort"]).await;
@@ -246,19 +278,44 @@ async fn rm_deletes_what_is_said_to_be_meant_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn several_sessions_are_deleted_each_by_a_call_of_its_own() {
+    use v1::delete_session_response::Answer;
+    let deleted = || {
+        Ok(v1::DeleteSessionResponse {
+            answer: Some(Answer::Deleted(v1::SessionDeleted {})),
+        })
+    };
+    let unknown = Err(wire::ours(Code::NotFound, "NO_SUCH_SESSION", "refused"));
+    let fake = staged(FleetStage {
+        deletions: [deleted(), unknown, deleted()].into(),
+        sessions: [Ok(session(1, "a", 5)), Ok(session(2, "b", 5))].into(),
+        ..FleetStage::default()
+    })
+    .await;
+    let (code, out, err) = ran(&fake, &["rm", "a", "b", "c", "--yes"]).await;
+    assert_eq!((code, out.as_str()), (4, "deleted a\ndeleted c\n"), "{err}");
+    assert!(err.contains("there is no session \"b\""), "{err}");
+    let mut ids = fake.look(|stage| {
+        let asked = stage.fleet.deleted.iter();
+        asked.map(|it| it.request_id.clone()).collect::<Vec<_>>()
+    });
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 3, "{ids:?}");
+    let (code, out, _) = ran(&fake, &["pause", "a", "b"]).await;
+    assert_eq!((code, out.as_str()), (0, "a is ready\nb is ready\n"));
+    let words = ["resume", "a", "b", "--request-id", "r-1"];
+    let (code, _, err) = ran(&fake, &words).await;
+    assert!(code == 2 && err.contains("names one call"), "{err}");
+}
+
+#[tokio::test]
 async fn c41_a_name_that_is_taken_leads_to_who_has_it() {
     let taken = || Err(wire::ours(Code::AlreadyExists, "NAME_TAKEN", "refused"));
-    let by_key = || {
-        let words = "another session has this external_key; choose another one";
-        Err(wire::about(
-            Code::AlreadyExists,
-            "NAME_TAKEN",
-            "external_key",
-            words,
-        ))
-    };
+    let words = "another session has this external_key; choose another one";
+    let key_taken = wire::about(Code::AlreadyExists, "NAME_TAKEN", "external_key", words);
     let fake = staged(FleetStage {
-        sessions: [taken(), taken(), by_key()].into(),
+        sessions: [taken(), taken(), Err(key_taken)].into(),
         ..FleetStage::default()
     })
     .await;
@@ -267,12 +324,34 @@ async fn c41_a_name_that_is_taken_leads_to_who_has_it() {
     assert!(err.contains("sessionctl show docs"), "{err}");
     let (code, _, err) = ran(&fake, &["rename", "core", "docs"]).await;
     assert!(code == 1 && err.contains("sessionctl show docs"), "{err}");
-    let (code, _, err) = ran(&fake, &["new", "other", "--key", "ci-7"]).await;
+    let (code, _, err) = ran(&fake, &["new", "docs", "--key", "ci 7"]).await;
     assert!(
-        code == 1 && err.contains("sessionctl show key:ci-7"),
+        code == 1 && err.contains("another session has this --key"),
         "{err}"
     );
-    assert!(err.contains("another session has this --key;"), "{err}");
+    assert!(err.contains("sessionctl show 'key:ci 7'"), "{err}");
+}
+
+#[tokio::test]
+async fn c53_a_move_within_a_workspace_that_is_none_any_more_shows_how_to_name_another() {
+    let words = "is \"demo\", where the session's agent may not work; it may in: tree";
+    let refused = wire::about(
+        Code::InvalidArgument,
+        "INVALID_ARGUMENT",
+        "workspace",
+        words,
+    );
+    let fake = staged(FleetStage {
+        moves: [Err(refused.clone()), Err(refused)].into(),
+        ..FleetStage::default()
+    })
+    .await;
+    let (code, _, err) = ran(&fake, &["cd", "docs", "."]).await;
+    let way = "name another: sessionctl cd docs . --workspace WORKSPACE";
+    assert!(code == 1 && err.contains(way), "{err}");
+    let words = ["cd", "docs", ".", "--workspace", "demo"];
+    let (code, _, err) = ran(&fake, &words).await;
+    assert!(code == 1 && !err.contains(way), "{err}");
 }
 
 #[tokio::test]
@@ -352,7 +431,30 @@ async fn c25_answer_answers_the_only_open_question_or_the_one_that_is_named() {
     let (code, out, err) = ran(&fake, &["answer", "docs", &second, "no"]).await;
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.contains("is open in session \"docs\""), "{err}");
-    let mut nothing = sessionctl(&fake, &["answer", "docs", &second]);
-    let (code, _, err) = told(soon(nothing.output()).await.unwrap());
-    assert!(code == 2 && err.contains("missing"), "{err}");
+}
+
+#[tokio::test]
+async fn c25_a_question_of_a_session_is_named_as_where_it_is_attached_to() {
+    let fake = Fake::start(Stage {
+        states: (0..5).map(|_| Ok(state(&[1, 2]))).collect(),
+        dispatches: [(); 2].map(|()| Ok(wire::dispatch_accepted())).into(),
+        ..Stage::default()
+    })
+    .await;
+    let id = |ordinal| format!("{}-q{ordinal}", wire::RUN);
+    // The second by what the verb was called before.
+    for (verb, word) in [("answer", "q2"), ("respond", "q1")] {
+        let (code, out, err) = ran(&fake, &[verb, "docs", word, "yes"]).await;
+        assert_eq!(code, 0, "{err}");
+        assert!(out.ends_with(&format!("-{word}\n")), "{out}");
+    }
+    let (code, out, _) = ran(&fake, &["answer", "docs", "q2"]).await;
+    assert!(code == 0 && out.starts_with(&id(2)), "it is listed: {out}");
+    let (code, _, err) = ran(&fake, &["answer", "docs", "q7", "yes"]).await;
+    let way = format!("\n  sessionctl answer docs {} ...", id(1));
+    let told = err.contains("\"docs\" has asked no question q7") && err.contains(&way);
+    assert!(code == 4 && told, "{err}");
+    let words = ["answer", "docs", "q1", "yes", "--text-file", "-"];
+    let (code, _, err) = ran(&fake, &words).await;
+    assert!(code == 2 && err.contains("given twice"), "{err}");
 }

@@ -87,17 +87,78 @@ async fn agents_as_json_is_one_object_a_line_with_the_names_of_the_api() {
 }
 
 #[tokio::test]
-async fn a_limit_is_kept_and_that_there_are_more_is_told() {
-    let sessions = || vec![session(1, "a", 5), session(2, "b", 6), session(3, "c", 7)];
-    let fake = listing(vec![page(sessions(), ""), page(sessions(), "")]).await;
+async fn c46_a_limit_keeps_the_head_of_the_list_and_that_there_are_more_is_told() {
+    let urgent = v1::Session {
+        priority: 50,
+        ..session(4, "urgent", 8)
+    };
+    let pages = || {
+        vec![
+            page(vec![session(1, "a", 5), session(2, "b", 6)], "t1"),
+            page(vec![session(3, "c", 7), urgent.clone()], ""),
+        ]
+    };
+    let fake = listing([pages(), pages(), pages()].concat()).await;
+    let (code, whole, _) = ran(&fake, &["agents"]).await;
+    assert_eq!(code, 0);
     let (code, out, _) = ran(&fake, &["agents", "--limit", "2"]).await;
     assert_eq!(code, 0);
+    let head = |text: &str| {
+        let rows = text.lines().skip(1).take(2);
+        let names = rows.map(|row| row.split_whitespace().nth(1).unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(head(&out)[0], "urgent", "{out}");
+    assert_eq!(head(&out), head(&whole));
+    assert_eq!(out.lines().count(), 4, "{out}");
     let last = out.lines().last().unwrap();
     assert_eq!(last, "the first 2 sessions (more: --limit)");
-    assert_eq!(fake.look(|stage| stage.fleet.listed[0].page_size), 2);
     let (code, out, err) = ran(&fake, &["--json", "agents", "--limit", "2"]).await;
     assert_eq!((code, out.lines().count()), (0, 2));
     assert_eq!(err, "! these are the first 2; more: --limit\n");
+    let tokens = fake.look(|stage| {
+        let asked = stage.fleet.listed.iter().skip(2).take(2);
+        let tokens = asked.map(|it| it.page_token.clone());
+        tokens.collect::<Vec<_>>()
+    });
+    assert_eq!(tokens, ["", "t1"]);
+}
+
+#[tokio::test]
+async fn c46_that_a_filter_wants_none_is_not_that_there_are_none() {
+    let fake = listing(vec![page(vec![], ""), page(vec![], "")]).await;
+    let (code, out, _) = ran(&fake, &["agents", "--label", "team=net"]).await;
+    assert!(
+        code == 0 && out.starts_with("no session is what the filter wants"),
+        "{out}"
+    );
+    let (code, out, _) = ran(&fake, &["agents"]).await;
+    assert!(code == 0 && out.starts_with("no sessions yet"), "{out}");
+}
+
+#[tokio::test]
+async fn what_cannot_start_says_so_in_a_line() {
+    let fake = listing(vec![]).await;
+    let mut command = sessionctl(&fake, &["agents"]);
+    // More than any machine has.
+    command.env("RUST_MIN_STACK", (1_u64 << 46).to_string());
+    let (code, out, err) = told(soon(command.output()).await.unwrap());
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(
+        err.starts_with("error: cannot start: the system gives no thread")
+            && err.lines().count() == 1,
+        "{err}"
+    );
+}
+
+#[tokio::test]
+async fn a_variable_is_no_part_of_the_usage() {
+    let fake = listing(vec![]).await;
+    let mut command = sessionctl(&fake, &["cd"]);
+    command.env("SESSIONPLANE_DATA_DIR", "/nowhere");
+    let (code, _, err) = told(soon(command.output()).await.unwrap());
+    assert!(code == 2 && err.contains("Usage: sessionctl cd"), "{err}");
+    assert!(!err.contains("--data-dir"), "{err}");
 }
 
 #[tokio::test]
@@ -162,6 +223,13 @@ async fn names_are_completed_with_those_that_the_server_has() {
         fake.look(|stage| stage.fleet.listed[0].filter.clone()),
         "name = \"do*\""
     );
+    let mut command = sessionctl(&fake, &["--", "sessionctl", "agents", "--phase", "st"]);
+    command
+        .env("SESSIONCTL_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", "3")
+        .env("_CLAP_IFS", "\n");
+    let (_, out, _) = told(soon(command.output()).await.unwrap());
+    assert_eq!(out.trim_end(), "stalled");
     // No server, no names, and no words into somebody's line.
     let mut command = sessionctl(&fake, &["--", "sessionctl", "show", "do"]);
     command

@@ -219,6 +219,36 @@ async fn a_list_that_is_watched_in_a_pipe_prints_the_lines_that_change() {
 }
 
 #[tokio::test]
+async fn another_name_is_told_and_ctrl_c_is_the_end_that_a_watch_is_given_for() {
+    let steps = vec![
+        changed(vec![session(1, "t3", 5)], &[]),
+        bookmark("b1"),
+        changed(vec![session(1, "t33", 6)], &[]),
+        bookmark("b2"),
+        Step::Hang,
+    ];
+    let fake = watched(vec![Ok(steps)]).await;
+    let mut child = sessionctl(&fake, &["agents", "--watch"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut told = Vec::new();
+    while told.len() < 4 {
+        told.push(soon(lines.next_line()).await.unwrap().expect("it goes on"));
+    }
+    assert_eq!(
+        told[2].split_whitespace().collect::<Vec<_>>(),
+        ["renamed", "t3", "->", "t33"]
+    );
+    assert_eq!(told[3].find("t33"), told[0].find("NAME"), "{told:?}");
+    let pid = child.id().unwrap().to_string();
+    let killed = std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status();
+    assert!(killed.unwrap().success());
+    let (code, _, err) = super::cli::told(soon(child.wait_with_output()).await.unwrap());
+    assert_eq!((code, err.as_str()), (130, ""));
+}
+
+#[tokio::test]
 async fn c25_each_new_question_runs_a_command_once_whatever_breaks_between() {
     let folder = tempfile::tempdir().unwrap();
     let told = folder.path().join("told");

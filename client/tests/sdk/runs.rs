@@ -198,7 +198,7 @@ async fn c25_wait_tells_each_question_that_the_run_waits_with_once() {
         })
         .await;
         let mut child = sessionctl(&fake, &[quiet, "wait", target]).spawn().unwrap();
-        let way = |n| format!("answer: sessionctl respond {} allow|deny\n", id(n));
+        let way = |n| format!("answer: sessionctl answer {} allow|deny\n", id(n));
         let told = reads_from(child.stderr.as_mut().unwrap(), &way(2)).await;
         child.kill().await.unwrap();
         assert_eq!(told.matches(&way(1)).count(), 1, "{told}");
@@ -246,11 +246,11 @@ async fn c04_an_id_or_a_name_that_is_not_there_leads_to_the_verb_that_takes_it()
         (["wait", wire::RUN], 4, "neither a run nor a session"),
         (["wait", "docs"], 4, "there is no session \"docs\""),
         (
-            ["respond", wire::RUN],
+            ["answer", wire::RUN],
             4,
             &format!("sessionctl run {}", wire::RUN),
         ),
-        (["state", "docs"], 4, "check the name"),
+        (["state", "docs"], 4, "what there is: sessionctl agents"),
     ] {
         let (code, _, err) = ran(&fake, &words).await;
         assert_eq!(code, exit, "{words:?}: {err}");

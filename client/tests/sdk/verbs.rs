@@ -317,7 +317,7 @@ async fn completions_and_manual_pages_need_no_server() {
     let told: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(told["folder"], path);
-    for page in ["sessionctl.1", "sessionctl-respond.1"] {
+    for page in ["sessionctl.1", "sessionctl-answer.1"] {
         let page = std::fs::read_to_string(folder.join(page)).unwrap();
         assert!(page.contains(".TH"), "{page}");
     }

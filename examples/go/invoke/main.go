@@ -55,7 +55,7 @@ func (a *answer) follow(events grpc.ServerStreamingClient[pb.InvokeResponse]) (*
 		case *pb.InvokeEvent_ToolStarted:
 			fmt.Fprintf(os.Stderr, "[tool %s %s]\n", event.ToolStarted.Name, event.ToolStarted.InputJson)
 		case *pb.InvokeEvent_InteractionRequested:
-			fmt.Fprintln(os.Stderr, "[it asks: answer with `sessionctl respond`]")
+			fmt.Fprintln(os.Stderr, "[it asks: answer with `sessionctl answer`]")
 		case *pb.InvokeEvent_Completed, *pb.InvokeEvent_Failed:
 			return response.Event, nil
 		}

@@ -183,7 +183,7 @@ fn add_worktree(
 ) -> Result<Place, PlaceError> {
     let spot = grounds.beneath(place)?;
     let made = git::add_worktree(&spot.workspace, &spot.path, branch, stop);
-    let directory = made.map_err(|error| PlaceError::Worktree(error.to_string()))?;
+    let directory = made.map_err(|error| PlaceError::Worktree(error.why()))?;
     Ok(Place {
         workspace: spot.place.workspace,
         directory,

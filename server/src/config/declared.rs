@@ -85,13 +85,13 @@ pub(crate) static DECLARED: &[Setting] = &[
         workspace,
         "The workspace that the agent sees, for engines that see one: where its sessions work."
     ),
+    REQUIRE_SANDBOX,
     whole!(
         "fleet.stalled_after_seconds",
         1..=DAY,
         app.stalled_after,
         "A session that works and has shown nothing for so long is shown as stalled."
     ),
-    REQUIRE_SANDBOX,
     // Who may call, over what.
     Setting {
         needed: true,

@@ -10,12 +10,14 @@ use crate::cli::answering::Addressee;
 use crate::cli::completing::names;
 use crate::cli::place::Place;
 
-pub(super) const RESPOND_EXAMPLES: &str = "\
+pub(super) const ANSWER_EXAMPLES: &str = "\
 Examples:
-  sessionctl respond docs                        what is open, and how to answer
-  sessionctl respond docs allow                  the only open question
-  sessionctl respond 01K...-q1 zone=north copies=2
-  pass show db | sessionctl respond docs --text-file -";
+  sessionctl questions                           all that is asked, by any session
+  sessionctl answer docs                         what is open, and how to answer
+  sessionctl answer docs allow                   the only open question
+  sessionctl answer docs q2 north                where several are open
+  sessionctl answer 01K...-q1 zone=north copies=2
+  pass show db | sessionctl answer docs --text-file -";
 
 pub(super) const COMPACT_EXAMPLES: &str = "\
 Examples:
@@ -75,14 +77,14 @@ pub(crate) struct AbortArgs {
     pub(crate) expected_run: Option<RunId>,
 }
 
-/// `respond`.
+/// `answer`.
 #[derive(Args, Debug)]
-pub(crate) struct RespondArgs {
-    /// The question's id, or a session: an id, a name, or key:TEXT
+pub(crate) struct AnswerArgs {
+    /// A session: an id, a name, or key:TEXT; or the question's id
     #[arg(value_name = "TARGET", value_parser = Addressee::parse, add = names())]
     pub(crate) target: Addressee,
-    /// The answer
-    #[arg(value_name = "ANSWER", conflicts_with = "text_file")]
+    /// The answer; of a session with several open questions after qN or an id
+    #[arg(value_name = "ANSWER")]
     pub(crate) answer: Vec<String>,
     /// Read the answer from this file; - is standard input. Of a form: a line
     /// NAME=VALUE for each field

@@ -10,29 +10,40 @@ use sessionplane_core::domain::ids::{
 };
 use sessionplane_core::domain::place::Directory;
 
-use super::SessionArgs;
 use super::value::count_from_one;
-use crate::cli::completing::names;
+use super::{SessionArgs, SessionsArgs};
+use crate::cli::completing::{agents, names, stages, workspaces};
 use crate::cli::place::Place;
 use crate::cli::session;
 
 pub(super) const AGENTS_EXAMPLES: &str = "\
 Examples:
-  sessionctl agents                              what there is, what needs you first
+  sessionctl agents                       what there is, what needs you first
   sessionctl agents --watch
   sessionctl agents --phase needs_input --label team=net
   sessionctl agents --filter 'name = \"fix-*\" AND NOT phase = DORMANT'
   sessionctl --json agents | jq -r 'select(.stalled_since).name'
 
-A filter compares phase, stalled, paused, agent, labels.KEY, name, external_key,
-parent, workspace, directory, branch, priority, created_at, updated_at or
-last_run_at; AND, OR, NOT and parentheses join conditions, and a text may end
-with *.";
+Phases: needs_input, working, compacting, queued, ready, paused, dormant; in the
+table a working session that is to pause is pausing, and one that has shown
+nothing for long is stalled. --phase takes those two words, too.
+
+Filters: conditions FIELD OPERATOR VALUE, joined by AND, OR, NOT (in upper case)
+and parentheses.
+  phase, agent, workspace, parent (an id)          = !=
+  stalled, paused                                  = != with true or false
+  name, external_key, directory, branch            = != and \"begin*\"
+  labels.KEY                                       = != and :* (has it)
+  priority, created_at, updated_at, last_run_at    = != < <= > >=
+All of it: docs/fleet.md";
 
 pub(super) const NEW_EXAMPLES: &str = "\
+Reserved names: agent, agents, all, any, fleet, me, new, none, null, self,
+server, session, sessions, system, this.
+
 Examples:
   sessionctl new docs --dir docs --label team=net
-  sessionctl new fix-flaky --worktree fix/flaky   a working tree of its own
+  sessionctl new fix-flaky --worktree fix/flaky   in the working tree of that branch
   sessionctl new second-try --parent fix-flaky    with its past";
 
 pub(super) const LABEL_EXAMPLES: &str = "\
@@ -40,12 +51,6 @@ Examples:
   sessionctl label docs team=net urgent=         sets two
   sessionctl label docs urgent-                  takes one away
   sessionctl label docs                          shows them";
-
-pub(super) const ANSWER_EXAMPLES: &str = "\
-Examples:
-  sessionctl questions                           all that is asked
-  sessionctl answer fix-flaky yes
-  sessionctl answer fix-flaky 01K...-q2 north    where several are open";
 
 pub(super) const WATCH_EXAMPLES: &str = "\
 Examples:
@@ -64,11 +69,12 @@ pub(crate) struct Wanted {
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) label: Vec<(LabelKey, LabelValue)>,
     /// Only sessions of this agent
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = agents())]
     pub(crate) agent: Option<AgentName>,
-    /// Only sessions in this phase, e.g. needs_input; again for others too
-    #[arg(long, value_name = "PHASE", value_parser = phase)]
-    pub(crate) phase: Vec<Phase>,
+    /// Only sessions in this phase, e.g. needs_input, or stalled or pausing; again
+    /// for others too
+    #[arg(long, value_name = "PHASE", value_parser = stage, add = stages())]
+    pub(crate) phase: Vec<Stage>,
 }
 
 /// `top`.
@@ -95,20 +101,21 @@ pub(crate) struct AgentsArgs {
 /// `new`.
 #[derive(Args, Debug)]
 pub(crate) struct NewArgs {
-    /// Its name: a-z, 0-9 and inner hyphens
+    /// Its name: a-z, 0-9 and inner hyphens; some are reserved, see below
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<SessionName>,
     /// Its agent [default: the parent's, or the server's]
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = agents())]
     pub(crate) agent: Option<AgentName>,
     /// Its workspace [default: the agent's]
-    #[arg(long, value_name = "WORKSPACE")]
+    #[arg(long, value_name = "WORKSPACE", add = workspaces())]
     pub(crate) workspace: Option<WorkspaceName>,
     /// Its directory beneath the workspace [default: the workspace itself]
     #[arg(long, value_name = "DIR", value_parser = directory)]
     pub(crate) dir: Option<Directory>,
-    /// A new working tree of the directory's repository, on this branch, which
-    /// is made if it is missing
+    /// Work in the working tree of this branch of the directory's repository. A
+    /// branch or a tree that is missing is made; a tree that is there is shared
+    /// with whoever works in it, and that is told
     #[arg(long, value_name = "BRANCH")]
     pub(crate) worktree: Option<String>,
     /// A label; again for more
@@ -174,7 +181,7 @@ pub(crate) struct CdArgs {
     #[arg(value_name = "DIR", value_parser = directory)]
     pub(crate) dir: Directory,
     /// The workspace [default: the present one]
-    #[arg(long, value_name = "WORKSPACE")]
+    #[arg(long, value_name = "WORKSPACE", add = workspaces())]
     pub(crate) workspace: Option<WorkspaceName>,
 }
 
@@ -182,7 +189,7 @@ pub(crate) struct CdArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RmArgs {
     #[command(flatten)]
-    pub(crate) session: SessionArgs,
+    pub(crate) sessions: SessionsArgs,
     /// Stop what is active first
     #[arg(long)]
     pub(crate) abort: bool,
@@ -196,19 +203,6 @@ pub(crate) struct RmArgs {
 pub(crate) struct QuestionsArgs {
     #[command(flatten)]
     pub(crate) wanted: Wanted,
-}
-
-/// `answer`.
-#[derive(Args, Debug)]
-pub(crate) struct AnswerArgs {
-    #[command(flatten)]
-    pub(crate) session: SessionArgs,
-    /// The question's id, if several are open, and the answer
-    #[arg(value_name = "ANSWER", required_unless_present = "text_file")]
-    pub(crate) answer: Vec<String>,
-    /// Read the answer from this file; - is standard input
-    #[arg(long, value_name = "PATH")]
-    pub(crate) text_file: Option<std::path::PathBuf>,
 }
 
 /// `watch`.
@@ -251,11 +245,39 @@ fn label_change(text: &str) -> Result<LabelChange, String> {
     }
 }
 
-fn phase(text: &str) -> Result<Phase, String> {
-    let name = text.replace('-', "_");
-    Phase::named(&name).ok_or_else(|| {
+/// What a table shows as a session's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    Phase(Phase),
+    /// It works and has shown nothing for long.
+    Stalled,
+    /// It works and will pause.
+    Pausing,
+}
+
+impl Stage {
+    fn filter(self) -> String {
+        match self {
+            Self::Phase(phase) => format!("phase = {}", phase.as_str()),
+            Self::Stalled => "stalled = true".to_owned(),
+            Self::Pausing => "(phase = WORKING AND paused = true)".to_owned(),
+        }
+    }
+}
+
+fn stage(text: &str) -> Result<Stage, String> {
+    let name = text.replace('-', "_").to_ascii_lowercase();
+    match name.as_str() {
+        "stalled" => return Ok(Stage::Stalled),
+        "pausing" => return Ok(Stage::Pausing),
+        _ => {}
+    }
+    Phase::named(&name).map(Stage::Phase).ok_or_else(|| {
         let all = Phase::ALL.map(|phase| phase.as_str().to_ascii_lowercase());
-        format!("is no phase; there are {}", all.join(", "))
+        format!(
+            "is no phase; there are {}, stalled and pausing",
+            all.join(", ")
+        )
     })
 }
 
@@ -291,11 +313,7 @@ impl Wanted {
                 .iter()
                 .map(|agent| format!("agent = {}", quoted(agent.as_str()))),
         );
-        let phases: Vec<_> = self
-            .phase
-            .iter()
-            .map(|phase| format!("phase = {}", phase.as_str()))
-            .collect();
+        let phases: Vec<_> = self.phase.iter().map(|stage| stage.filter()).collect();
         match &phases[..] {
             [] => {}
             [one] => all.push(one.clone()),
@@ -338,14 +356,14 @@ mod tests {
             filter: Some("name = \"a*\" OR name = \"b*\"".to_owned()),
             label: vec![label("k8s.io/x=a \"b\"").unwrap(), label("team=").unwrap()],
             agent: Some("demo".parse().unwrap()),
-            phase: vec![Phase::Working, Phase::NeedsInput],
+            phase: vec![Stage::Phase(Phase::Working), Stage::Stalled, Stage::Pausing],
         };
         let filter = wanted.filter();
         assert_eq!(
             filter,
             "(name = \"a*\" OR name = \"b*\") AND labels.k8s.io/x = \"a \\\"b\\\"\" \
              AND labels.team = \"\" AND agent = \"demo\" \
-             AND (phase = WORKING OR phase = NEEDS_INPUT)"
+             AND (phase = WORKING OR stalled = true OR (phase = WORKING AND paused = true))"
         );
         let parsed = Filter::parse(&filter);
         assert!(parsed.is_ok(), "{parsed:?}");
@@ -375,8 +393,10 @@ mod tests {
 
     #[test]
     fn a_phase_is_read_in_any_case() {
-        assert_eq!(phase("needs-input"), Ok(Phase::NeedsInput));
-        assert_eq!(phase("READY"), Ok(Phase::Ready));
-        assert!(phase("busy").unwrap_err().contains("needs_input"));
+        assert_eq!(stage("needs-input"), Ok(Stage::Phase(Phase::NeedsInput)));
+        assert_eq!(stage("READY"), Ok(Stage::Phase(Phase::Ready)));
+        assert_eq!(stage("stalled"), Ok(Stage::Stalled));
+        assert_eq!(stage("pausing"), Ok(Stage::Pausing));
+        assert!(stage("busy").unwrap_err().contains("needs_input"));
     }
 }

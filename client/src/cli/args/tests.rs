@@ -60,7 +60,6 @@ fn help_of_the_whole_and_of_each_verb() {
         "steer",
         "runs",
         "wait",
-        "respond",
         "compact",
         "set-model",
         "set-thinking",

@@ -34,7 +34,11 @@ const TYPED: [(&str, &str); 29] = [
 ];
 
 /// What a server advises in the API's words, and the verb that does it.
-const ADVICE: [(&str, &str); 3] = [
+const ADVICE: [(&str, &str); 4] = [
+    (
+        "put it back, or move the session with ChangeDirectory",
+        "cd",
+    ),
     ("list them with ListEntries", "entries"),
     ("see GetCapabilities", "capabilities"),
     ("see ListCommands", "commands"),

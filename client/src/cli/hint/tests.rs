@@ -136,9 +136,50 @@ fn c15_an_invoke_that_began_nothing_shows_the_way_on() {
     let said = |failure| not_begun(&docs(), failure, "why");
     let words = "session_paused: why\n  let it go on: sessionctl resume docs";
     assert_eq!(said("session_paused"), words);
-    assert!(said("directory_unavailable").ends_with("sessionctl cd docs DIR"));
+    let gone = "the directory \"x\" of workspace demo is not there; put it back, or move the session \
+                with ChangeDirectory";
+    assert_eq!(
+        not_begun(&docs(), "directory_unavailable", gone),
+        "directory_unavailable: the directory \"x\" of workspace demo is not there\n  \
+         put it back, or move it: sessionctl cd docs DIR"
+    );
+    let unknown = |known: &str| {
+        let told = format!(
+            "no workspace demo is configured; configured are: {known}; put it back, or move the \
+             session with ChangeDirectory"
+        );
+        not_begun(&docs(), "directory_unavailable", &told)
+    };
+    assert_eq!(
+        unknown("tree"),
+        "directory_unavailable: no workspace demo is configured; configured are: tree\n  \
+         move it: sessionctl cd docs DIR --workspace tree"
+    );
+    assert!(unknown("a, b").ends_with("cd docs DIR --workspace WORKSPACE"));
     assert!(said("session_busy").contains("sessionctl attach docs"));
     assert_eq!(said("odd"), "odd: why");
+}
+
+#[test]
+fn a_prompt_for_a_session_that_is_not_there_shows_how_to_create_it() {
+    let said = |session: &SessionRef, error: CallError| {
+        let stop = Stop::of(error, "none".to_owned());
+        match with_creation(stop, session) {
+            Stop::Failed { words, .. } => words,
+            Stop::Unread => String::new(),
+        }
+    };
+    let none = CallError::no_such_session;
+    assert_eq!(
+        said(&docs(), none()),
+        "none\n  create it:     sessionctl invoke --new docs \"...\""
+    );
+    let key = SessionRef::ExternalKey("ci 7".parse().unwrap());
+    assert_eq!(
+        said(&key, none()),
+        "none\n  create it:     sessionctl new --key 'ci 7'"
+    );
+    assert_eq!(said(&docs(), none().about_field("parent_session")), "none");
 }
 
 #[test]

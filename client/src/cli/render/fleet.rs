@@ -56,27 +56,29 @@ pub(crate) fn named(session: &SessionSummary) -> SessionRef {
 
 /// All rows of a table, the heading first.
 pub(crate) fn table(sessions: &[SessionSummary], now: Timestamp, width: usize) -> Vec<Row> {
-    table_among(&Places::of(sessions), sessions, now, width)
-}
-
-/// The rows of some sessions of those that work in these places.
-pub(crate) fn table_among(
-    places: &Places<'_>,
-    sessions: &[SessionSummary],
-    now: Timestamp,
-    width: usize,
-) -> Vec<Row> {
+    let places = Places::of(sessions);
     let cells: Vec<_> = sessions
         .iter()
-        .map(|session| cells(session, places, now))
+        .map(|session| cells(session, &places, now))
         .collect();
     let layout = Layout::of(&cells, width);
     let mut rows = vec![layout.heading()];
-    for (session, cells) in sessions.iter().zip(&cells) {
+    rows.extend(rows_of(sessions, &cells, &layout, width));
+    rows
+}
+
+fn rows_of(
+    sessions: &[SessionSummary],
+    cells: &[Cells],
+    layout: &Layout,
+    width: usize,
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (session, cells) in sessions.iter().zip(cells) {
         rows.push(layout.row(cells, tone(session)));
         let questions = session.questions.iter();
         let several = session.questions.len() > 1;
-        rows.extend(questions.map(|asked| question_row(session, asked, several, width)));
+        rows.extend(questions.flat_map(|asked| question_rows(session, asked, several, width)));
     }
     rows
 }
@@ -87,6 +89,16 @@ pub(crate) fn content(session: &SessionSummary) -> String {
     let asked = session.questions.iter().map(|asked| asked.id.to_string());
     let cells = cells.0.into_iter().take(columns::AGE);
     cells.chain(asked).collect::<Vec<_>>().join("\t")
+}
+
+/// What is said where there is no session, or none that a filter wants.
+pub(crate) fn none_line(filtered: bool, width: usize) -> Row {
+    let words = if filtered {
+        format!("no session is what the filter wants; all there are: {PROGRAM} agents")
+    } else {
+        format!("no sessions yet; create one: {PROGRAM} new NAME")
+    };
+    Row::of(Tone::Faint, visible::clipped_to_columns(&words, width))
 }
 
 /// How many there are, and how many need somebody; as much of it as there is room for.
@@ -219,8 +231,14 @@ fn last(last: &LastRun) -> String {
     }
 }
 
-/// What is asked, and how it is answered.
-fn question_row(session: &SessionSummary, asked: &Interaction, several: bool, width: usize) -> Row {
+/// What is asked, and how it is answered: beside it, or below where there is no room. A command is
+/// never cut, so that it can be pasted: where all of it is too long, a shorter one tells the rest.
+fn question_rows(
+    session: &SessionSummary,
+    asked: &Interaction,
+    several: bool,
+    width: usize,
+) -> Vec<Row> {
     const LEAST: usize = 24;
     let question = &asked.question;
     let title = question.title.trim();
@@ -239,22 +257,72 @@ fn question_row(session: &SessionSummary, asked: &Interaction, several: bool, wi
         String::new()
     };
     let word = word(&named(session));
-    let way = format!(
-        "answer: {PROGRAM} answer {word}{which} {}",
-        example(question)
-    );
+    let alone = format!("{PROGRAM} answer {word}");
+    let command = format!("{alone}{which} {}", example(question));
+    let way = format!("answer: {command}");
     if width == usize::MAX {
         let left = visible::line(&left).into_owned();
-        return Row(vec![(Tone::Plain, left), (Tone::Faint, format!("  {way}"))]);
+        return vec![Row(vec![
+            (Tone::Plain, left),
+            (Tone::Faint, format!("  {way}")),
+        ])];
     }
-    let most = width.saturating_sub(visible::columns(&way) + 2);
-    let left = visible::fitted(&left, most.max(LEAST.min(width)));
-    let room = width.saturating_sub(visible::columns(&left) + 2);
-    if room == 0 {
-        return Row::of(Tone::Alarm, left);
+    let beside = width.saturating_sub(visible::columns(&way) + 2);
+    if beside >= LEAST {
+        let left = visible::fitted(&left, beside);
+        return vec![Row(vec![
+            (Tone::Alarm, left),
+            (Tone::Plain, format!("  {way}")),
+        ])];
     }
-    let way = visible::clipped_to_columns(&way, room);
-    Row(vec![(Tone::Alarm, left), (Tone::Plain, format!("  {way}"))])
+    let below = [way, command, alone, format!("{PROGRAM} questions")];
+    let fits = |way: &String| visible::columns(way) + 4 <= width;
+    let mut rows = vec![Row::of(
+        Tone::Alarm,
+        visible::clipped_to_columns(&left, width),
+    )];
+    let way = below.into_iter().find(fits);
+    rows.extend(way.map(|way| Row::of(Tone::Plain, format!("    {}", visible::line(&way)))));
+    rows
+}
+
+/// A table in a pipe, whose rows come as they change.
+#[derive(Default)]
+pub(crate) struct Growing(Option<Layout>);
+
+impl Growing {
+    /// The rows of these sessions below those before; a heading where the columns are others.
+    /// `places` are those of all sessions, also of those that do not change.
+    pub(crate) fn rows(
+        &mut self,
+        places: &Places<'_>,
+        sessions: &[SessionSummary],
+        now: Timestamp,
+        width: usize,
+    ) -> Vec<Row> {
+        let cells: Vec<_> = sessions
+            .iter()
+            .map(|session| cells(session, places, now))
+            .collect();
+        let layout = Layout::of(&cells, width);
+        let layout = match &self.0 {
+            // Where a row must fit, it is as wide as it has to be.
+            Some(before) if width == usize::MAX => layout.widened_to(before),
+            _ => layout,
+        };
+        let is_new = self.0.as_ref().is_none_or(|it| !it.has_columns_of(&layout));
+        let rows = rows_of(sessions, &cells, &layout, width);
+        let mut all: Vec<_> = is_new.then(|| layout.heading()).into_iter().collect();
+        all.extend(rows);
+        self.0 = Some(layout);
+        all
+    }
+
+    /// What became of a session, below its rows.
+    pub(crate) fn line(&self, what: &str, of: &str) -> String {
+        let wide = self.0.as_ref().map_or(0, Layout::first);
+        format!("{what:<wide$}  {}", visible::line(of))
+    }
 }
 
 #[cfg(test)]

@@ -72,13 +72,13 @@ fn way(interaction: &Interaction, desk: Desk) -> String {
     let secret = matches!(question.shape, Shape::Input { secret: true });
     match desk {
         Desk::Here if secret => format!(
-            "  answer: /answer q{} (then type it, unseen), or {PROGRAM} respond {id} {}",
+            "  answer: /answer q{} (then type it, unseen), or {PROGRAM} answer {id} {}",
             id.ordinal,
             example(question)
         ),
         Desk::Here => format!("  answer: /answer q{} {}", id.ordinal, example(question)),
         Desk::Shell => {
-            format!("  answer: {PROGRAM} respond {id} {}", example(question))
+            format!("  answer: {PROGRAM} answer {id} {}", example(question))
         }
     }
 }

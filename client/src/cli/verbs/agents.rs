@@ -11,7 +11,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::fleet;
 use crate::cli::json;
-use crate::cli::render::{in_order, summary_line, table};
+use crate::cli::render::{none_line, summary_line, table};
 use crate::cli::screen::{Row, Screen};
 use crate::clock::now;
 
@@ -19,6 +19,10 @@ use crate::clock::now;
 const FIRST: usize = 200;
 /// How long a bare `sessionctl` waits for a server.
 const BRIEFLY: Duration = Duration::from_secs(2);
+/// How long a bare `sessionctl` reads on, when it has as many as it shows, for those that come first.
+const READING_ON: Duration = Duration::from_millis(800);
+/// How long `sessionctl agents` does.
+const PATIENTLY: Duration = Duration::from_secs(15);
 
 pub(super) async fn run(
     args: AgentsArgs,
@@ -29,8 +33,13 @@ pub(super) async fn run(
     if args.watch {
         return watching::run(filter, limit, context, screen).await;
     }
-    let (sessions, more) = fleet::sessions(filter, limit, context, screen).await?;
-    show(sessions, more, context.globals.json, screen)?;
+    let filtered = !filter.is_empty();
+    let (sessions, more) = fleet::sessions(filter, limit, PATIENTLY, context, screen).await?;
+    if sessions.is_empty() && !context.globals.json {
+        screen.rows(&[none_line(filtered, screen.columns())])?;
+        return Ok(Exit::Done);
+    }
+    show(&sessions, more, context.globals.json, screen)?;
     Ok(Exit::Done)
 }
 
@@ -42,14 +51,14 @@ pub(crate) async fn bare(mut globals: Globals, screen: &mut Screen) -> Result<bo
     let Ok(context) = Context::new(globals) else {
         return Ok(false);
     };
-    let found = fleet::sessions(String::new(), FIRST, &context, screen);
+    let found = fleet::sessions(String::new(), FIRST, READING_ON, &context, screen);
     let Ok(Ok((sessions, more))) = tokio::time::timeout(BRIEFLY, found).await else {
         return Ok(false);
     };
     if sessions.is_empty() {
         return Ok(false);
     }
-    show(sessions, more, json, screen)?;
+    show(&sessions, more, json, screen)?;
     Ok(true)
 }
 
@@ -58,14 +67,13 @@ fn most(limit: u32) -> usize {
 }
 
 fn show(
-    mut sessions: Vec<SessionSummary>,
+    sessions: &[SessionSummary],
     more: bool,
     as_json: bool,
     screen: &mut Screen,
 ) -> Result<(), Stop> {
-    in_order(&mut sessions);
     if as_json {
-        for session in &sessions {
+        for session in sessions {
             screen.json(&json::session(session))?;
         }
         if more {
@@ -75,17 +83,13 @@ fn show(
         }
         return Ok(());
     }
-    let rows = rows(&sessions, more, screen.columns());
+    let rows = rows(sessions, more, screen.columns());
     Ok(screen.rows(&rows)?)
 }
 
-/// The whole table; without sessions only what is said of them.
+/// The whole table.
 fn rows(sessions: &[SessionSummary], more: bool, width: usize) -> Vec<Row> {
-    let mut rows = if sessions.is_empty() {
-        Vec::new()
-    } else {
-        table(sessions, now(), width)
-    };
+    let mut rows = table(sessions, now(), width);
     rows.push(summary_line(sessions, more, width));
     rows
 }

@@ -1,12 +1,13 @@
 //! `sessionctl new`.
 
-use sessionplane_core::contract::Parent;
-use sessionplane_core::contract::fleet::{CreateSession, Fleet as _};
+use sessionplane_core::contract::fleet::{CreateSession, Fleet as _, ListSessions};
+use sessionplane_core::contract::{CallOptions, Parent};
 use sessionplane_core::domain::fleet::labels::Labels;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::SessionRef;
+use sessionplane_core::domain::place::Place;
 
-use crate::cli::args::NewArgs;
+use crate::cli::args::{NewArgs, quoted};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, About, Effect};
@@ -14,6 +15,12 @@ use crate::cli::json;
 use crate::cli::program::PROGRAM;
 use crate::cli::render::named;
 use crate::cli::screen::Screen;
+
+/// The folder in which a server makes working trees.
+const HOME: &str = ".worktrees";
+/// Sessions of one working tree that are looked for at most, and told at most.
+const PAGE: u32 = 100;
+const MOST: usize = 5;
 
 pub(super) async fn run(
     args: NewArgs,
@@ -30,6 +37,7 @@ pub(super) async fn run(
         }
         None => None,
     };
+    let branch = args.worktree.clone();
     let request = CreateSession {
         name: args.name.clone(),
         external_key: args.key.clone(),
@@ -44,13 +52,16 @@ pub(super) async fn run(
     };
     let call = context.client.create_session(request, context.call());
     let created = context.patiently(screen, Effect::Writes, call).await?;
-    let called = args.name.map(SessionRef::Name);
-    let key = args.key.map(SessionRef::ExternalKey);
+    let (name, key) = (
+        args.name.map(SessionRef::Name),
+        args.key.map(SessionRef::ExternalKey),
+    );
     let created = created.map_err(|error| {
         // Who has what is taken is told.
-        let by_key = error.violations.iter().any(|it| it.field == "external_key");
-        let taken = if by_key { &key } else { &called };
-        let about = taken.as_ref().map_or(About::Nothing, About::Session);
+        let mut fields = error.violations.iter();
+        let by_key = fields.any(|violation| violation.field == "external_key");
+        let called = if by_key { &key } else { &name };
+        let about = called.as_ref().map_or(About::Nothing, About::Session);
         context.stop(error, about, Effect::Writes)
     })?;
     if context.globals.json {
@@ -58,6 +69,10 @@ pub(super) async fn run(
         return Ok(Exit::Done);
     }
     screen.line(&words(&created))?;
+    if let Some(branch) = &branch {
+        let told = tree(&created, branch, context, screen).await?;
+        told.map_or(Ok(()), |told| screen.notice(&told))?;
+    }
     let word = hint::word(&named(&created));
     let next = if created.paused {
         format!("let it go on: {PROGRAM} resume {word}")
@@ -78,4 +93,85 @@ fn words(session: &SessionSummary) -> String {
         words.push(format!("in {}:{}", place.workspace, place.directory));
     }
     words.join(", ")
+}
+
+/// What is to be known of the working tree that a branch had already: nobody else may be disturbed
+/// who did not look. A list that cannot be had is no failure: the session is made.
+async fn tree(
+    created: &SessionSummary,
+    branch: &str,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Option<String>, Stop> {
+    let Some(place) = &created.place else {
+        return Ok(None);
+    };
+    let request = ListSessions {
+        filter: format!(
+            "workspace = {} AND directory = {}",
+            quoted(place.workspace.as_str()),
+            quoted(place.directory.as_str())
+        ),
+        page_size: PAGE,
+        ..ListSessions::default()
+    };
+    let call = context
+        .client
+        .list_sessions(request, CallOptions::default());
+    let page = context.patiently(screen, Effect::Reads, call).await?;
+    let others = page.map_or_else(|_| Vec::new(), |page| page.sessions);
+    let others = others.iter().filter(|other| other.id != created.id);
+    let others: Vec<_> = others.map(|other| named(other).to_string()).collect();
+    Ok(shared(branch, place, &others))
+}
+
+fn shared(branch: &str, place: &Place, others: &[String]) -> Option<String> {
+    let (workspace, directory) = (&place.workspace, &place.directory);
+    let has = format!("! branch {branch} has its working tree in {workspace}:{directory} already");
+    // Those that are made for sessions are in this folder.
+    let is_made = directory.as_str().split('/').any(|part| part == HOME);
+    let more = others.len().saturating_sub(MOST);
+    let shown = &others[..others.len().min(MOST)];
+    match (shown, more) {
+        ([], _) if is_made => None,
+        ([], _) => Some(format!("{has}; that one is used")),
+        (shown, 0) => Some(format!("{has}; it is shared with {}", shown.join(", "))),
+        (shown, more) => {
+            let shown = shown.join(", ");
+            Some(format!("{has}; it is shared with {shown} and {more} more"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::place::Directory;
+
+    use super::*;
+
+    #[test]
+    fn c53_a_working_tree_that_a_branch_had_already_is_told_with_those_who_share_it() {
+        let told = |directory: &str, others: usize| {
+            let place = Place {
+                workspace: "home".parse().unwrap(),
+                directory: Directory::parse(directory).unwrap(),
+            };
+            let others: Vec<_> = (1..=others).map(|number| format!("s{number}")).collect();
+            shared("fix/flaky", &place, &others)
+        };
+        assert_eq!(told(".worktrees/fix-flaky", 0), None, "a new one");
+        let has = "! branch fix/flaky has its working tree in home:";
+        assert_eq!(
+            told(".", 0),
+            Some(format!("{has}. already; that one is used"))
+        );
+        assert_eq!(
+            told("x/.worktrees/fix-flaky", 2),
+            Some(format!(
+                "{has}x/.worktrees/fix-flaky already; it is shared with s1, s2"
+            ))
+        );
+        let many = told(".", 7).unwrap();
+        assert!(many.ends_with("s4, s5 and 2 more"), "{many}");
+    }
 }

@@ -3,23 +3,25 @@
 use sessionplane_core::contract::fleet::Fleet as _;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 
-use super::changed::change;
-use crate::cli::args::SessionArgs;
+use super::changed::{Each, change};
+use crate::cli::args::SessionsArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::render::{named, phase_words};
 use crate::cli::screen::Screen;
 
 pub(super) async fn run(
-    args: SessionArgs,
+    args: SessionsArgs,
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let session = args.session;
-    let call = context
-        .client
-        .pause_session(session.clone(), context.call());
     let words =
         |it: &SessionSummary| format!("{} is {}", named(it), phase_words(it.phase, it.paused));
-    change(&session, call, words, context, screen).await
+    let mut each = Each::of(args.sessions, context)?;
+    while let Some((session, options)) = each.next() {
+        let call = context.client.pause_session(session.clone(), options);
+        let end = change(&session, call, words, context, screen).await;
+        each.ended(end, context, screen).await?;
+    }
+    Ok(each.end())
 }

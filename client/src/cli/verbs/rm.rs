@@ -7,6 +7,7 @@ use sessionplane_core::contract::fleet::{DeleteAnswer, DeleteSession, Fleet as _
 use sessionplane_core::domain::ids::SessionRef;
 use sessionplane_core::domain::place::Place;
 
+use super::changed::Each;
 use crate::cli::args::RmArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
@@ -21,11 +22,27 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let session = args.session.session;
-    let meant = if args.yes {
+    let (abort, yes) = (args.abort, args.yes);
+    let mut each = Each::of(args.sessions.sessions, context)?;
+    while let Some((session, options)) = each.next() {
+        let end = delete(session, abort, yes, options, context, screen).await;
+        each.ended(end, context, screen).await?;
+    }
+    Ok(each.end())
+}
+
+async fn delete(
+    session: SessionRef,
+    abort: bool,
+    yes: bool,
+    options: CallOptions,
+    context: &Context,
+    screen: &mut Screen,
+) -> Result<Exit, Stop> {
+    let meant = if yes {
         Some(session.clone())
     } else {
-        meant(&session, context, screen).await?
+        meant(&session, abort, context, screen).await?
     };
     let Some(meant) = meant else {
         screen.aside("nothing was deleted")?;
@@ -34,9 +51,9 @@ pub(super) async fn run(
     let request = DeleteSession {
         session: meant,
         etag: None,
-        abort: args.abort,
+        abort,
     };
-    let call = context.client.delete_session(request, context.call());
+    let call = context.client.delete_session(request, options);
     let answer = context.patiently(screen, Effect::Writes, call).await?;
     let answer = answer.map_err(|error| context.stop(error, Some(&session), Effect::Writes))?;
     if context.globals.json {
@@ -52,8 +69,9 @@ pub(super) async fn run(
         DeleteAnswer::Rejected(rejection) => {
             let word = hint::word(&session);
             let words = hint::held(&session, &rejection);
+            let yes = if yes { " --yes" } else { "" };
             screen.error(&format!(
-                "{words}\n  stop it and delete it: {PROGRAM} rm {word} --abort"
+                "{words}\n  stop it and delete it: {PROGRAM} rm {word} --abort{yes}"
             ))?;
             Ok(Exit::Failed)
         }
@@ -64,14 +82,16 @@ pub(super) async fn run(
 /// in a script says so on its command line.
 async fn meant(
     session: &SessionRef,
+    abort: bool,
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Option<SessionRef>, Stop> {
     if !io::stdin().is_terminal() || !screen.is_watched() {
         return Err(Stop::usage(format!(
             "{session} would be deleted with its conversation, and nobody can be asked whether that \
-             is meant\n  say so: {PROGRAM} rm {} --yes",
-            hint::word(session)
+             is meant\n  say so: {PROGRAM} rm {}{} --yes",
+            hint::word(session),
+            if abort { " --abort" } else { "" }
         )));
     }
     let call = context

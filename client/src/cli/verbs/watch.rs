@@ -7,7 +7,7 @@ use crate::cli::args::WatchArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::fleet;
-use crate::cli::hint::{self, About, Effect};
+use crate::cli::hint::{About, Effect};
 use crate::cli::json;
 use crate::cli::outage::Outage;
 use crate::cli::render::{Desk, named, question_lines};
@@ -30,7 +30,8 @@ pub(super) async fn run(
     loop {
         let item = tokio::select! {
             biased;
-            () = context.interrupts.pressed() => return Err(hint::interrupted(Effect::Reads, context)),
+            // The end that it is given for.
+            () = context.interrupts.pressed() => return Ok(Exit::Interrupted),
             problem = commands.problem() => {
                 screen.notice(&problem)?;
                 continue;

@@ -35,7 +35,10 @@ pub enum Refusal {
     #[error("no file can be called so")]
     NoName,
     /// The folder is given for reading only.
-    #[error("the workspace is given for reading only")]
+    #[error(
+        "the workspace is given for reading only; `writable = true` in its part of the configuration \
+         lets it be written"
+    )]
     ReadOnly,
     /// Something has that name already.
     #[error("something is there already")]

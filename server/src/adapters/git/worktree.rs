@@ -33,6 +33,8 @@ const LOCK: &str = "locked";
 const REASON: &str = "sessionplane is making this worktree\n";
 /// How many numbers are tried where a name is taken.
 const NAMES: usize = 100;
+/// What is made, where it could not be.
+const WORKTREE: &str = "the worktree";
 
 /// Why a worktree was not made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -73,6 +75,17 @@ pub enum WorktreeError {
     Failed(&'static str, Refusal),
 }
 
+impl WorktreeError {
+    /// Why, for who says himself that no worktree was made.
+    #[must_use]
+    pub fn why(&self) -> String {
+        match self {
+            Self::Failed(WORKTREE, refusal) => refusal.to_string(),
+            error => error.to_string(),
+        }
+    }
+}
+
 /// Says what could not be made.
 fn failed(what: &'static str) -> impl Fn(Refusal) -> WorktreeError {
     move |refusal| WorktreeError::Failed(what, refusal)
@@ -98,7 +111,7 @@ pub fn add_worktree(
     }
     // Also that nothing can be made is said before it is begun.
     let common = workspace.work_in(&layout.common);
-    let common = common.map_err(failed("the worktree"))?;
+    let common = common.map_err(failed(WORKTREE))?;
     of.clear_away(&common, stop)?;
     let tip = layout.resolve(&names::full(branch), stop)?;
     let (commit, is_new) = match (tip, layout.head(stop)?.commit) {

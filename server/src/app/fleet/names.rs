@@ -35,6 +35,16 @@ mod tests {
             assert_eq!(error.violations[0].field, "name");
             assert!(error.message.contains("-1"), "{error}");
         }
+        let page = include_str!("../../../../docs/fleet.md");
+        let told = page
+            .lines()
+            .find(|line| line.contains("names are reserved"));
+        for name in RESERVED {
+            assert!(
+                told.is_some_and(|told| told.contains(&format!("`{name}`"))),
+                "{name}"
+            );
+        }
         for name in ["alls", "new-1", "my-session"] {
             let name = SessionName::parse(name).unwrap();
             assert_eq!(check_name("name", Some(&name)), Ok(()));

@@ -73,6 +73,9 @@ impl Layout {
                 // Rather than that sessions cannot be told apart.
                 layout.0[MODEL] = None;
             }
+            if column == NAME && !room(&layout) && rows.iter().all(|row| row.0[QUEUE] == "0") {
+                layout.0[QUEUE] = None;
+            }
             let over = layout.width().saturating_sub(width);
             if let Some(wide) = &mut layout.0[column] {
                 *wide = wide.saturating_sub(over).max(least.min(*wide));
@@ -84,6 +87,25 @@ impl Layout {
             }
         }
         layout
+    }
+
+    /// The same, each column at least as wide as there.
+    pub(super) fn widened_to(mut self, other: &Self) -> Self {
+        for (wide, other) in self.0.iter_mut().zip(other.0) {
+            *wide = (*wide).max(other);
+        }
+        self
+    }
+
+    /// Whether both have the same columns, however wide.
+    pub(super) fn has_columns_of(&self, other: &Self) -> bool {
+        let mut both = self.0.iter().zip(other.0);
+        both.all(|(one, other)| one.is_some() == other.is_some())
+    }
+
+    /// How wide the first column is.
+    pub(super) fn first(&self) -> usize {
+        self.0[0].unwrap_or_default()
     }
 
     fn width(&self) -> usize {

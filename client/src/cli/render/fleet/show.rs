@@ -2,6 +2,7 @@
 
 use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
+use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::settings::SettingsOverride;
 use sessionplane_core::domain::time::Timestamp;
 
@@ -74,6 +75,11 @@ pub(crate) fn session_lines(session: &SessionSummary, now: Timestamp) -> Vec<Str
     if let Some(run) = &session.last_run {
         let at = rfc3339(run.settled_at);
         fact("last run", format!("{}, {}, {at}", last(run), run.run));
+        if let RunOutcome::Failed(failure) = &run.outcome
+            && !failure.details.is_empty()
+        {
+            fact("why", failure.details.clone());
+        }
     }
     if let Some(usage) = usage_words(&session.usage) {
         fact("usage", usage);

@@ -141,6 +141,64 @@ fn c46_the_table_of_several_workspaces_with_long_words() {
     }
 }
 
+/// It would be pasted.
+#[test]
+fn c46_no_terminal_is_so_narrow_that_an_answers_command_is_cut() {
+    let mut sessions = fleet();
+    sessions[5].name = Some("zstd-research-and-more".parse().unwrap());
+    for (width, way) in [
+        (
+            120,
+            "answer: sessionctl answer zstd-research-and-more allow|deny",
+        ),
+        (
+            70,
+            "answer: sessionctl answer zstd-research-and-more allow|deny",
+        ),
+        (60, "sessionctl answer zstd-research-and-more allow|deny"),
+        (50, "sessionctl answer zstd-research-and-more"),
+        (30, "sessionctl questions"),
+    ] {
+        let text = shown(&sessions, width);
+        let told = text.lines().find(|line| line.contains("sessionctl"));
+        assert!(
+            told.is_some_and(|told| told.ends_with(way)),
+            "{width}: {text}"
+        );
+    }
+    // Nor a name, for a column that says nothing.
+    for session in &mut sessions {
+        session.queued = 0;
+    }
+    let text = shown(&sessions, 70);
+    assert!(
+        !text.contains("QUEUE") && text.contains("zstd-research-and-more "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_table_that_grows_keeps_its_columns() {
+    let mut table = Growing::default();
+    let sessions = fleet();
+    let text = |rows: Vec<Row>| rows.iter().map(Row::text).collect::<Vec<_>>();
+    let places = Places::default();
+    let first = text(table.rows(&places, &sessions[..4], NOW, usize::MAX));
+    assert!(first[0].starts_with("STATE"), "{first:?}");
+    let at = first[0].find("AGENT").unwrap();
+    let later = text(table.rows(&places, &sessions[1..2], NOW, usize::MAX));
+    assert_eq!(later.len(), 1, "the heading stands once: {later:?}");
+    assert_eq!(later[0].find("demo"), Some(at), "{later:?}");
+    assert_eq!(
+        table.line("gone", "docs").find("docs"),
+        first[0].find("NAME")
+    );
+    let mut chosen = sessions[1].clone();
+    chosen.chosen.model = Some("deep".to_owned());
+    let other = text(table.rows(&places, &[chosen], NOW, usize::MAX));
+    assert!(other.len() == 2 && other[0].contains("MODEL"), "{other:?}");
+}
+
 #[test]
 fn a_pipe_gets_every_cell_whole() {
     let mut sessions = fleet();
@@ -206,7 +264,15 @@ fn only_what_a_row_says_but_its_age_is_a_change() {
 
 #[test]
 fn no_sessions_are_told_in_words() {
-    assert_eq!(summary_line(&[], false, 80).text(), "no sessions");
+    let none = |filtered| none_line(filtered, 80).text();
+    assert_eq!(
+        none(false),
+        "no sessions yet; create one: sessionctl new NAME"
+    );
+    assert_eq!(
+        none(true),
+        "no session is what the filter wants; all there are: sessionctl agents"
+    );
     let many = vec![asking(1, &[1]), asking(2, &[1])];
     let words = summary_line(&many, true, 80).text();
     assert_eq!(words, "the first 2 sessions (more: --limit), 2 need you");
@@ -229,7 +295,14 @@ fn c45_all_that_is_known_of_a_session_is_shown() {
         }),
         stalled_since: Some(ago(370)),
         queued: 1,
-        last_run: Some(ended(failed("budget"), 900)),
+        last_run: Some(ended(
+            RunOutcome::Failed(Failure {
+                code: "budget".to_owned(),
+                details: "It cost more\nthan it may.".to_owned(),
+                retryable: false,
+            }),
+            900,
+        )),
         ..asks
     };
     insta::assert_snapshot!(session_lines(&whole, NOW).join("\n"));

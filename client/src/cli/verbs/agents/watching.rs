@@ -12,10 +12,10 @@ use super::rows;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::fleet;
-use crate::cli::hint::{self, About, Effect};
+use crate::cli::hint::{About, Effect};
 use crate::cli::json;
 use crate::cli::outage::Outage;
-use crate::cli::render::{Places, content, in_order, order, table_among};
+use crate::cli::render::{Growing, Places, content, in_order, none_line, order};
 use crate::cli::screen::{Row, Screen, Tone};
 use crate::clock::{instant, now};
 use crate::fleet_watch::FleetWatchItem;
@@ -31,17 +31,18 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
+    let mut list = List::of(limit, !filter.is_empty());
     let options = fleet::watching(filter, context.opening());
     let mut watch = context.client.watch_fleet(options);
     let redraws = screen.redraws() && !context.globals.json;
-    let mut list = List::of(limit);
     let mut drawn = instant();
     // When the table is drawn next; never before all that there is was told.
     let mut due: Option<Instant> = None;
     loop {
         let item = tokio::select! {
             biased;
-            () = context.interrupts.pressed() => return Err(hint::interrupted(Effect::Reads, context)),
+            // The end that it is given for.
+            () = context.interrupts.pressed() => return Ok(Exit::Interrupted),
             () = until(due) => {
                 list.draw(context, screen)?;
                 drawn = instant();
@@ -85,17 +86,23 @@ struct List {
     outage: Outage,
     /// All that there is was told once.
     complete: bool,
+    /// Not all are wanted.
+    filtered: bool,
+    /// What is printed in a pipe.
+    table: Growing,
     limit: usize,
 }
 
 impl List {
-    fn of(limit: usize) -> Self {
+    fn of(limit: usize, filtered: bool) -> Self {
         Self {
             sessions: HashMap::new(),
             news: BTreeSet::new(),
             printed: HashMap::new(),
             outage: Outage::default(),
             complete: false,
+            filtered,
+            table: Growing::default(),
             limit,
         }
     }
@@ -149,7 +156,11 @@ impl List {
         sessions.truncate(self.limit);
         let sessions: Vec<_> = sessions.into_iter().cloned().collect();
         let width = screen.columns();
-        let mut rows = rows(&sessions, more, width);
+        let mut rows = if sessions.is_empty() {
+            vec![none_line(self.filtered, width)]
+        } else {
+            rows(&sessions, more, width)
+        };
         let lost = self.outage.words(context.client.target(), instant());
         rows.extend(lost.map(|words| Row::of(Tone::Wrong, words)));
         Ok(screen.redraw(rows)?)
@@ -161,8 +172,7 @@ impl List {
         if as_json {
             return self.tell_objects(&news, screen);
         }
-        let first = self.printed.is_empty();
-        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        let (mut changed, mut renamed, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for id in news {
             let Some(session) = self.sessions.get(&id) else {
                 gone.extend(self.printed.remove(&id).map(|content| (id, content)));
@@ -170,22 +180,24 @@ impl List {
             };
             let content = content(session);
             if self.printed.get(&id) != Some(&content) {
-                self.printed.insert(id, content);
+                let before = self.printed.insert(id, content.clone());
+                renamed.extend(before.and_then(|before| another_name(&before, &content)));
                 changed.push(session.clone());
             }
         }
         in_order(&mut changed);
+        for words in &renamed {
+            screen.line(&self.table.line("renamed", words))?;
+        }
         if !changed.is_empty() {
             // Where a session works is told in the same words, whichever others change with it.
             let places = Places::of(self.sessions.values());
-            let rows = table_among(&places, &changed, now(), screen.columns());
-            // The heading once.
-            screen.rows(&rows[usize::from(!first)..])?;
+            let rows = self.table.rows(&places, &changed, now(), screen.columns());
+            screen.rows(&rows)?;
         }
         for (id, content) in gone {
-            let name = content.split('\t').nth(1).map(str::to_owned);
-            let name = name.unwrap_or_else(|| id.to_string());
-            screen.line(&format!("gone          {name}"))?;
+            let name = name_in(&content).map_or_else(|| id.to_string(), str::to_owned);
+            screen.line(&self.table.line("gone", &name))?;
         }
         Ok(())
     }
@@ -207,4 +219,15 @@ impl List {
         }
         Ok(())
     }
+}
+
+/// How a session was named in what was printed of it.
+fn name_in(content: &str) -> Option<&str> {
+    content.split('\t').nth(1)
+}
+
+/// That a session is named otherwise than in what was printed of it before.
+fn another_name(before: &str, content: &str) -> Option<String> {
+    let (before, name) = (name_in(before)?, name_in(content));
+    (Some(before) != name).then(|| format!("{before} -> {}", name.unwrap_or_default()))
 }

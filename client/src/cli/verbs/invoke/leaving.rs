@@ -109,7 +109,7 @@ impl Following<'_> {
         let stop = self
             .context
             .stop(error, Some(&self.session), Effect::Writes);
-        match stop {
+        match hint::with_creation(stop, &self.session) {
             Stop::Failed { error, words, .. } if ended => {
                 let request_id = self.context.request_id.as_str();
                 let next = match self.run.filter(|_| unreachable) {

@@ -260,6 +260,7 @@ impl Condition {
 }
 
 mod parse;
+mod wrong;
 pub use parse::{FilterError, MAX_CONDITIONS, MAX_FILTER_BYTES};
 
 #[cfg(test)]

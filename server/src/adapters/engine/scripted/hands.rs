@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use sessionplane_core::ports::engine::EngineEvent;
 use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
 use tokio::process::Command;
 
 use super::scenario::Deed;
@@ -59,16 +60,18 @@ async fn done(deed: Deed) -> io::Result<(String, bool)> {
     }
 }
 
+/// Both outputs are one pipe, so that what they say comes in the order in which it was said.
 async fn shell(command: &str) -> io::Result<(String, bool)> {
+    let (output, errors) = io::pipe()?;
     let mut child = Command::new("/bin/sh")
         .args(["-c", command])
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .stdout(errors.try_clone()?)
+        .stderr(errors)
         .spawn()?;
     let mut said = Vec::new();
-    if let Some(output) = child.stdout.take() {
-        output.take(MOST_BYTES).read_to_end(&mut said).await?;
-    }
+    let output = Receiver::from_owned_fd(output.into())?;
+    output.take(MOST_BYTES).read_to_end(&mut said).await?;
     let status = child.wait().await?;
     Ok((
         String::from_utf8_lossy(&said).into_owned(),

@@ -175,7 +175,11 @@ async fn c45_what_cannot_be_made_is_said_and_nothing_is_left() {
     let read_only = HostWorkspaces::new(scene.grounds(Access::ReadOnly));
     let said = read_only.add_worktree(&place("."), "new").await;
     let said = said.expect_err("it is read-only").to_string();
-    assert!(said.contains("given for reading only"), "{said}");
+    assert_eq!(
+        said,
+        "the worktree could not be made: the workspace is given for reading only; `writable = true` \
+         in its part of the configuration lets it be written"
+    );
     assert_eq!(everything(&scene.inside), before);
     // A commit whose files cannot be read is found out on the way, and all is taken back.
     let blob = scene.git(&["rev-parse", "HEAD:crates/net/a.txt"]);

@@ -8,7 +8,7 @@ use aip_160::{Arg, Comparable, Comparator, Expression, Restriction, StringMatch,
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::{Comparison, Condition, Filter, Pattern, Time};
+use super::{Comparison, Condition, Filter, Pattern, Time, wrong};
 use crate::domain::fleet::labels::{LabelKey, LabelValue, Priority};
 use crate::domain::fleet::phase::Phase;
 use crate::domain::ids::IdError;
@@ -22,7 +22,7 @@ pub const MAX_CONDITIONS: usize = 64;
 const MAX_DEPTH: usize = 16;
 
 /// The fields, for who misspells one.
-const FIELDS: [&str; 15] = [
+pub(super) const FIELDS: [&str; 15] = [
     "phase",
     "stalled",
     "paused",
@@ -59,7 +59,7 @@ impl Filter {
             return Err(FilterError(told));
         }
         let parsed = aip_160::parse_filter_with_max_depth(text, MAX_DEPTH);
-        let parsed = parsed.map_err(|error| FilterError(format!("is no filter: {error}")))?;
+        let parsed = parsed.map_err(|error| FilterError(wrong::unreadable(text, &error)))?;
         let Some(expression) = parsed.expression else {
             return Ok(Self::default());
         };
@@ -84,10 +84,7 @@ fn convert(expression: &Expression, conditions: &mut usize) -> Result<Filter, St
             }
             condition(restriction)
         }
-        Expression::Global(_) => Err(
-            "has a word that is compared with nothing; write for example `name = \"fix-*\"`"
-                .to_owned(),
-        ),
+        Expression::Global(word) => Err(wrong::alone(word)),
     }
 }
 
@@ -139,7 +136,12 @@ impl Asked<'_> {
             "phase" => {
                 let phase = Phase::named(text).ok_or_else(|| {
                     let names = Phase::ALL.map(Phase::as_str).join(", ");
-                    format!("compares `phase` with {text:?}; phases are {names}")
+                    let instead = match text.to_ascii_lowercase().as_str() {
+                        "stalled" => "; write `stalled = true`",
+                        "pausing" => "; write `phase = WORKING AND paused = true`",
+                        _ => "",
+                    };
+                    format!("compares `phase` with {text:?}; phases are {names}{instead}")
                 })?;
                 self.equality(Condition::Phase(phase))
             }
@@ -147,7 +149,15 @@ impl Asked<'_> {
             "paused" => self.equality(Condition::Paused(self.boolean()?)),
             "agent" => self.equality(Condition::Agent(self.parsed(text.parse())?)),
             "workspace" => self.equality(Condition::Workspace(self.parsed(text.parse())?)),
-            "parent" => self.equality(Condition::Parent(self.parsed(text.parse())?)),
+            "parent" => {
+                let parent = text.parse().map_err(|_| {
+                    format!(
+                        "compares `parent` with {text:?}, which is no session's id (a ULID, 26 \
+                         letters and digits); a name is none"
+                    )
+                })?;
+                self.equality(Condition::Parent(parent))
+            }
             "name" => self.equality(Condition::Name(self.pattern()?)),
             "external_key" => self.equality(Condition::ExternalKey(self.pattern()?)),
             "directory" => self.equality(Condition::Directory(self.pattern()?)),
@@ -170,7 +180,8 @@ impl Asked<'_> {
     }
 
     fn label(&self, key: &str) -> Result<Filter, String> {
-        let key = self.parsed(LabelKey::parse(key))?;
+        let key =
+            LabelKey::parse(key).map_err(|error| format!("asks for `{}`: {error}", self.path))?;
         let text = self.value.as_str();
         if self.comparator == Comparator::Has && text == "*" {
             return Ok(Filter::Is(Condition::HasLabel(key)));
@@ -184,7 +195,10 @@ impl Asked<'_> {
         match self.comparator {
             Comparator::Equal | Comparator::Has => Ok(Filter::Is(condition)),
             Comparator::NotEqual => Ok(Filter::Not(Box::new(Filter::Is(condition)))),
-            _ => Err(format!("compares `{}` by order; use = or !=", self.path)),
+            _ => Err(format!(
+                "compares `{}` by order, which it has not; use = or !=",
+                self.path
+            )),
         }
     }
 
@@ -243,7 +257,13 @@ impl Asked<'_> {
     }
 
     fn parsed<T>(&self, parsed: Result<T, IdError>) -> Result<T, String> {
-        parsed.map_err(|error| format!("compares `{}` with what {}: {error}", self.path, "is none"))
+        let text = self.value.as_str();
+        parsed.map_err(|error| {
+            format!(
+                "compares `{}` with {text:?}, which cannot be: {error}",
+                self.path
+            )
+        })
     }
 
     fn unknown(&self) -> String {

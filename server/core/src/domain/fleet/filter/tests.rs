@@ -304,15 +304,83 @@ fn c60_a_filter_that_is_wrong_is_told_what_would_be_right() {
         ("name = \"*x\"", "elsewhere than at its end"),
         ("created_at > yesterday", "2026-11-30T12:00:00Z"),
         ("stalled = maybe", "true or false"),
-        ("flaky", "compared with nothing"),
-        ("phase = ", "no filter"),
-        ("parent = me", "ULID"),
+        (
+            "flaky",
+            "the word `flaky`, which is compared with nothing; a condition is FIELD OPERATOR VALUE, \
+             with one of = != < <= > >= or :, for example `name = \"fix-*\"`",
+        ),
+        ("stalled", "write `stalled = true`"),
+        ("dormant", "write `phase = DORMANT`"),
+        (
+            "name = \"a\" or name = \"api\"",
+            "the word `or` where a condition should be; write OR",
+        ),
+        (
+            "not stalled = true",
+            "the word `not` where a condition should be; write NOT",
+        ),
+        (
+            "name ~ \"x\"",
+            "the word `name`, which is compared with nothing; a condition is",
+        ),
+        ("priority", "for example `priority > 0`"),
+        ("phase = ", "ends too soon"),
+        ("phase = stalled", "write `stalled = true`"),
+        (
+            "parent = me",
+            "compares `parent` with \"me\", which is no session's id (a ULID",
+        ),
+        (
+            "agent = \"A B\"",
+            "compares `agent` with \"A B\", which cannot be",
+        ),
         ("labels.a.b.c() = 1", ""),
-        ("phase = WORKING AND", "no filter"),
+        (
+            "labels.team = \"web\" AND",
+            "ends with AND; the condition after it is missing",
+        ),
+        (
+            "phase = READY OR",
+            "ends with OR; the condition after it is missing",
+        ),
+        (
+            "phase = READY AND OR name = a",
+            "has OR where a condition should be, before \"name = a\"",
+        ),
+        ("phase = READY)", "from \")\" on (byte 13)"),
+        ("name = \"fix", "is no filter"),
     ] {
         let error = Filter::parse(text).expect_err(text).to_string();
         assert!(error.contains(told), "{text}: {error}");
     }
+}
+
+#[test]
+fn the_page_of_the_fleet_has_every_field_and_phase_and_filters_that_are_some() {
+    let page = include_str!("../../../../../../docs/fleet.md");
+    for field in super::parse::FIELDS {
+        assert!(page.contains(&format!("| `{field}` |")), "{field}");
+    }
+    for phase in Phase::ALL {
+        let phase = phase.as_str().to_lowercase();
+        assert!(page.contains(&format!("| `{phase}` |")), "{phase}");
+    }
+    let block = page
+        .split("```filter\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
+    let filters: Vec<_> = block.unwrap_or_default().lines().collect();
+    assert!(filters.len() > 3, "{filters:?}");
+    for filter in filters {
+        parsed(filter);
+    }
+    // The binding that the page tells.
+    let both = parsed("paused = true AND stalled = true OR phase = READY");
+    assert!(matches!(both, Filter::All(parts) if parts.len() == 2));
+}
+
+#[test]
+fn c60_a_filter_has_bounds_that_are_told() {
     let long = format!("name = \"{}\"", "a".repeat(MAX_FILTER_BYTES));
     assert!(
         Filter::parse(&long)
