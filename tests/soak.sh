@@ -16,6 +16,8 @@ export SEEDS=${SEEDS:-3000}                   # seeds of the simulation through 
 export SESSIONPLANE_READS=${READS:-10000}     # states read in the instant of an event
 export PROPTEST_CASES=${CASES:-2000}          # cases of each property
 export SESSIONPLANE_OBSERVERS=${OBSERVERS:-1000} # observers of one session, a tenth of which does not read
+export SESSIONPLANE_FLAPPING=${FLAPPING:-1000,100} # sessions that change, and who watches them
+export SESSIONPLANE_SETTLED=${SETTLED:-25000} # runs that settle before the fleet is looked at
 started=$SECONDS
 tests/setup.sh
 tests/lint.sh
