@@ -15,7 +15,7 @@ use sessionplane_core::domain::commit::MetadataCommit;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::fleet::metadata::{Metadata, MetadataChange};
 use sessionplane_core::domain::ids::{SessionId, TenantId};
-use sessionplane_core::domain::lifecycle::{Answer, CallFacts, Deletion, Input};
+use sessionplane_core::domain::lifecycle::{Answer, CallFacts, Deletion, Input, Unread};
 use sessionplane_core::domain::place::{Checkout, Place};
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::CommitError;
@@ -285,7 +285,7 @@ impl SessionTask {
     fn keep(&mut self, refusal: CallError) {
         self.answer_deletion(Answer::Refused(refusal));
         let mut effects = Vec::new();
-        self.step(Input::Kept, 0, &mut effects);
+        self.step(Input::Kept, Unread::default(), &mut effects);
         self.go_on(effects);
         self.start_change();
     }

@@ -347,4 +347,13 @@ impl Input {
             Self::Engine { .. } | Self::EngineGone { .. } | Self::EngineOpened { .. }
         )
     }
+
+    /// Whether it says that the engine has come to an end, with a prompt or altogether.
+    pub(super) fn ends_work(&self) -> bool {
+        match self {
+            Self::EngineGone { .. } => true,
+            Self::Engine { event, .. } => matches!(event, EngineEvent::Stopped { .. }),
+            _ => false,
+        }
+    }
 }
