@@ -93,7 +93,8 @@ enum Wake {
 enum End {
     Idle(Departed),
     Failed(Loss),
-    /// Another session took the name or key that this one was to be created under.
+    /// Another session took the name or key that this one was to be created under, or what it was to
+    /// branch off is gone.
     Unborn,
     /// The session exists no more.
     Deleted,

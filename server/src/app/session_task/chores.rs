@@ -274,6 +274,7 @@ impl SessionTask {
             | CommitError::Conflict { .. }
             | CommitError::AlreadyExists
             | CommitError::AlreadyBound
+            | CommitError::NoParent
             | CommitError::Malformed(_)
             | CommitError::Store(_) => return Err(self.fail(&error)),
         };
