@@ -5,6 +5,8 @@
 mod ends;
 #[path = "fleet/shown.rs"]
 mod shown;
+#[path = "fleet/watching.rs"]
+mod watching;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -37,6 +37,8 @@ pub(super) struct Search {
     pub(super) filter: Filter,
     pub(super) order: SessionOrder,
     pub(super) page: usize,
+    /// Bytes of a page at most, unless its first session alone has more.
+    pub(super) bytes: usize,
 }
 
 /// Some of the sessions that are wanted, and where the rest begins; no place at the end.
@@ -68,6 +70,7 @@ impl AppCaller {
             filter,
             order,
             page,
+            bytes: PAGE_BYTES,
         };
         let (sessions, next) = self.viewer().page(&search, place).await?;
         Ok(SessionPage {
@@ -89,7 +92,7 @@ impl Page<'_> {
 
     /// Whether a session that is wanted has room; if not, the page ends before it.
     fn has_room_for(&self, session: &SessionSummary) -> bool {
-        self.taken.is_empty() || self.bytes + session.weight() <= PAGE_BYTES
+        self.taken.is_empty() || self.bytes + session.weight() <= self.search.bytes
     }
 
     fn take(&mut self, session: Arc<SessionSummary>) {

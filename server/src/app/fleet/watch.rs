@@ -20,6 +20,7 @@ use tokio::sync::watch::Receiver;
 use super::hub::{Change, Read};
 use super::list::{Search, parsed};
 use super::order::Place;
+use super::seats::Seat;
 use super::view::Viewer;
 use super::{digests, token};
 use crate::app::caller::AppCaller;
@@ -27,10 +28,11 @@ use crate::app::session_mail::draining;
 
 /// How long a watcher waits for more after the first change (C47).
 const GATHER: Duration = Duration::from_millis(20);
-/// Sessions in one item at most.
-const PAGE: usize = 200;
-/// Bytes of one item at most, unless its first session alone has more.
-const PAGE_BYTES: usize = 1024 * 1024;
+/// Sessions in one item at most, those that are gone among them.
+const PAGE: usize = 128;
+/// Bytes of one item at most, unless its first session alone has more. An item is what a watcher that
+/// nobody reads holds, and there may be many of them.
+const PAGE_BYTES: usize = 128 * 1024;
 
 /// How far a watcher is.
 enum Stage {
@@ -54,9 +56,18 @@ struct Watcher {
     floor: u64,
     wake: Receiver<u64>,
     stage: Stage,
+    /// What became of sessions up to the place, and is still to be told.
+    pending: VecDeque<News>,
+    /// There is more in the log after the place.
+    behind: bool,
+    /// What was told since the last bookmark.
+    owes_bookmark: bool,
     ready: VecDeque<SessionWatchItem>,
-    _seat: Arc<()>,
+    _seat: Seat,
 }
+
+/// A session as it is by now, or that it is gone.
+type News = (SessionId, Option<Arc<SessionSummary>>);
 
 impl AppCaller {
     pub(super) async fn watch(
@@ -66,8 +77,7 @@ impl AppCaller {
         let filter = parsed(&request.filter)?;
         let context = &self.context;
         let question = digests::of_question(&self.principal().tenant, &request.filter, "watch");
-        let most = context.config.max_observers;
-        let seat = context.hub.seat(most).ok_or_else(|| too_many(most))?;
+        let seat = context.seats.take(self.principal())?;
         if context.draining.is_cancelled() {
             return Err(draining());
         }
@@ -93,6 +103,7 @@ impl AppCaller {
             filter,
             order: SessionOrder::Id,
             page: PAGE,
+            bytes: PAGE_BYTES,
         };
         let resumed = matches!(stage, Stage::Live);
         let mut watcher = Watcher {
@@ -103,6 +114,9 @@ impl AppCaller {
             floor,
             wake,
             stage,
+            pending: VecDeque::new(),
+            behind: false,
+            owes_bookmark: false,
             ready,
             _seat: seat,
         };
@@ -140,6 +154,7 @@ impl Watcher {
                 return Some(Ok(item));
             }
             let step = match std::mem::replace(&mut self.stage, Stage::Over) {
+                Stage::Live if !self.pending.is_empty() => self.tell().await,
                 Stage::Snapshot(place) => self.snapshot(place).await,
                 Stage::Live => self.changes().await,
                 Stage::Over => return None,
@@ -156,7 +171,8 @@ impl Watcher {
             return Err(sent_away());
         }
         let (sessions, next) = self.viewer.page(&self.search, place).await?;
-        if !sessions.is_empty() {
+        // Also that nothing was found so far: who waits hears that the search goes on.
+        if !sessions.is_empty() || next.is_some() {
             self.ready.push_back(SessionWatchItem::Changed {
                 sessions: sessions.iter().map(|it| (**it).clone()).collect(),
                 gone: Vec::new(),
@@ -187,26 +203,25 @@ impl Watcher {
             let message = "the server was stopped; watch again with the last bookmark";
             return Err(CallError::stream_ended(Reason::ServingLost, message));
         }
-        context.ports.clock.sleep(GATHER).await;
+        if !self.behind {
+            context.ports.clock.sleep(GATHER).await;
+        }
         match context.hub.after(place, &self.viewer.principal.tenant) {
             Read::Lapped => {
                 let message = "too much changed while this watch was not read; watch again with the \
                                last bookmark";
                 Err(CallError::stream_ended(Reason::ObserverTooSlow, message))
             }
-            Read::Changes(changes, newest) => {
-                self.tell(changes).await?;
-                self.place = newest;
-                if !self.ready.is_empty() {
-                    self.bookmark();
-                }
+            Read::Changes(changes, place, more) => {
+                self.gather(changes);
+                (self.place, self.behind) = (place, more);
                 Ok(Stage::Live)
             }
         }
     }
 
     /// Each session once: as it is after the last of its changes, or gone.
-    async fn tell(&mut self, changes: Vec<Change>) -> Result<(), CallError> {
+    fn gather(&mut self, changes: Vec<Change>) {
         let mut sessions = BTreeMap::<SessionId, (bool, Option<Arc<SessionSummary>>)>::new();
         for change in changes {
             let wants = |it: &Arc<SessionSummary>| self.search.filter.wants(it);
@@ -215,32 +230,40 @@ impl Watcher {
             *was |= change.before.as_ref().is_some_and(wants);
             *now = change.after.filter(wants);
         }
-        let (mut told, mut gone, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for (id, (was, now)) in sessions {
-            if !(was || now.is_some()) || !self.viewer.may_read(id).await {
+        let told = sessions.into_iter();
+        let told = told.filter(|(_, (was, now))| *was || now.is_some());
+        self.pending.extend(told.map(|(id, (_, now))| (id, now)));
+    }
+
+    /// One item of what is to be told, and after the last one a bookmark.
+    async fn tell(&mut self) -> Result<Stage, CallError> {
+        let (mut sessions, mut gone, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while sessions.len() + gone.len() < PAGE
+            && let Some((id, now)) = self.pending.pop_front()
+        {
+            if !self.viewer.may_read(id).await {
                 continue;
             }
             let Some(session) = self.no_older(now).await? else {
                 gone.push(id);
                 continue;
             };
-            let more = bytes + session.weight();
-            if told.len() == PAGE || (more > PAGE_BYTES && !told.is_empty()) {
-                let sessions = std::mem::take(&mut told);
-                let gone = std::mem::take(&mut gone);
-                let item = SessionWatchItem::Changed { sessions, gone };
-                self.ready.push_back(item);
-                bytes = 0;
-            }
             bytes += session.weight();
-            told.push((*session).clone());
+            if bytes > PAGE_BYTES && !sessions.is_empty() {
+                self.pending.push_front((id, Some(session)));
+                break;
+            }
+            sessions.push((*session).clone());
         }
-        if !(told.is_empty() && gone.is_empty()) {
-            let sessions = told;
+        if !(sessions.is_empty() && gone.is_empty()) {
+            self.owes_bookmark = true;
             let item = SessionWatchItem::Changed { sessions, gone };
             self.ready.push_back(item);
         }
-        Ok(())
+        if self.pending.is_empty() && std::mem::take(&mut self.owes_bookmark) {
+            self.bookmark();
+        }
+        Ok(Stage::Live)
     }
 
     /// C47: of a session that the snapshot may have told as it was later, what it is now.
@@ -269,11 +292,4 @@ fn sent_away() -> CallError {
     let message = "this server is stopping; watch again, over a new connection, when another has taken \
                    its place";
     CallError::stream_ended(Reason::ServerDraining, message)
-}
-
-fn too_many(most: usize) -> CallError {
-    let message = format!(
-        "{most} watches are open (limits.max_observers_per_session); close one, or ask with ListSessions"
-    );
-    CallError::refused(Reason::LimitReached, message)
 }
