@@ -3,6 +3,8 @@
 
 #[path = "fleet/ends.rs"]
 mod ends;
+#[path = "fleet/narrow.rs"]
+mod narrow;
 #[path = "fleet/shown.rs"]
 mod shown;
 #[path = "fleet/watching.rs"]
