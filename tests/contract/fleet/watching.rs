@@ -2,7 +2,9 @@
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
-use sessionplane_core::contract::fleet::{Fleet as _, SessionWatchItem, WatchSessions};
+use sessionplane_core::contract::fleet::{
+    Fleet as _, SessionOrder, SessionWatchItem, WatchSessions,
+};
 use sessionplane_core::contract::{CallOptions, ResultStream};
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::ids::PrincipalId;
@@ -12,7 +14,7 @@ use sessionplane_server::app::face::Faces as _;
 use super::crew;
 use crate::house::{House, owner};
 use crate::suite::desk::within;
-use crate::suite::fleet::crew::{Crew, labels, new, relabel};
+use crate::suite::fleet::crew::{Crew, labels, names, new, relabel, rename};
 use crate::suite::world::quick;
 
 /// Sessions and ids of one item at most.
@@ -137,4 +139,36 @@ async fn c47_a_snapshot_that_finds_little_says_that_it_goes_on() {
         panic!("{items:?}");
     };
     assert!(sessions.is_empty() && gone.is_empty());
+}
+
+/// What changes while a long snapshot is read does not end it, however much that is: it follows the last
+/// page, before the bookmark.
+#[tokio::test(flavor = "multi_thread")]
+async fn c47_a_snapshot_is_not_overtaken_by_what_changes_meanwhile() {
+    let config = AppConfig {
+        fleet_changes: 16,
+        ..quick()
+    };
+    let (_house, crew) = crew(config);
+    many(&crew, 2 * MOST + 1, "team=net").await;
+    let mut lookout = crew.watch("labels.team = net").await;
+    let mut turns = 0;
+    // Three pages, and fewer changes than are kept between each two.
+    while lookout.bookmark.is_none() {
+        lookout.step().await.expect("it goes on");
+        if turns < 3 {
+            for number in 0..5 {
+                let name = format!("s-{}", 5 * turns + number);
+                crew.update(&name, rename(&format!("x-{name}"))).await;
+            }
+            crew.update(&format!("s-{}", 20 + turns), relabel("team=docs"))
+                .await;
+        }
+        turns += 1;
+    }
+    assert!(turns > 3, "there are three pages and more: {turns}");
+    lookout.until(|it| it.gone.len() >= 3).await;
+    let mut listed = names(&crew.list_by("labels.team = net", SessionOrder::Id, 0).await);
+    listed.sort();
+    assert_eq!(lookout.names(), listed);
 }

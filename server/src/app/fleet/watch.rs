@@ -3,8 +3,8 @@
 //! A watcher is a place in the log of changes, and keeps nothing else of what it has told: whether a
 //! session was among those that it told is decided by what the session was before.
 
-use std::collections::BTreeMap;
 use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::provenance::Digest;
 use tokio::sync::watch::Receiver;
 
-use super::hub::{Change, Read};
+use super::hub::Read;
 use super::list::{Search, parsed};
 use super::order::Place;
 use super::seats::Seat;
@@ -33,6 +33,9 @@ const PAGE: usize = 128;
 /// Bytes of one item at most, unless its first session alone has more. An item is what a watcher that
 /// nobody reads holds, and there may be many of them.
 const PAGE_BYTES: usize = 128 * 1024;
+
+/// Sessions at most that change while a snapshot is told.
+const NOTED: usize = 64 * 1024;
 
 /// How far a watcher is.
 enum Stage {
@@ -58,6 +61,8 @@ struct Watcher {
     stage: Stage,
     /// What became of sessions up to the place, and is still to be told.
     pending: VecDeque<News>,
+    /// What changed between the pages of the snapshot, and is told after the last one.
+    noted: BTreeSet<SessionId>,
     /// There is more in the log after the place.
     behind: bool,
     /// What was told since the last bookmark.
@@ -66,8 +71,15 @@ struct Watcher {
     _seat: Seat,
 }
 
-/// A session as it is by now, or that it is gone.
-type News = (SessionId, Option<Arc<SessionSummary>>);
+/// What became of a session.
+enum News {
+    /// It is this by now.
+    Now(Arc<SessionSummary>),
+    /// It is not wanted any more, or is no more.
+    Gone(SessionId),
+    /// It is looked up when it is told.
+    Look(SessionId),
+}
 
 impl AppCaller {
     pub(super) async fn watch(
@@ -115,6 +127,7 @@ impl AppCaller {
             wake,
             stage,
             pending: VecDeque::new(),
+            noted: BTreeSet::new(),
             behind: false,
             owes_bookmark: false,
             ready,
@@ -178,13 +191,56 @@ impl Watcher {
                 gone: Vec::new(),
             });
         }
-        Ok(if let Some(next) = next {
-            Stage::Snapshot(next)
-        } else {
-            self.floor = self.viewer.ticket().await?.revision;
+        if let Some(next) = next {
+            self.note()?;
+            return Ok(Stage::Snapshot(next));
+        }
+        self.floor = self.viewer.ticket().await?.revision;
+        let noted = std::mem::take(&mut self.noted).into_iter();
+        self.pending.extend(noted.map(News::Look));
+        if self.pending.is_empty() {
             self.bookmark();
-            Stage::Live
-        })
+        } else {
+            self.owes_bookmark = true;
+        }
+        Ok(Stage::Live)
+    }
+
+    /// What changes while a snapshot is told leaves the log before that is over, if it takes long: which
+    /// sessions it was is kept, and what they are then is told after the last page.
+    fn note(&mut self) -> Result<(), CallError> {
+        self.behind = true;
+        while self.behind {
+            for (id, ..) in self.read()? {
+                self.noted.insert(id);
+            }
+            if self.noted.len() > NOTED {
+                return Err(too_slow());
+            }
+        }
+        Ok(())
+    }
+
+    /// The next part of the log: each session of it that is wanted, or was, once; as it is after the last
+    /// of its changes.
+    fn read(&mut self) -> Result<Vec<(SessionId, Option<Arc<SessionSummary>>)>, CallError> {
+        let viewer = &self.viewer;
+        let (hub, tenant) = (&viewer.context.hub, &viewer.principal.tenant);
+        let Read::Changes(changes, place, more) = hub.after(self.place, tenant) else {
+            return Err(too_slow());
+        };
+        (self.place, self.behind) = (place, more);
+        let mut sessions = BTreeMap::<SessionId, (bool, Option<Arc<SessionSummary>>)>::new();
+        for change in changes {
+            let wants = |it: &Arc<SessionSummary>| self.search.filter.wants(it);
+            let (was, now) = sessions.entry(change.session).or_default();
+            // Also if it was so between two changes only: the snapshot may have told it then.
+            *was |= change.before.as_ref().is_some_and(wants);
+            *now = change.after.filter(wants);
+        }
+        let told = sessions.into_iter();
+        let told = told.filter(|(_, (was, now))| *was || now.is_some());
+        Ok(told.map(|(id, (_, now))| (id, now)).collect())
     }
 
     async fn changes(&mut self) -> Result<Stage, CallError> {
@@ -206,51 +262,32 @@ impl Watcher {
         if !self.behind {
             context.ports.clock.sleep(GATHER).await;
         }
-        match context.hub.after(place, &self.viewer.principal.tenant) {
-            Read::Lapped => {
-                let message = "too much changed while this watch was not read; watch again with the \
-                               last bookmark";
-                Err(CallError::stream_ended(Reason::ObserverTooSlow, message))
-            }
-            Read::Changes(changes, place, more) => {
-                self.gather(changes);
-                (self.place, self.behind) = (place, more);
-                Ok(Stage::Live)
-            }
-        }
-    }
-
-    /// Each session once: as it is after the last of its changes, or gone.
-    fn gather(&mut self, changes: Vec<Change>) {
-        let mut sessions = BTreeMap::<SessionId, (bool, Option<Arc<SessionSummary>>)>::new();
-        for change in changes {
-            let wants = |it: &Arc<SessionSummary>| self.search.filter.wants(it);
-            let (was, now) = sessions.entry(change.session).or_default();
-            // Also if it was so between two changes only: the snapshot may have told it then.
-            *was |= change.before.as_ref().is_some_and(wants);
-            *now = change.after.filter(wants);
-        }
-        let told = sessions.into_iter();
-        let told = told.filter(|(_, (was, now))| *was || now.is_some());
-        self.pending.extend(told.map(|(id, (_, now))| (id, now)));
+        let read = self.read()?.into_iter();
+        let news = read.map(|(id, now)| now.map_or(News::Gone(id), News::Now));
+        self.pending.extend(news);
+        Ok(Stage::Live)
     }
 
     /// One item of what is to be told, and after the last one a bookmark.
     async fn tell(&mut self) -> Result<Stage, CallError> {
         let (mut sessions, mut gone, mut bytes) = (Vec::new(), Vec::new(), 0);
         while sessions.len() + gone.len() < PAGE
-            && let Some((id, now)) = self.pending.pop_front()
+            && let Some(news) = self.pending.pop_front()
         {
+            let id = match &news {
+                News::Now(session) => session.id,
+                News::Gone(id) | News::Look(id) => *id,
+            };
             if !self.viewer.may_read(id).await {
                 continue;
             }
-            let Some(session) = self.no_older(now).await? else {
+            let Some(session) = self.now(news).await? else {
                 gone.push(id);
                 continue;
             };
             bytes += session.weight();
             if bytes > PAGE_BYTES && !sessions.is_empty() {
-                self.pending.push_front((id, Some(session)));
+                self.pending.push_front(News::Now(session));
                 break;
             }
             sessions.push((*session).clone());
@@ -266,18 +303,17 @@ impl Watcher {
         Ok(Stage::Live)
     }
 
-    /// C47: of a session that the snapshot may have told as it was later, what it is now.
-    async fn no_older(
-        &self,
-        session: Option<Arc<SessionSummary>>,
-    ) -> Result<Option<Arc<SessionSummary>>, CallError> {
-        match session {
-            Some(session) if session.revision < self.floor => {
-                let now = self.viewer.summary(session.id).await?;
-                Ok(now.filter(|it| self.search.filter.wants(it)))
-            }
-            session => Ok(session),
-        }
+    /// The session as it is to be told, if it is. C47: one that the snapshot may have told as it was later
+    /// is told as it is now.
+    async fn now(&self, news: News) -> Result<Option<Arc<SessionSummary>>, CallError> {
+        let id = match news {
+            News::Now(session) if session.revision >= self.floor => return Ok(Some(session)),
+            News::Now(session) => session.id,
+            News::Look(id) => id,
+            News::Gone(_) => return Ok(None),
+        };
+        let now = self.viewer.summary(id).await?;
+        Ok(now.filter(|it| self.search.filter.wants(it)))
     }
 
     fn bookmark(&mut self) {
@@ -286,6 +322,12 @@ impl Watcher {
         let bookmark = token::make(&self.question, &place);
         self.ready.push_back(SessionWatchItem::Bookmark(bookmark));
     }
+}
+
+fn too_slow() -> CallError {
+    let message =
+        "too much changed while this watch was not read; watch again with the last bookmark";
+    CallError::stream_ended(Reason::ObserverTooSlow, message)
 }
 
 fn sent_away() -> CallError {
