@@ -106,6 +106,7 @@ impl AppCaller {
                 answer: Answer::Admitted { run },
                 position,
                 channel,
+                ..
             })) => Ok(Some(admitted(channel, run, position, attachment))),
             Ok(Ok(Reply {
                 answer: Answer::Busy { run },

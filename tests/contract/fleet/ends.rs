@@ -11,14 +11,14 @@ use sessionplane_core::contract::{CallOptions, Parent};
 use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
 use sessionplane_core::ports::repository::Repository as _;
-use sessionplane_server::adapters::memory::{CommitStep, MemoryStore};
+use sessionplane_server::adapters::memory::{CommitStep, MemoryStore, Passing};
 use sessionplane_server::app::App;
 use sessionplane_server::app::face::Faces as _;
 
 use super::crew;
 use crate::house::{agents, owner, ports};
 use crate::suite::desk::{named, with_id, within};
-use crate::suite::fleet::crew::{Crew, new, relabel};
+use crate::suite::fleet::crew::{Crew, labels, new, relabel};
 use crate::suite::hands::set_thinking;
 use crate::suite::lineage::branch;
 use crate::suite::world::quick;
@@ -116,6 +116,30 @@ async fn c01_c02_a_branch_off_a_session_that_was_just_deleted_is_refused_by_name
         let made = crew.try_create(new("child"), Some("one")).await;
         made.expect("created");
     }
+}
+
+/// C2: a change that was accepted is told as that, though the session is deleted before its caller looks.
+#[tokio::test]
+async fn c02_a_change_is_told_although_its_session_is_deleted_before_the_answer_is_read() {
+    let (house, crew) = crew(quick());
+    crew.create(new("docs")).await;
+    let mut held = house.gate.hold_any(|step, passing| {
+        step == CommitStep::BeforeSync && matches!(passing, Passing::Metadata(_))
+    });
+    let update = crew.try_update("docs", relabel("a=b"), None, None);
+    let mut update = Box::pin(update);
+    tokio::select! {
+        biased;
+        answered = &mut update => panic!("it is held: {answered:?}"),
+        () = held.reached() => {}
+    }
+    house.gate.open();
+    held.release();
+    // Nobody reads the answer meanwhile.
+    let deleted = crew.try_delete(named("docs"), false, None).await;
+    assert_eq!(deleted, Ok(DeleteAnswer::Deleted));
+    let updated = update.await.expect("it was changed");
+    assert_eq!(updated.labels, labels(&["a=b"]));
 }
 
 /// What wakes who waits for a deletion: by then nobody finds the session.

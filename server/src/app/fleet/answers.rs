@@ -60,7 +60,7 @@ impl AppCaller {
             .deliver(&self.context, session, record, mail)
             .await;
         let Reply {
-            answer, channel, ..
+            answer, changed, ..
         } = match answer.await {
             Ok(Ok(reply)) => reply,
             Ok(Err(NoReply::NameTaken)) => return Ok(Judged::Taken),
@@ -68,9 +68,7 @@ impl AppCaller {
             Err(_) => return Err(lost(&NoReply::Lost(Loss::Right))),
         };
         match answer {
-            Answer::Changed => Ok(Judged::Done(
-                channel.shown().map(|it| Box::new((*it).clone())),
-            )),
+            Answer::Changed => Ok(Judged::Done(changed.map(|it| Box::new((*it).clone())))),
             Answer::Dispatched(DispatchAnswer::Rejected(no)) => Ok(Judged::Rejected(no)),
             Answer::Refused(error) => Err(error),
             _ => Err(unexpected()),

@@ -241,13 +241,8 @@ impl SessionTask {
                 return Err(self.fail(&error));
             }
         };
-        let channel = self.channel.clone();
         // A caller that left does not miss its answer.
-        let _ = reply.send(Ok(Reply {
-            answer,
-            position,
-            channel,
-        }));
+        let _ = reply.send(Ok(Reply::of(&self.channel, answer, position)));
         Ok(())
     }
 
@@ -296,13 +291,9 @@ impl SessionTask {
             return;
         };
         if let Some((reply, flight)) = self.replies.remove(&id) {
-            let (channel, position) = (self.channel.clone(), self.channel.position());
+            let position = self.channel.position();
             // A caller that left does not miss its answer.
-            let _ = reply.send(Ok(Reply {
-                answer,
-                position,
-                channel,
-            }));
+            let _ = reply.send(Ok(Reply::of(&self.channel, answer, position)));
             drop(flight);
         }
     }
