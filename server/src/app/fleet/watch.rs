@@ -81,6 +81,15 @@ enum News {
     Look(SessionId),
 }
 
+impl News {
+    fn session(&self) -> SessionId {
+        match self {
+            Self::Now(session) => session.id,
+            Self::Gone(id) | Self::Look(id) => *id,
+        }
+    }
+}
+
 impl AppCaller {
     pub(super) async fn watch(
         &self,
@@ -211,8 +220,8 @@ impl Watcher {
     fn note(&mut self) -> Result<(), CallError> {
         self.behind = true;
         while self.behind {
-            for (id, ..) in self.read()? {
-                self.noted.insert(id);
+            for news in self.read()? {
+                self.noted.insert(news.session());
             }
             if self.noted.len() > NOTED {
                 return Err(too_slow());
@@ -223,7 +232,7 @@ impl Watcher {
 
     /// The next part of the log: each session of it that is wanted, or was, once; as it is after the last
     /// of its changes.
-    fn read(&mut self) -> Result<Vec<(SessionId, Option<Arc<SessionSummary>>)>, CallError> {
+    fn read(&mut self) -> Result<Vec<News>, CallError> {
         let viewer = &self.viewer;
         let (hub, tenant) = (&viewer.context.hub, &viewer.principal.tenant);
         let Read::Changes(changes, place, more) = hub.after(self.place, tenant) else {
@@ -240,7 +249,9 @@ impl Watcher {
         }
         let told = sessions.into_iter();
         let told = told.filter(|(_, (was, now))| *was || now.is_some());
-        Ok(told.map(|(id, (_, now))| (id, now)).collect())
+        Ok(told
+            .map(|(id, (_, now))| now.map_or(News::Gone(id), News::Now))
+            .collect())
     }
 
     async fn changes(&mut self) -> Result<Stage, CallError> {
@@ -262,8 +273,7 @@ impl Watcher {
         if !self.behind {
             context.ports.clock.sleep(GATHER).await;
         }
-        let read = self.read()?.into_iter();
-        let news = read.map(|(id, now)| now.map_or(News::Gone(id), News::Now));
+        let news = self.read()?;
         self.pending.extend(news);
         Ok(Stage::Live)
     }
@@ -274,10 +284,7 @@ impl Watcher {
         while sessions.len() + gone.len() < PAGE
             && let Some(news) = self.pending.pop_front()
         {
-            let id = match &news {
-                News::Now(session) => session.id,
-                News::Gone(id) | News::Look(id) => *id,
-            };
+            let id = news.session();
             if !self.viewer.may_read(id).await {
                 continue;
             }
