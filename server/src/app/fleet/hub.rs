@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn c35_c60_what_is_read_in_one_go_is_bounded_and_the_next_goes_on_from_there() {
-        let (hub, tenant) = (Hub::keeping(4 * MAX_READ), TenantId::parse("t").unwrap());
+        let (hub, tenant) = (Hub::keeping(8 * MAX_READ), TenantId::parse("t").unwrap());
         let other = TenantId::parse("u").unwrap();
         let total = 2 * MAX_READ + 5;
         for number in 0..total {
