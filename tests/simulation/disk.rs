@@ -117,6 +117,15 @@ impl CommitGate for Disk {
         if let Some(commit) = kept {
             self.books.kept(commit);
         }
+        match passing {
+            Passing::Metadata(commit) if step == CommitStep::AfterSync => {
+                self.books.changed(commit);
+            }
+            Passing::Deletion(commit) if step == CommitStep::AfterSync => {
+                self.books.deleted(commit);
+            }
+            _ => {}
+        }
         let taken = self.take().await;
         // Also where its writer hears of a failure: it is on the disk, and who repeats the call, or
         // reads, is told so.

@@ -50,21 +50,14 @@ impl Repository for SlowStore {
 
     async fn commit_metadata(&self, commit: MetadataCommit) -> Result<(), CommitError> {
         self.disk.wait().await;
-        let changed = self.inner.commit_metadata(commit.clone()).await;
-        // Nothing comes between the two.
-        if changed.is_ok() {
-            self.disk.books.changed(&commit);
-        }
+        let changed = self.inner.commit_metadata(commit).await;
         self.disk.wait().await;
         changed
     }
 
     async fn delete(&self, commit: DeletionCommit) -> Result<(), CommitError> {
         self.disk.wait().await;
-        let deleted = self.inner.delete(commit.clone()).await;
-        if deleted.is_ok() {
-            self.disk.books.deleted(&commit);
-        }
+        let deleted = self.inner.delete(commit).await;
         self.disk.wait().await;
         deleted
     }
