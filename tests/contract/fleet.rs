@@ -3,8 +3,12 @@
 
 #[path = "fleet/ends.rs"]
 mod ends;
+#[path = "fleet/narrow.rs"]
+mod narrow;
 #[path = "fleet/shown.rs"]
 mod shown;
+#[path = "fleet/watching.rs"]
+mod watching;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -38,6 +38,7 @@ pub(crate) struct Refusal {
     emptied: AtomicBool,
     broken: AtomicBool,
     read: AtomicUsize,
+    found: AtomicUsize,
     refused: watch::Sender<u64>,
 }
 
@@ -70,6 +71,11 @@ impl Refusal {
     /// How many entries were read so far.
     pub(crate) fn entries_read(&self) -> usize {
         self.read.load(Ordering::SeqCst)
+    }
+
+    /// How many sessions were read through an index so far.
+    pub(crate) fn sessions_found(&self) -> usize {
+        self.found.load(Ordering::SeqCst)
     }
 
     fn count(&self, entries: usize) -> Result<(), ReadError> {
@@ -137,7 +143,9 @@ impl Repository for Slow {
     }
 
     async fn find(&self, query: SessionQuery) -> Result<Vec<FoundSession>, ReadError> {
-        slowly(self.0.find(query)).await
+        let found = slowly(self.0.find(query)).await?;
+        self.1.found.fetch_add(found.len(), Ordering::SeqCst);
+        Ok(found)
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {

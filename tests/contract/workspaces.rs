@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use futures_util::future::join;
 use sessionplane_core::contract::fleet::{
     ChangeDirectory, ChangeDirectoryAnswer, CreateSession, Fleet as _,
 };
@@ -22,6 +24,7 @@ use sessionplane_core::ports::engine::{
 };
 use sessionplane_core::ports::workspaces::{PlaceError, Workspaces};
 use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
+use sessionplane_server::adapters::memory::CommitStep;
 use sessionplane_server::app::Ports;
 use sessionplane_server::app::agents::AgentCatalog;
 use sessionplane_server::app::face::Faces as _;
@@ -417,4 +420,44 @@ async fn c45_what_version_control_says_is_noted_at_the_boundaries_of_runs() {
     let caller = house.app().as_caller(owner());
     let got = caller.get_session(named("net"), options).await;
     assert_eq!(got, Ok(crew.get("net").await));
+}
+
+/// A directory alone is one of the workspace that the session works in when it is moved, not of the one
+/// that it worked in when it was looked at.
+#[tokio::test]
+async fn c53_a_directory_alone_is_one_of_the_workspace_that_the_session_was_just_moved_to() {
+    let (house, crew) = with_repo();
+    for at in ["repo", "docs"] {
+        house.folders.put(&place(at, "sub"), "main");
+    }
+    house.folders.put(&place("docs", "."), "main");
+    crew.create(grounded("net")).await;
+    let mut held = house.gate.hold(|step, _| step == CommitStep::BeforeSync);
+    let docs = place("docs", ".");
+    let mut first = Box::pin(go(&house, "net", &docs, None));
+    tokio::select! {
+        biased;
+        moved = &mut first => panic!("it is held: {moved:?}"),
+        () = held.reached() => {}
+    }
+    let request = ChangeDirectory {
+        session: named("net"),
+        workspace: None,
+        directory: Directory::parse("sub").expect("a directory"),
+    };
+    let caller = house.app().as_caller(owner());
+    let mut second = caller.change_directory(request, CallOptions::default());
+    // It looks at the session, and waits behind the first.
+    for _ in 0..100 {
+        assert!(second.as_mut().now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    house.gate.open();
+    held.release();
+    let (first, second) = within("moved", join(first, second)).await;
+    for moved in [first, second] {
+        let moved = moved.expect("moved");
+        assert!(matches!(moved, ChangeDirectoryAnswer::Moved { .. }));
+    }
+    assert_eq!(crew.get("net").await.place, Some(place("docs", "sub")));
 }

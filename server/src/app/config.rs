@@ -24,6 +24,10 @@ pub struct AppConfig {
     pub idle_ttl: Duration,
     /// Event streams that one session has at a time.
     pub max_observers: usize,
+    /// Watches of the fleet at a time.
+    pub max_watches: usize,
+    /// Those of one principal.
+    pub max_watches_per_principal: usize,
     /// How often an observer of a quiet session hears that it is alive.
     pub heartbeat: Duration,
     /// How long a request id stays bound after its acceptance, at least.
@@ -49,6 +53,8 @@ impl Default for AppConfig {
             idle_channels: 4096,
             idle_ttl: Duration::from_secs(60),
             max_observers: 4096,
+            max_watches: 1024,
+            max_watches_per_principal: 256,
             heartbeat: Duration::from_secs(15),
             binding_retention: Duration::from_secs(24 * 60 * 60),
             engine_open_timeout: Duration::from_secs(30),

@@ -28,6 +28,7 @@ use super::channels::Channels;
 use super::config::AppConfig;
 use super::digest::DigestKey;
 use super::fleet::hub::Hub;
+use super::fleet::seats::Seats;
 use super::fleet::{eraser, stalls};
 use super::recovery::{self, RecoveryError};
 use super::residents::Residents;
@@ -65,6 +66,8 @@ pub(crate) struct Context {
     pub(crate) channels: Channels,
     /// What watchers of the fleet read.
     pub(crate) hub: Arc<Hub>,
+    /// Who watches the fleet.
+    pub(crate) seats: Arc<Seats>,
     /// Wakes who erases what deleted sessions held.
     pub(crate) deleted: Notify,
     pub(crate) residents: Residents,
@@ -197,6 +200,10 @@ impl App {
         let context = Context {
             channels: Channels::new(config, hub.clone()),
             hub,
+            seats: Arc::new(Seats::new(
+                config.max_watches,
+                config.max_watches_per_principal,
+            )),
             deleted: Notify::new(),
             residents: Residents::default(),
             flights: SingleFlight::default(),

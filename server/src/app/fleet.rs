@@ -18,6 +18,7 @@ mod list;
 mod moving;
 mod names;
 mod order;
+pub(crate) mod seats;
 pub(crate) mod stalls;
 mod token;
 mod update;

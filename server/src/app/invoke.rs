@@ -106,6 +106,7 @@ impl AppCaller {
                 answer: Answer::Admitted { run },
                 position,
                 channel,
+                ..
             })) => Ok(Some(admitted(channel, run, position, attachment))),
             Ok(Ok(Reply {
                 answer: Answer::Busy { run },
@@ -218,14 +219,14 @@ impl AppCaller {
             return Ok(None);
         };
         let of_parent = |error: CallError| match error.reason {
-            Reason::NoSuchSession => error.about_field("parent_session"),
+            Reason::NoSuchSession => no_parent(),
             _ => error,
         };
         let found = self.session(session, Action::Observe).await;
         let (parent, _) = found.map_err(of_parent)?;
         let repository = &self.context.ports.repository;
         let stored = repository.session(parent).await.map_err(store)?;
-        let stored = stored.ok_or_else(|| of_parent(CallError::no_such_session()))?;
+        let stored = stored.ok_or_else(no_parent)?;
         let lineage = |entry| Lineage { parent, entry };
         let (agent, leaf) = (stored.record.agent, stored.head.leaf);
         let Some(id) = *entry else {
@@ -399,6 +400,11 @@ impl AppCaller {
         }
         Ok(record)
     }
+}
+
+/// What a new session is to branch off is unknown, or hidden, or gone since.
+pub(super) fn no_parent() -> CallError {
+    CallError::no_such_session().about_field("parent_session")
 }
 
 /// The texts of undelivered inputs that one record tells at most, in bytes.

@@ -60,12 +60,7 @@ impl SessionTask {
             failpoint::reach("session::before-answer");
             if let Some((reply, flight)) = self.replies.remove(&id) {
                 // A caller that left does not miss its answer; its binding is kept all the same.
-                let channel = self.channel.clone();
-                let _ = reply.send(Ok(Reply {
-                    answer,
-                    position,
-                    channel,
-                }));
+                let _ = reply.send(Ok(Reply::of(&self.channel, answer, position)));
                 drop(flight);
             }
         }

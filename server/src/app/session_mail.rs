@@ -7,6 +7,7 @@ use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::command::CommandKind;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::fleet::metadata::MetadataChange;
+use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::lifecycle::{
     Answer, CallFacts, DetachCause, DispatchFacts, InvokeFacts, PlaceFacts, StreamId,
@@ -35,6 +36,22 @@ pub(crate) struct Reply {
     /// The channel that the position is a place in. Whoever reads on from the position reads here:
     /// by the time the answer is read, the session may have another channel.
     pub(crate) channel: Arc<Channel>,
+    /// C2: the session in the step of a change of it: by the time the answer is read it may have been
+    /// deleted, and the change was made all the same.
+    pub(crate) changed: Option<Arc<SessionSummary>>,
+}
+
+impl Reply {
+    /// An answer of the session as its channel shows it now.
+    pub(crate) fn of(channel: &Arc<Channel>, answer: Answer, position: Position) -> Self {
+        let changed = matches!(answer, Answer::Changed);
+        Self {
+            answer,
+            position,
+            changed: changed.then(|| channel.shown()).flatten(),
+            channel: channel.clone(),
+        }
+    }
 }
 
 /// Why a call got no [`Reply`].

@@ -5,6 +5,7 @@
 
 mod chores;
 mod leaving;
+mod rounds;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -15,10 +16,9 @@ use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::ids::RunId;
-use sessionplane_core::domain::lease::LeaseClause;
 use sessionplane_core::domain::lifecycle::{
-    self, DetachCause, DispatchFacts, Effect, EngineTag, Input, ReplyId, Round, Session, Step,
-    StreamId, Timer, Waiting,
+    DetachCause, DispatchFacts, Effect, EngineTag, Input, ReplyId, Round, Session, StreamId, Timer,
+    Waiting,
 };
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::CommitError;
@@ -29,13 +29,11 @@ use super::channel::Channel;
 use super::context::Context;
 use super::engine_host::{EngineLink, Report, Seat};
 use super::residents::Departed;
-use super::session_check;
 use super::session_loss::{Loss, lose, turn_away};
 use super::session_mail::{self, Birth, Gone, Mail, NoReply, ReplyTo};
 use super::session_timers::SessionTimers;
 use super::single_flight::Flight;
 use super::work::AtWork;
-use crate::failpoint;
 use chores::{Chores, Done};
 
 /// Inputs that wait behind a commit at most; then neither the mailbox nor the engine is read. (The
@@ -95,7 +93,8 @@ enum Wake {
 enum End {
     Idle(Departed),
     Failed(Loss),
-    /// Another session took the name or key that this one was to be created under.
+    /// Another session took the name or key that this one was to be created under, or what it was to
+    /// branch off is gone.
     Unborn,
     /// The session exists no more.
     Deleted,
@@ -383,104 +382,6 @@ impl SessionTask {
             Report::Gone(reason) => Input::EngineGone { tag, reason },
         });
         self.offer(inputs);
-    }
-
-    /// Steps what may be stepped now; the rest waits in order.
-    fn offer(&mut self, inputs: impl IntoIterator<Item = Input, IntoIter: ExactSizeIterator>) {
-        let mut inputs = inputs.into_iter();
-        let mut effects = Vec::with_capacity(inputs.len());
-        while let Some(input) = inputs.next() {
-            let in_flight = self.in_flight.is_some();
-            if self.session.must_wait(&input, &self.waiting, in_flight) {
-                self.waiting.push(input);
-            } else {
-                // A burst of more than one input is all of the engine.
-                self.step(input, inputs.len(), &mut effects);
-            }
-        }
-        self.perform(effects);
-        self.start_round();
-    }
-
-    /// `burst` counts the reports that came together with this input and are stepped after it.
-    fn step(&mut self, mut input: Input, burst: usize, effects: &mut Vec<Effect>) {
-        match &mut input {
-            Input::Invoke { facts, .. } => facts.paused = self.channel.is_paused(),
-            Input::Dispatch { facts, .. } => facts.paused = self.channel.is_paused(),
-            _ => {}
-        }
-        let channel = self.engine.as_ref().map_or(0, EngineLink::unread);
-        let unread = self.waiting.reports() + burst + channel;
-        let now = self.context.ports.clock.now();
-        let Step {
-            live,
-            commit,
-            after_commit,
-        } = lifecycle::step(&mut self.session, input, unread, now);
-        session_check::judge(&self.session);
-        effects.extend(live);
-        // Most steps of a run make nothing durable.
-        if commit.is_some() || !after_commit.is_empty() {
-            self.round.join(Step {
-                live: Vec::new(),
-                commit,
-                after_commit,
-            });
-        }
-    }
-
-    fn start_round(&mut self) {
-        if self.in_flight.is_some() {
-            return;
-        }
-        let waits_for_nothing = self.round.take_effects_without_commit();
-        self.perform(waits_for_nothing);
-        let Some((commit, after)) = self.round.take() else {
-            return self.start_deletion();
-        };
-        failpoint::reach("session::before-commit");
-        if matches!(commit.lease, LeaseClause::Release(_)) {
-            failpoint::reach("session::before-settle");
-        }
-        let round = self.session.seal_round();
-        session_check::judge(&self.session);
-        let repository = self.context.ports.repository.clone();
-        let commit = Box::pin(async move { repository.commit(commit).await });
-        self.in_flight = Some(InFlight {
-            round,
-            after,
-            commit,
-        });
-    }
-
-    fn committed(&mut self, result: Result<(), CommitError>) -> Result<(), End> {
-        let Some(InFlight { round, after, .. }) = self.in_flight.take() else {
-            return Ok(());
-        };
-        if let Err(error) = result {
-            return Err(self.fail(&error));
-        }
-        failpoint::reach("session::after-commit");
-        self.perform(after);
-        self.start_change();
-        if self.context.stopping.is_cancelled() && !self.chores.write() {
-            // What waits would start another round, and while something always does the task would
-            // never see the stop. Nothing of it is durable; its callers hear that they do not know.
-            return Err(End::Stopping);
-        }
-        let mut effects = Vec::new();
-        self.step(Input::Committed { round }, 0, &mut effects);
-        self.go_on(effects);
-        Ok(())
-    }
-
-    /// Steps what waited.
-    fn go_on(&mut self, mut effects: Vec<Effect>) {
-        while let Some(input) = self.waiting.pop(&self.session) {
-            self.step(input, 0, &mut effects);
-        }
-        self.perform(effects);
-        self.start_round();
     }
 }
 

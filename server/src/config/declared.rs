@@ -241,6 +241,19 @@ pub(crate) static DECLARED: &[Setting] = &[
         app.max_observers,
         "Event streams that one session has at a time. A further one is refused: LIMIT_REACHED."
     ),
+    whole!(
+        "limits.max_watches",
+        1..=65_536,
+        app.max_watches,
+        "Watches of sessions at a time. A further one is refused: LIMIT_REACHED."
+    ),
+    whole!(
+        "limits.max_watches_per_principal",
+        1..=65_536,
+        app.max_watches_per_principal,
+        "Watches of sessions that one principal has at a time. A further one is refused: \
+         LIMIT_REACHED."
+    ),
     // Connections and calls.
     whole!(
         "limits.max_connections",

@@ -12,7 +12,7 @@ use super::run::{Run, said};
 use super::world::{Caller, Worlds, quick};
 
 /// A recollection in a new session that goes on from a place in another.
-pub(super) fn branch(
+pub(crate) fn branch(
     session: &SessionRef,
     parent: &SessionRef,
     entry: Option<EntryId>,

@@ -108,7 +108,7 @@ pub(crate) async fn a_session_is_not_deleted_before_those_that_branch_off_it(
     let late = Script::new(3).child_of(parent.id());
     let token = store.mint().await.unwrap();
     let orphan = store.commit(late.admit(token, "go")).await;
-    assert_eq!(orphan, Err(CommitError::NoSuchSession));
+    assert_eq!(orphan, Err(CommitError::NoParent));
 }
 
 /// Neither by id, name or key nor by any term; its name and its key are free.

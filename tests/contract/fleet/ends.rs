@@ -6,20 +6,21 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::FutureExt as _;
 use futures_util::future::join;
-use sessionplane_core::contract::CallOptions;
-use sessionplane_core::contract::fleet::{DeleteAnswer, DeleteSession, Fleet as _};
-use sessionplane_core::domain::error::Reason;
+use sessionplane_core::contract::fleet::{CreateSession, DeleteAnswer, DeleteSession, Fleet as _};
+use sessionplane_core::contract::{CallOptions, Parent};
+use sessionplane_core::domain::error::{Outcome, Reason};
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
 use sessionplane_core::ports::repository::Repository as _;
-use sessionplane_server::adapters::memory::{CommitStep, MemoryStore};
+use sessionplane_server::adapters::memory::{CommitStep, MemoryStore, Passing};
 use sessionplane_server::app::App;
 use sessionplane_server::app::face::Faces as _;
 
 use super::crew;
 use crate::house::{agents, owner, ports};
-use crate::suite::desk::within;
-use crate::suite::fleet::crew::{new, relabel};
+use crate::suite::desk::{named, with_id, within};
+use crate::suite::fleet::crew::{Crew, labels, new, relabel};
 use crate::suite::hands::set_thinking;
+use crate::suite::lineage::branch;
 use crate::suite::world::quick;
 
 /// Of two deletions that wait for one commit, each is judged by the revision that it was meant for.
@@ -61,6 +62,84 @@ async fn c61_a_deletion_is_judged_by_its_own_etag_whoever_waits_behind_it() {
     assert_eq!(mistaken.reason, Reason::EtagMismatch);
     assert_eq!(meant, Ok(DeleteAnswer::Deleted));
     assert_eq!(house.store().session(id).await, Ok(None));
+}
+
+/// C1, C2: what a session was to branch off is deleted between the look at it and the commit. That is told
+/// like a parent that never was: whoever repeats would be told no more.
+#[tokio::test(flavor = "multi_thread")]
+async fn c01_c02_a_branch_off_a_session_that_was_just_deleted_is_refused_by_name() {
+    for invokes in [false, true] {
+        let (house, crew) = crew(quick());
+        let parent = crew.desk("parent");
+        parent.run("say \"x\"").await;
+        let off = Parent {
+            session: named("parent"),
+            entry: None,
+        };
+        let mut held = house
+            .gate
+            .hold(|at, commit| at == CommitStep::BeforeSync && commit.create.is_some());
+        let branching = {
+            let crew = Crew {
+                world: crew.world.clone(),
+            };
+            let (invoke, create) = (
+                branch(&named("child"), &off.session, None),
+                CreateSession {
+                    parent: Some(off),
+                    ..new("child")
+                },
+            );
+            tokio::spawn(async move {
+                if invokes {
+                    let caller = crew.world.caller();
+                    let invoked = caller.invoke(invoke, with_id(Some("one"))).await;
+                    return invoked.map(drop);
+                }
+                crew.try_create(create, Some("one")).await.map(drop)
+            })
+        };
+        held.reached().await;
+        let deleted = crew.try_delete(named("parent"), false, None).await;
+        assert_eq!(deleted, Ok(DeleteAnswer::Deleted));
+        held.release();
+        let refused = within("its answer", branching).await.expect("no panic");
+        let refused = refused.expect_err("there is nothing to branch off");
+        assert_eq!(
+            (refused.reason, refused.outcome),
+            (Reason::NoSuchSession, Outcome::Refused),
+            "{refused:?}"
+        );
+        let fields: Vec<_> = refused.violations.iter().map(|it| &*it.field).collect();
+        assert_eq!(fields, ["parent_session"]);
+        // The name is free, and the same id is judged afresh.
+        let made = crew.try_create(new("child"), Some("one")).await;
+        made.expect("created");
+    }
+}
+
+/// C2: a change that was accepted is told as that, though the session is deleted before its caller looks.
+#[tokio::test]
+async fn c02_a_change_is_told_although_its_session_is_deleted_before_the_answer_is_read() {
+    let (house, crew) = crew(quick());
+    crew.create(new("docs")).await;
+    let mut held = house.gate.hold_any(|step, passing| {
+        step == CommitStep::BeforeSync && matches!(passing, Passing::Metadata(_))
+    });
+    let update = crew.try_update("docs", relabel("a=b"), None, None);
+    let mut update = Box::pin(update);
+    tokio::select! {
+        biased;
+        answered = &mut update => panic!("it is held: {answered:?}"),
+        () = held.reached() => {}
+    }
+    house.gate.open();
+    held.release();
+    // Nobody reads the answer meanwhile.
+    let deleted = crew.try_delete(named("docs"), false, None).await;
+    assert_eq!(deleted, Ok(DeleteAnswer::Deleted));
+    let updated = update.await.expect("it was changed");
+    assert_eq!(updated.labels, labels(&["a=b"]));
 }
 
 /// What wakes who waits for a deletion: by then nobody finds the session.

@@ -42,7 +42,7 @@ pub use placing::Deletion;
 pub use recover::{CutRun, give_up_boundary, interrupt};
 pub use round::Round;
 pub use state::{ActiveCompaction, ActiveRun, EngineStatus, Phase, QueuedInput, Session};
-pub use waiting::Waiting;
+pub use waiting::{Unread, Waiting};
 
 use super::time::Timestamp;
 use turn::Turn;
@@ -55,8 +55,8 @@ use turn::Turn;
 /// `unread` counts the engine inputs ([`Input::is_engine`]) that came after this one and that the
 /// shell will step, wherever they wait: behind a commit, in the rest of a burst, in a channel.
 /// Nothing is handed over before they are judged, since one of them may say that the engine has
-/// stopped.
-pub fn step(session: &mut Session, input: Input, unread: usize, now: Timestamp) -> Step {
+/// stopped; nor while one of those that the shell has looked at is known to say so.
+pub fn step(session: &mut Session, input: Input, unread: Unread, now: Timestamp) -> Step {
     session.unread = unread;
     if let Some(run) = session.active.run_mut().filter(|_| input.is_engine()) {
         run.judge_first = run.judge_first.map(|left| left.saturating_sub(1));

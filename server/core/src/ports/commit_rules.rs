@@ -103,7 +103,7 @@ fn branches_off(record: &SessionRecord, facts: &impl CommitFacts) -> Result<(), 
         return Ok(());
     };
     let parent = read(facts.head(lineage.parent))?;
-    parent.map(drop).ok_or(CommitError::NoSuchSession)
+    parent.map(drop).ok_or(CommitError::NoParent)
 }
 
 /// That none of the request ids is bound.

@@ -55,9 +55,12 @@ pub enum CommitError {
     /// One of the request ids is bound already.
     #[error("one of the request ids is bound already")]
     AlreadyBound,
-    /// The session to write to does not exist, or the one that a new session branches off.
+    /// The session to write to does not exist.
     #[error("no such session")]
     NoSuchSession,
+    /// The session that a new one branches off does not exist.
+    #[error("the session that it branches off is gone")]
+    NoParent,
     /// The commit itself breaks a rule (numbering, sizes): a bug of the caller.
     #[error("the commit is malformed: {0}")]
     Malformed(String),

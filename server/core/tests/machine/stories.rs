@@ -7,6 +7,7 @@ mod compaction;
 mod conflation;
 mod disconnect;
 mod dispatch;
+mod in_hand;
 mod interactions;
 mod output;
 mod placing;

@@ -24,6 +24,8 @@ pub(super) enum Judged {
     Rejected(Rejection),
     /// A name or a key is taken.
     Taken,
+    /// The session works elsewhere by now than where was looked.
+    Elsewhere,
 }
 
 impl AppCaller {
@@ -60,7 +62,7 @@ impl AppCaller {
             .deliver(&self.context, session, record, mail)
             .await;
         let Reply {
-            answer, channel, ..
+            answer, changed, ..
         } = match answer.await {
             Ok(Ok(reply)) => reply,
             Ok(Err(NoReply::NameTaken)) => return Ok(Judged::Taken),
@@ -68,10 +70,9 @@ impl AppCaller {
             Err(_) => return Err(lost(&NoReply::Lost(Loss::Right))),
         };
         match answer {
-            Answer::Changed => Ok(Judged::Done(
-                channel.shown().map(|it| Box::new((*it).clone())),
-            )),
+            Answer::Changed => Ok(Judged::Done(changed.map(|it| Box::new((*it).clone())))),
             Answer::Dispatched(DispatchAnswer::Rejected(no)) => Ok(Judged::Rejected(no)),
+            Answer::Elsewhere => Ok(Judged::Elsewhere),
             Answer::Refused(error) => Err(error),
             _ => Err(unexpected()),
         }
@@ -114,6 +115,6 @@ pub(super) fn done(judged: Judged) -> Result<SessionSummary, CallError> {
         Judged::Done(summary) => summary
             .map(|summary| *summary)
             .ok_or_else(CallError::no_such_session),
-        Judged::Rejected(_) | Judged::Taken => Err(unexpected()),
+        Judged::Rejected(_) | Judged::Taken | Judged::Elsewhere => Err(unexpected()),
     }
 }

@@ -49,6 +49,7 @@ impl AppCaller {
             call: self.facts(&bound, digest, decision),
             token: LeaseToken(0),
             place: ground.place,
+            within: None,
             checkout: ground.checkout,
             sandbox: agent.capabilities.sandbox,
         }));

@@ -60,7 +60,7 @@ impl AppCaller {
             Judged::Done(_) => Ok(DeleteAnswer::Deleted),
             // Somebody began something after what was active had ended: that was not meant.
             Judged::Rejected(no) => Ok(DeleteAnswer::Rejected(no)),
-            Judged::Taken => Err(unexpected()),
+            Judged::Taken | Judged::Elsewhere => Err(unexpected()),
         }
     }
 

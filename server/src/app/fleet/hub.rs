@@ -14,6 +14,10 @@ use tokio::sync::watch;
 
 /// Bytes that they keep alive at most.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
+/// Changes that are read in one go at most, and bytes that they keep alive: who has read them and is not
+/// read itself holds no more than that.
+const MAX_READ: usize = 1024;
+const MAX_READ_BYTES: usize = 1024 * 1024;
 /// Revisions of one start. Those of a later one are above all of them.
 const NUMBER_BITS: u32 = 40;
 
@@ -37,8 +41,8 @@ impl Change {
 
 /// The changes after a place in the log.
 pub(crate) enum Read {
-    /// These, up to that place.
-    Changes(Vec<Change>, u64),
+    /// These, up to that place, and whether there are more after it.
+    Changes(Vec<Change>, u64, bool),
     /// The place has left the log, or was never in it.
     Lapped,
 }
@@ -53,8 +57,6 @@ pub(crate) struct Hub {
     most: usize,
     log: Mutex<Log>,
     wake: watch::Sender<u64>,
-    /// Who watches: each holds one of it.
-    watchers: Arc<()>,
     closed: AtomicBool,
 }
 
@@ -75,7 +77,6 @@ impl Hub {
             most: most.max(1),
             log: Mutex::default(),
             wake: watch::Sender::new(0),
-            watchers: Arc::default(),
             closed: AtomicBool::new(false),
         }
     }
@@ -138,28 +139,29 @@ impl Hub {
         self.lock().skip(place).is_some()
     }
 
-    /// The changes of a tenant after a place.
+    /// The changes of a tenant after a place, as many as may be read in one go.
     pub(crate) fn after(&self, place: u64, tenant: &TenantId) -> Read {
         let log = self.lock();
         let Some(skip) = log.skip(place) else {
             return Read::Lapped;
         };
-        let changes = log.changes.range(skip..);
-        let mine = changes.filter(|(of, _)| of == tenant);
-        Read::Changes(mine.map(|(_, change)| change.clone()).collect(), log.newest)
+        let (mut mine, mut upto, mut bytes) = (Vec::new(), place, 0);
+        for (of, change) in log.changes.range(skip..) {
+            if of == tenant {
+                bytes += change.weight();
+                if mine.len() >= MAX_READ || bytes > MAX_READ_BYTES && !mine.is_empty() {
+                    break;
+                }
+                mine.push(change.clone());
+            }
+            upto += 1;
+        }
+        Read::Changes(mine, upto, upto < log.newest)
     }
 
     /// Wakes at every change, and at the end.
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.wake.subscribe()
-    }
-
-    /// A place among the watchers, given up when it is dropped; none if `most` have one.
-    pub(crate) fn seat(&self, most: usize) -> Option<Arc<()>> {
-        // Under the lock, so that of two that come for the last place one is refused.
-        let _log = self.lock();
-        let taken = Arc::strong_count(&self.watchers) - 1;
-        (taken < most).then(|| self.watchers.clone())
     }
 
     /// Ends every watch: the application is no more.
@@ -221,17 +223,42 @@ mod tests {
             hub.tell(&tenant, change(number));
             hub.tell(&other, change(100 + number));
         }
-        let Read::Changes(changes, place) = hub.after(10, &tenant) else {
+        let Read::Changes(changes, place, more) = hub.after(10, &tenant) else {
             panic!("it is kept");
         };
         let ids: Vec<_> = changes.iter().map(|change| change.session).collect();
         let expected: Vec<_> = (5..10).map(|number| change(number).session).collect();
-        assert_eq!((ids, place), (expected, 20));
+        assert_eq!((ids, place, more), (expected, 20, false));
         assert!(matches!(hub.after(21, &tenant), Read::Lapped));
         for number in 0..64 {
             hub.tell(&tenant, change(number));
         }
         assert!(hub.has_after(20) && !hub.has_after(19));
         assert!(matches!(hub.after(19, &tenant), Read::Lapped));
+    }
+
+    #[test]
+    fn c35_c60_what_is_read_in_one_go_is_bounded_and_the_next_goes_on_from_there() {
+        let (hub, tenant) = (Hub::keeping(8 * MAX_READ), TenantId::parse("t").unwrap());
+        let other = TenantId::parse("u").unwrap();
+        let total = 2 * MAX_READ + 5;
+        for number in 0..total {
+            hub.tell(&tenant, change(number as u128));
+            hub.tell(&other, change(number as u128));
+        }
+        let (mut place, mut read) = (0, Vec::new());
+        loop {
+            let Read::Changes(changes, upto, more) = hub.after(place, &tenant) else {
+                panic!("it is kept");
+            };
+            assert!(changes.len() <= MAX_READ, "{}", changes.len());
+            read.extend(changes.iter().map(|change| change.session));
+            place = upto;
+            if !more {
+                break;
+            }
+        }
+        let expected: Vec<_> = (0..total).map(|it| change(it as u128).session).collect();
+        assert_eq!((read, place), (expected, hub.place()));
     }
 }

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use sessionplane_core::contract::fleet::{ListSessions, SessionOrder, SessionPage};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::fleet::filter::{Filter, IndexTerm, StoredTerm};
-use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
 use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::ports::repository::{SessionPlace, SessionQuery};
 
-use super::order::{Place, Rank, by_name};
+use super::order::{From, Place, by_name};
 use super::view::Viewer;
 use super::{digests, token};
 use crate::app::caller::{AppCaller, store};
 use crate::app::channel::Channel;
 use crate::app::pages;
+
+mod attention;
+mod by_id;
 
 /// Sessions in a page when the caller does not say.
 const DEFAULT_PAGE: usize = 100;
@@ -37,6 +39,8 @@ pub(super) struct Search {
     pub(super) filter: Filter,
     pub(super) order: SessionOrder,
     pub(super) page: usize,
+    /// Bytes of a page at most, unless its first session alone has more.
+    pub(super) bytes: usize,
 }
 
 /// Some of the sessions that are wanted, and where the rest begins; no place at the end.
@@ -68,6 +72,7 @@ impl AppCaller {
             filter,
             order,
             page,
+            bytes: PAGE_BYTES,
         };
         let (sessions, next) = self.viewer().page(&search, place).await?;
         Ok(SessionPage {
@@ -83,13 +88,21 @@ pub(super) fn parsed(filter: &str) -> Result<Filter, CallError> {
 }
 
 impl Page<'_> {
+    /// Whether its order is that of ids from the newest on.
+    fn descends(&self) -> bool {
+        matches!(
+            self.search.order,
+            SessionOrder::IdDescending | SessionOrder::Attention
+        )
+    }
+
     fn is_full(&self) -> bool {
         self.taken.len() >= self.search.page || self.looked_at >= BUDGET
     }
 
     /// Whether a session that is wanted has room; if not, the page ends before it.
     fn has_room_for(&self, session: &SessionSummary) -> bool {
-        self.taken.is_empty() || self.bytes + session.weight() <= PAGE_BYTES
+        self.taken.is_empty() || self.bytes + session.weight() <= self.search.bytes
     }
 
     fn take(&mut self, session: Arc<SessionSummary>) {
@@ -126,11 +139,12 @@ impl Viewer {
                 self.stored(&mut page, StoredTerm::NamePrefix(prefix), place, |_| true)
                     .await?
             }
-            // The index of names is in the order of names.
-            (_, IndexTerm::Stored(StoredTerm::NamePrefix(prefix))) => {
-                self.named_by_id(&mut page, prefix, place).await?
+            (_, IndexTerm::Stored(term)) => {
+                let from = place.by_id();
+                let every = StoredTerm::Every;
+                let next = self.by_id(&mut page, [term, every], from, |_| true).await?;
+                next.map(From::place)
             }
-            (_, IndexTerm::Stored(term)) => self.stored(&mut page, term, place, |_| true).await?,
         };
         Ok((page.taken, next))
     }
@@ -167,11 +181,10 @@ impl Viewer {
         place: Place,
         fits: impl Fn(&SessionSummary) -> bool + Send + Sync,
     ) -> Result<Option<Place>, CallError> {
-        let descending = page.search.order == SessionOrder::IdDescending
-            || page.search.order == SessionOrder::Attention;
+        let descending = page.descends();
         let mut after = match place {
             Place::After(place) => Some(place),
-            Place::Start | Place::Ranked(_) | Place::Paused(_) | Place::Dormant(_) => None,
+            _ => None,
         };
         // Also before the first of them: what was taken before may have filled the page.
         let rest = |after: Option<SessionPlace>| Some(after.map_or(Place::Start, Place::After));
@@ -303,112 +316,6 @@ impl Viewer {
             name.map(|name| Place::After(SessionPlace::Name(name)))
         };
         Ok(fill(page, live, place))
-    }
-
-    /// Those whose name begins so, by id: there is no index in that order, and not many of them.
-    async fn named_by_id(
-        &self,
-        page: &mut Page<'_>,
-        prefix: String,
-        place: Place,
-    ) -> Result<Option<Place>, CallError> {
-        let term = StoredTerm::NamePrefix(prefix);
-        let query = SessionQuery {
-            tenant: self.principal.tenant.clone(),
-            term,
-            after: None,
-            descending: false,
-            max: BUDGET,
-        };
-        let ticket = self.ticket().await?;
-        let repository = &self.context.ports.repository;
-        let found = repository.find(query).await.map_err(store)?;
-        if found.len() >= BUDGET {
-            // There are: all sessions are looked at, in the order of ids.
-            return self.stored(page, StoredTerm::Every, place, |_| true).await;
-        }
-        let descending = page.search.order == SessionOrder::IdDescending;
-        let after = match place {
-            Place::After(SessionPlace::Id(id)) => Some(id),
-            _ => None,
-        };
-        let follows = |id: SessionId| match after {
-            None => true,
-            Some(after) if descending => id < after,
-            Some(after) => id > after,
-        };
-        let mut wanted = Vec::new();
-        for stored in found {
-            if follows(stored.session.record.id) {
-                let summary = self.found(stored, ticket).await?;
-                wanted.extend(self.wanted(page.search, summary).await);
-            }
-        }
-        wanted.sort_by_key(|session| session.id);
-        if descending {
-            wanted.reverse();
-        }
-        let place = |session: &SessionSummary| Some(Place::After(SessionPlace::Id(session.id)));
-        Ok(fill(page, wanted, place))
-    }
-
-    /// First what is in memory, as people want to see it; then paused sessions, then dormant ones.
-    async fn by_attention(
-        &self,
-        page: &mut Page<'_>,
-        term: IndexTerm,
-        place: Place,
-    ) -> Result<Option<Place>, CallError> {
-        let mut place = place;
-        if let Place::Start | Place::Ranked(_) = place {
-            let next = self.ranked(page, &place).await;
-            if next.is_some() || page.is_full() {
-                return Ok(next.or(Some(Place::Paused(None))));
-            }
-            place = Place::Paused(None);
-        }
-        let IndexTerm::Stored(term) = term else {
-            return Ok(None);
-        };
-        if let Place::Paused(after) = place {
-            let is = |session: &SessionSummary| session.phase == Phase::Paused;
-            let from = after.map_or(Place::Start, |id| Place::After(SessionPlace::Id(id)));
-            let next = self.stored(page, StoredTerm::Paused, from, is).await?;
-            if let Some(next) = next {
-                return Ok(Some(Place::Paused(next.id())));
-            }
-            if page.is_full() {
-                return Ok(Some(Place::Dormant(None)));
-            }
-            place = Place::Dormant(None);
-        }
-        let Place::Dormant(after) = place else {
-            return Ok(None);
-        };
-        let is = |session: &SessionSummary| session.phase == Phase::Dormant;
-        let from = after.map_or(Place::Start, |id| Place::After(SessionPlace::Id(id)));
-        // The index of names is in another order.
-        let term = match term {
-            StoredTerm::NamePrefix(_) => StoredTerm::Every,
-            term => term,
-        };
-        let next = self.stored(page, term, from, is).await?;
-        Ok(next.map(|next| Place::Dormant(next.id())))
-    }
-
-    async fn ranked(&self, page: &mut Page<'_>, place: &Place) -> Option<Place> {
-        let live = self.live(page.search).await;
-        let ranked = live.into_iter();
-        let ranked = ranked.filter_map(|session| Some((Rank::of(&session)?, session)));
-        let mut ranked: Vec<_> = match place {
-            Place::Ranked(after) => ranked.filter(|(rank, _)| rank > after).collect(),
-            _ => ranked.collect(),
-        };
-        ranked.sort_by_key(|(rank, _)| *rank);
-        let sessions = ranked.into_iter().map(|(_, session)| session).collect();
-        fill(page, sessions, |session| {
-            Rank::of(session).map(Place::Ranked)
-        })
     }
 }
 

@@ -5,18 +5,22 @@ use sessionplane_core::contract::fleet::{ChangeDirectory, ChangeDirectoryAnswer}
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::binding::Method;
 use sessionplane_core::domain::capabilities::SandboxLevel;
-use sessionplane_core::domain::error::CallError;
+use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{AgentFacts, PlaceFacts};
 use sessionplane_core::domain::place::Place;
+use sessionplane_core::domain::provenance::Digest;
 
 use super::answers::{Judged, check_bound, done};
 use super::digests;
 use super::ground::{allowed, refused};
-use crate::app::caller::AppCaller;
+use crate::app::caller::{AppCaller, Bound};
 use crate::app::dispatch::check_same;
 use crate::app::session_mail::Chore;
+
+/// How often a move looks again after another one.
+const ATTEMPTS: usize = 4;
 
 impl AppCaller {
     pub(super) async fn change_place(
@@ -25,20 +29,42 @@ impl AppCaller {
         options: &CallOptions,
     ) -> Result<ChangeDirectoryAnswer, CallError> {
         let (action, digest) = (Action::ChangeDirectory, digests::of_move(&request));
-        let mut bound = self.bound(Method::ChangeDirectory, options).await?;
-        if let Some(binding) = &bound.binding {
-            self.authorize_session(binding.session, action).await?;
-            check_same(binding, digest)?;
-            check_bound(binding)?;
-            let session = self.present(binding.session).await?;
-            // It is answered as it is now: by an agent that is gone nothing is held in.
-            let agent = self.context.agents.facts(&session.agent).ok();
-            return Ok(moved(session, agent.map(|agent| &**agent)));
+        for _ in 0..ATTEMPTS {
+            let bound = self.bound(Method::ChangeDirectory, options).await?;
+            if let Some(binding) = &bound.binding {
+                self.authorize_session(binding.session, action).await?;
+                check_same(binding, digest)?;
+                check_bound(binding)?;
+                let session = self.present(binding.session).await?;
+                // It is answered as it is now: by an agent that is gone nothing is held in.
+                let agent = self.context.agents.facts(&session.agent).ok();
+                return Ok(moved(session, agent.map(|agent| &**agent)));
+            }
+            if let Some(answer) = self.move_to(&request, bound, digest).await? {
+                return Ok(answer);
+            }
         }
+        let message =
+            "the session kept being moved to other workspaces; name the one that is meant";
+        Err(CallError::refused(Reason::Overloaded, message))
+    }
+
+    /// Nothing if no workspace is named, and the session was moved to another one meanwhile.
+    async fn move_to(
+        &self,
+        request: &ChangeDirectory,
+        mut bound: Bound,
+        digest: Digest,
+    ) -> Result<Option<ChangeDirectoryAnswer>, CallError> {
+        let action = Action::ChangeDirectory;
         let (id, decision) = self.session(&request.session, action).await?;
         let present = self.present(id).await?;
         let agent = self.context.agents.facts(&present.agent)?.clone();
-        let workspace = request.workspace.or(present.place.map(|it| it.workspace));
+        let within = match request.workspace {
+            Some(_) => None,
+            None => present.place.map(|it| it.workspace),
+        };
+        let workspace = request.workspace.clone().or_else(|| within.clone());
         let workspace = workspace.ok_or_else(|| {
             let told = "is needed: the session works in none yet";
             CallError::invalid("workspace", told)
@@ -46,7 +72,7 @@ impl AppCaller {
         allowed(&agent, &workspace)?;
         let place = Place {
             workspace,
-            directory: request.directory,
+            directory: request.directory.clone(),
         };
         if self.context.ports.workspaces.is_none() {
             let told = "cannot be looked up: this server has no workspaces";
@@ -58,12 +84,14 @@ impl AppCaller {
             call: self.facts(&bound, digest, decision),
             token: LeaseToken(0),
             place: found.place,
+            within,
             checkout: found.checkout,
             sandbox: agent.capabilities.sandbox,
         }));
         match self.have_done(id, None, chore, flight).await? {
-            Judged::Rejected(no) => Ok(ChangeDirectoryAnswer::Rejected(no)),
-            judged => Ok(moved(done(judged)?, Some(&agent))),
+            Judged::Elsewhere => Ok(None),
+            Judged::Rejected(no) => Ok(Some(ChangeDirectoryAnswer::Rejected(no))),
+            judged => Ok(Some(moved(done(judged)?, Some(&agent)))),
         }
     }
 }

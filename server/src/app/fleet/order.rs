@@ -47,25 +47,68 @@ pub(super) enum Place {
     After(SessionPlace),
     /// By attention, among those that are in memory: after that one.
     Ranked(Rank),
-    /// By attention, among paused sessions: after that one; at their beginning if there is none.
-    Paused(Option<SessionId>),
+    /// By id, among all sessions, since too many have a name that begins as is wanted.
+    Wide(SessionId),
+    /// By attention, among paused sessions.
+    Paused(From),
     /// By attention, among dormant ones.
-    Dormant(Option<SessionId>),
+    Dormant(From),
+}
+
+/// Where a page begins in the order of ids.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct From {
+    /// After that session; at the beginning if there is none.
+    pub(super) after: Option<SessionId>,
+    /// Too many have a name that begins as is wanted: others than those are looked through as well.
+    pub(super) wide: bool,
+}
+
+impl From {
+    /// The same as a place.
+    pub(super) fn place(self) -> Place {
+        match self.after {
+            None => Place::Start,
+            Some(after) if self.wide => Place::Wide(after),
+            Some(after) => Place::After(SessionPlace::Id(after)),
+        }
+    }
+
+    fn encode(self) -> String {
+        let mark = if self.wide { "w" } else { "" };
+        let after = self.after.map(|id| id.to_string()).unwrap_or_default();
+        format!("{mark}.{after}")
+    }
+
+    /// What follows a kind.
+    fn decode(mark: &str, after: &str) -> Option<Self> {
+        let after = match after {
+            "" => None,
+            id => Some(id.parse().ok()?),
+        };
+        let wide = match mark {
+            "" => false,
+            "w" => true,
+            _ => return None,
+        };
+        Some(Self { after, wide })
+    }
 }
 
 impl Place {
-    /// The session that it is after, in the order of ids; none at the beginning.
-    pub(super) fn id(&self) -> Option<SessionId> {
-        match self {
-            Self::After(SessionPlace::Id(id)) => Some(*id),
-            Self::Paused(id) | Self::Dormant(id) => *id,
-            Self::Start | Self::After(SessionPlace::Name(_)) | Self::Ranked(_) => None,
-        }
+    /// The same in the order of ids.
+    pub(super) fn by_id(&self) -> From {
+        let (after, wide) = match self {
+            Self::After(SessionPlace::Id(id)) => (Some(*id), false),
+            Self::Wide(id) => (Some(*id), true),
+            Self::Paused(from) | Self::Dormant(from) => return *from,
+            Self::Start | Self::After(SessionPlace::Name(_)) | Self::Ranked(_) => (None, false),
+        };
+        From { after, wide }
     }
 
     /// The place as a token carries it.
     pub(super) fn encode(&self) -> String {
-        let optional = |id: &Option<SessionId>| id.map(|id| id.to_string()).unwrap_or_default();
         match self {
             Self::Start => "s".to_owned(),
             Self::After(SessionPlace::Id(id)) => format!("i.{id}"),
@@ -73,19 +116,14 @@ impl Place {
             Self::Ranked(Rank { level, since, id }) => {
                 format!("r.{level}.{}.{id}", since.as_millis())
             }
-            Self::Paused(id) => format!("p.{}", optional(id)),
-            Self::Dormant(id) => format!("d.{}", optional(id)),
+            Self::Wide(id) => format!("w.{id}"),
+            Self::Paused(from) => format!("p{}", from.encode()),
+            Self::Dormant(from) => format!("d{}", from.encode()),
         }
     }
 
     /// The place that a token carries; none if it carries none.
     pub(super) fn decode(text: &str) -> Option<Self> {
-        let optional = |id: &str| {
-            if id.is_empty() {
-                return Some(None);
-            }
-            id.parse::<SessionId>().ok().map(Some)
-        };
         let (kind, rest) = text.split_once('.').unwrap_or((text, ""));
         Some(match kind {
             "s" => Self::Start,
@@ -98,9 +136,12 @@ impl Place {
                 let id = parts.next()?.parse().ok()?;
                 Self::Ranked(Rank { level, since, id })
             }
-            "p" => Self::Paused(optional(rest)?),
-            "d" => Self::Dormant(optional(rest)?),
-            _ => return None,
+            "w" => Self::Wide(rest.parse().ok()?),
+            _ => match kind.split_at_checked(1)? {
+                ("p", mark) => Self::Paused(From::decode(mark, rest)?),
+                ("d", mark) => Self::Dormant(From::decode(mark, rest)?),
+                _ => return None,
+            },
         })
     }
 }
@@ -127,13 +168,30 @@ mod tests {
             Place::After(SessionPlace::Id(id)),
             Place::After(SessionPlace::Name(SessionName::parse("a-b").unwrap())),
             Place::Ranked(rank),
-            Place::Paused(None),
-            Place::Paused(Some(id)),
-            Place::Dormant(Some(id)),
+            Place::Wide(id),
+            Place::Paused(From::default()),
+            Place::Paused(From {
+                after: Some(id),
+                wide: true,
+            }),
+            Place::Dormant(From {
+                after: Some(id),
+                wide: false,
+            }),
         ] {
             assert_eq!(Place::decode(&place.encode()), Some(place));
         }
-        for wrong in ["", "x", "i.", "i.nothing", "n.A", "r.1.2", "p.x"] {
+        for wrong in [
+            "",
+            "x",
+            "i.",
+            "i.nothing",
+            "n.A",
+            "r.1.2",
+            "p.x",
+            "px.",
+            "w.",
+        ] {
             assert_eq!(Place::decode(wrong), None, "{wrong}");
         }
     }

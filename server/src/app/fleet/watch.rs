@@ -3,8 +3,8 @@
 //! A watcher is a place in the log of changes, and keeps nothing else of what it has told: whether a
 //! session was among those that it told is decided by what the session was before.
 
-use std::collections::BTreeMap;
 use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +17,10 @@ use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::provenance::Digest;
 use tokio::sync::watch::Receiver;
 
-use super::hub::{Change, Read};
+use super::hub::Read;
 use super::list::{Search, parsed};
 use super::order::Place;
+use super::seats::Seat;
 use super::view::Viewer;
 use super::{digests, token};
 use crate::app::caller::AppCaller;
@@ -27,10 +28,14 @@ use crate::app::session_mail::draining;
 
 /// How long a watcher waits for more after the first change (C47).
 const GATHER: Duration = Duration::from_millis(20);
-/// Sessions in one item at most.
-const PAGE: usize = 200;
-/// Bytes of one item at most, unless its first session alone has more.
-const PAGE_BYTES: usize = 1024 * 1024;
+/// Sessions in one item at most, those that are gone among them.
+const PAGE: usize = 128;
+/// Bytes of one item at most, unless its first session alone has more. An item is what a watcher that
+/// nobody reads holds, and there may be many of them.
+const PAGE_BYTES: usize = 128 * 1024;
+
+/// Sessions at most that change while a snapshot is told.
+const NOTED: usize = 64 * 1024;
 
 /// How far a watcher is.
 enum Stage {
@@ -54,8 +59,35 @@ struct Watcher {
     floor: u64,
     wake: Receiver<u64>,
     stage: Stage,
+    /// What became of sessions up to the place, and is still to be told.
+    pending: VecDeque<News>,
+    /// What changed between the pages of the snapshot, and is told after the last one.
+    noted: BTreeSet<SessionId>,
+    /// There is more in the log after the place.
+    behind: bool,
+    /// What was told since the last bookmark.
+    owes_bookmark: bool,
     ready: VecDeque<SessionWatchItem>,
-    _seat: Arc<()>,
+    _seat: Seat,
+}
+
+/// What became of a session.
+enum News {
+    /// It is this by now.
+    Now(Arc<SessionSummary>),
+    /// It is not wanted any more, or is no more.
+    Gone(SessionId),
+    /// It is looked up when it is told.
+    Look(SessionId),
+}
+
+impl News {
+    fn session(&self) -> SessionId {
+        match self {
+            Self::Now(session) => session.id,
+            Self::Gone(id) | Self::Look(id) => *id,
+        }
+    }
 }
 
 impl AppCaller {
@@ -66,8 +98,7 @@ impl AppCaller {
         let filter = parsed(&request.filter)?;
         let context = &self.context;
         let question = digests::of_question(&self.principal().tenant, &request.filter, "watch");
-        let most = context.config.max_observers;
-        let seat = context.hub.seat(most).ok_or_else(|| too_many(most))?;
+        let seat = context.seats.take(self.principal())?;
         if context.draining.is_cancelled() {
             return Err(draining());
         }
@@ -93,6 +124,7 @@ impl AppCaller {
             filter,
             order: SessionOrder::Id,
             page: PAGE,
+            bytes: PAGE_BYTES,
         };
         let resumed = matches!(stage, Stage::Live);
         let mut watcher = Watcher {
@@ -103,6 +135,10 @@ impl AppCaller {
             floor,
             wake,
             stage,
+            pending: VecDeque::new(),
+            noted: BTreeSet::new(),
+            behind: false,
+            owes_bookmark: false,
             ready,
             _seat: seat,
         };
@@ -140,6 +176,7 @@ impl Watcher {
                 return Some(Ok(item));
             }
             let step = match std::mem::replace(&mut self.stage, Stage::Over) {
+                Stage::Live if !self.pending.is_empty() => self.tell().await,
                 Stage::Snapshot(place) => self.snapshot(place).await,
                 Stage::Live => self.changes().await,
                 Stage::Over => return None,
@@ -156,19 +193,65 @@ impl Watcher {
             return Err(sent_away());
         }
         let (sessions, next) = self.viewer.page(&self.search, place).await?;
-        if !sessions.is_empty() {
+        // Also that nothing was found so far: who waits hears that the search goes on.
+        if !sessions.is_empty() || next.is_some() {
             self.ready.push_back(SessionWatchItem::Changed {
                 sessions: sessions.iter().map(|it| (**it).clone()).collect(),
                 gone: Vec::new(),
             });
         }
-        Ok(if let Some(next) = next {
-            Stage::Snapshot(next)
-        } else {
-            self.floor = self.viewer.ticket().await?.revision;
+        if let Some(next) = next {
+            self.note()?;
+            return Ok(Stage::Snapshot(next));
+        }
+        self.floor = self.viewer.ticket().await?.revision;
+        let noted = std::mem::take(&mut self.noted).into_iter();
+        self.pending.extend(noted.map(News::Look));
+        if self.pending.is_empty() {
             self.bookmark();
-            Stage::Live
-        })
+        } else {
+            self.owes_bookmark = true;
+        }
+        Ok(Stage::Live)
+    }
+
+    /// What changes while a snapshot is told leaves the log before that is over, if it takes long: which
+    /// sessions it was is kept, and what they are then is told after the last page.
+    fn note(&mut self) -> Result<(), CallError> {
+        self.behind = true;
+        while self.behind {
+            for news in self.read()? {
+                self.noted.insert(news.session());
+            }
+            if self.noted.len() > NOTED {
+                return Err(too_slow());
+            }
+        }
+        Ok(())
+    }
+
+    /// The next part of the log: each session of it that is wanted, or was, once; as it is after the last
+    /// of its changes.
+    fn read(&mut self) -> Result<Vec<News>, CallError> {
+        let viewer = &self.viewer;
+        let (hub, tenant) = (&viewer.context.hub, &viewer.principal.tenant);
+        let Read::Changes(changes, place, more) = hub.after(self.place, tenant) else {
+            return Err(too_slow());
+        };
+        (self.place, self.behind) = (place, more);
+        let mut sessions = BTreeMap::<SessionId, (bool, Option<Arc<SessionSummary>>)>::new();
+        for change in changes {
+            let wants = |it: &Arc<SessionSummary>| self.search.filter.wants(it);
+            let (was, now) = sessions.entry(change.session).or_default();
+            // Also if it was so between two changes only: the snapshot may have told it then.
+            *was |= change.before.as_ref().is_some_and(wants);
+            *now = change.after.filter(wants);
+        }
+        let told = sessions.into_iter();
+        let told = told.filter(|(_, (was, now))| *was || now.is_some());
+        Ok(told
+            .map(|(id, (_, now))| now.map_or(News::Gone(id), News::Now))
+            .collect())
     }
 
     async fn changes(&mut self) -> Result<Stage, CallError> {
@@ -187,74 +270,57 @@ impl Watcher {
             let message = "the server was stopped; watch again with the last bookmark";
             return Err(CallError::stream_ended(Reason::ServingLost, message));
         }
-        context.ports.clock.sleep(GATHER).await;
-        match context.hub.after(place, &self.viewer.principal.tenant) {
-            Read::Lapped => {
-                let message = "too much changed while this watch was not read; watch again with the \
-                               last bookmark";
-                Err(CallError::stream_ended(Reason::ObserverTooSlow, message))
-            }
-            Read::Changes(changes, newest) => {
-                self.tell(changes).await?;
-                self.place = newest;
-                if !self.ready.is_empty() {
-                    self.bookmark();
-                }
-                Ok(Stage::Live)
-            }
+        if !self.behind {
+            context.ports.clock.sleep(GATHER).await;
         }
+        let news = self.read()?;
+        self.pending.extend(news);
+        Ok(Stage::Live)
     }
 
-    /// Each session once: as it is after the last of its changes, or gone.
-    async fn tell(&mut self, changes: Vec<Change>) -> Result<(), CallError> {
-        let mut sessions = BTreeMap::<SessionId, (bool, Option<Arc<SessionSummary>>)>::new();
-        for change in changes {
-            let wants = |it: &Arc<SessionSummary>| self.search.filter.wants(it);
-            let (was, now) = sessions.entry(change.session).or_default();
-            // Also if it was so between two changes only: the snapshot may have told it then.
-            *was |= change.before.as_ref().is_some_and(wants);
-            *now = change.after.filter(wants);
-        }
-        let (mut told, mut gone, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for (id, (was, now)) in sessions {
-            if !(was || now.is_some()) || !self.viewer.may_read(id).await {
+    /// One item of what is to be told, and after the last one a bookmark.
+    async fn tell(&mut self) -> Result<Stage, CallError> {
+        let (mut sessions, mut gone, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while sessions.len() + gone.len() < PAGE
+            && let Some(news) = self.pending.pop_front()
+        {
+            let id = news.session();
+            if !self.viewer.may_read(id).await {
                 continue;
             }
-            let Some(session) = self.no_older(now).await? else {
+            let Some(session) = self.now(news).await? else {
                 gone.push(id);
                 continue;
             };
-            let more = bytes + session.weight();
-            if told.len() == PAGE || (more > PAGE_BYTES && !told.is_empty()) {
-                let sessions = std::mem::take(&mut told);
-                let gone = std::mem::take(&mut gone);
-                let item = SessionWatchItem::Changed { sessions, gone };
-                self.ready.push_back(item);
-                bytes = 0;
-            }
             bytes += session.weight();
-            told.push((*session).clone());
+            if bytes > PAGE_BYTES && !sessions.is_empty() {
+                self.pending.push_front(News::Now(session));
+                break;
+            }
+            sessions.push((*session).clone());
         }
-        if !(told.is_empty() && gone.is_empty()) {
-            let sessions = told;
+        if !(sessions.is_empty() && gone.is_empty()) {
+            self.owes_bookmark = true;
             let item = SessionWatchItem::Changed { sessions, gone };
             self.ready.push_back(item);
         }
-        Ok(())
+        if self.pending.is_empty() && std::mem::take(&mut self.owes_bookmark) {
+            self.bookmark();
+        }
+        Ok(Stage::Live)
     }
 
-    /// C47: of a session that the snapshot may have told as it was later, what it is now.
-    async fn no_older(
-        &self,
-        session: Option<Arc<SessionSummary>>,
-    ) -> Result<Option<Arc<SessionSummary>>, CallError> {
-        match session {
-            Some(session) if session.revision < self.floor => {
-                let now = self.viewer.summary(session.id).await?;
-                Ok(now.filter(|it| self.search.filter.wants(it)))
-            }
-            session => Ok(session),
-        }
+    /// The session as it is to be told, if it is. C47: one that the snapshot may have told as it was later
+    /// is told as it is now.
+    async fn now(&self, news: News) -> Result<Option<Arc<SessionSummary>>, CallError> {
+        let id = match news {
+            News::Now(session) if session.revision >= self.floor => return Ok(Some(session)),
+            News::Now(session) => session.id,
+            News::Look(id) => id,
+            News::Gone(_) => return Ok(None),
+        };
+        let now = self.viewer.summary(id).await?;
+        Ok(now.filter(|it| self.search.filter.wants(it)))
     }
 
     fn bookmark(&mut self) {
@@ -265,15 +331,14 @@ impl Watcher {
     }
 }
 
+fn too_slow() -> CallError {
+    let message =
+        "too much changed while this watch was not read; watch again with the last bookmark";
+    CallError::stream_ended(Reason::ObserverTooSlow, message)
+}
+
 fn sent_away() -> CallError {
     let message = "this server is stopping; watch again, over a new connection, when another has taken \
                    its place";
     CallError::stream_ended(Reason::ServerDraining, message)
-}
-
-fn too_many(most: usize) -> CallError {
-    let message = format!(
-        "{most} watches are open (limits.max_observers_per_session); close one, or ask with ListSessions"
-    );
-    CallError::refused(Reason::LimitReached, message)
 }

@@ -15,7 +15,7 @@ use sessionplane_core::domain::commit::MetadataCommit;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::fleet::metadata::{Metadata, MetadataChange};
 use sessionplane_core::domain::ids::{SessionId, TenantId};
-use sessionplane_core::domain::lifecycle::{Answer, CallFacts, Deletion, Input};
+use sessionplane_core::domain::lifecycle::{Answer, CallFacts, Deletion, Input, Unread};
 use sessionplane_core::domain::place::{Checkout, Place};
 use sessionplane_core::ports::clock::BoxFuture;
 use sessionplane_core::ports::repository::CommitError;
@@ -241,13 +241,8 @@ impl SessionTask {
                 return Err(self.fail(&error));
             }
         };
-        let channel = self.channel.clone();
         // A caller that left does not miss its answer.
-        let _ = reply.send(Ok(Reply {
-            answer,
-            position,
-            channel,
-        }));
+        let _ = reply.send(Ok(Reply::of(&self.channel, answer, position)));
         Ok(())
     }
 
@@ -274,6 +269,7 @@ impl SessionTask {
             | CommitError::Conflict { .. }
             | CommitError::AlreadyExists
             | CommitError::AlreadyBound
+            | CommitError::NoParent
             | CommitError::Malformed(_)
             | CommitError::Store(_) => return Err(self.fail(&error)),
         };
@@ -285,7 +281,7 @@ impl SessionTask {
     fn keep(&mut self, refusal: CallError) {
         self.answer_deletion(Answer::Refused(refusal));
         let mut effects = Vec::new();
-        self.step(Input::Kept, 0, &mut effects);
+        self.step(Input::Kept, Unread::default(), &mut effects);
         self.go_on(effects);
         self.start_change();
     }
@@ -295,13 +291,9 @@ impl SessionTask {
             return;
         };
         if let Some((reply, flight)) = self.replies.remove(&id) {
-            let (channel, position) = (self.channel.clone(), self.channel.position());
+            let position = self.channel.position();
             // A caller that left does not miss its answer.
-            let _ = reply.send(Ok(Reply {
-                answer,
-                position,
-                channel,
-            }));
+            let _ = reply.send(Ok(Reply::of(&self.channel, answer, position)));
             drop(flight);
         }
     }

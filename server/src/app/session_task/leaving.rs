@@ -3,6 +3,7 @@
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::ports::repository::CommitError;
 
+use super::super::invoke::no_parent;
 use super::super::residents::{Departed, Retired};
 use super::super::session_loss::{Loss, close, drain, lose};
 use super::super::session_mail::NoReply;
@@ -67,6 +68,8 @@ impl SessionTask {
     pub(super) fn fail(&mut self, error: &CommitError) -> End {
         let (no, end) = match error {
             CommitError::AlreadyExists => (NoReply::NameTaken, End::Unborn),
+            // It was deleted after it was looked up: nothing came of the new session.
+            CommitError::NoParent => (NoReply::Refused(no_parent()), End::Unborn),
             other => {
                 let loss = Loss::of(other);
                 (NoReply::Lost(loss), End::Failed(loss))

@@ -161,7 +161,7 @@ fn phase(session: &Session, run: &ActiveRun) -> Held {
     })?;
     let waits = match run.engine() {
         EngineStatus::Opening | EngineStatus::Working => true,
-        EngineStatus::Dropped => session.unread > 0,
+        EngineStatus::Dropped => session.unread.reports > 0,
         EngineStatus::Unopened | EngineStatus::Resting | EngineStatus::Gone => false,
     };
     let drained = run.queue().all(|input| input.handed) && waits;
@@ -194,7 +194,7 @@ fn engine(session: &Session, run: &ActiveRun) -> Held {
     };
     let steerable = run.capabilities.steering.is_some();
     let handing = run.queue().any(|input| input.handed);
-    let unread = session.unread > 0;
+    let unread = session.unread.reports > 0;
     if status == EngineStatus::Resting && !settling && !unread {
         // A durable follow-up may still wait for a steer that is not durable yet.
         let first = first(InputKind::Steer).or_else(|| first(InputKind::FollowUp));

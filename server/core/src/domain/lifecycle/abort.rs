@@ -97,7 +97,7 @@ fn begin(turn: &mut Turn<'_>) {
 /// An engine that was given up at the deadline ends its run with the last of what it had said: a
 /// deadline does not undo what was shown or finished before it.
 pub(super) fn end_if_all_is_judged(turn: &mut Turn<'_>) {
-    let judged = turn.session.unread == 0;
+    let judged = turn.session.unread.reports == 0;
     let Some(run) = turn.session.active.run_mut() else {
         return;
     };

@@ -142,6 +142,8 @@ pub struct PlaceFacts {
     pub token: LeaseToken,
     /// The place, as it really is: links resolved.
     pub place: Option<Place>,
+    /// Its workspace was not named: it is meant only while the session works in that one.
+    pub within: Option<WorkspaceName>,
     /// What version control says of it.
     pub checkout: Option<Checkout>,
     /// What keeps the agent's tools in it.
@@ -346,5 +348,14 @@ impl Input {
             self,
             Self::Engine { .. } | Self::EngineGone { .. } | Self::EngineOpened { .. }
         )
+    }
+
+    /// Whether it says that the engine has come to an end, with a prompt or altogether.
+    pub(super) fn ends_work(&self) -> bool {
+        match self {
+            Self::EngineGone { .. } => true,
+            Self::Engine { event, .. } => matches!(event, EngineEvent::Stopped { .. }),
+            _ => false,
+        }
     }
 }

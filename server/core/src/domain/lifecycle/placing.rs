@@ -65,10 +65,15 @@ pub(super) fn create(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts) {
 /// C53: from here on the session works elsewhere. What version control said of the former place is
 /// not said of the new one.
 pub(super) fn change(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts) {
-    if unheld(turn, reply) {
-        open(turn, facts.token);
-        place(turn, reply, facts, Action::ChangeDirectory);
+    if !unheld(turn, reply) {
+        return;
     }
+    let stands = turn.session.head.place.as_ref().map(|it| &it.workspace);
+    if facts.within.is_some() && facts.within.as_ref() != stands {
+        return turn.answer(reply, Answer::Elsewhere);
+    }
+    open(turn, facts.token);
+    place(turn, reply, facts, Action::ChangeDirectory);
 }
 
 fn place(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts, action: Action) {
@@ -78,6 +83,7 @@ fn place(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts, action: Action)
         place,
         checkout,
         sandbox,
+        within: _,
     } = facts;
     let head = &mut turn.session.head;
     head.place = place;

@@ -8,12 +8,13 @@ use super::effect::Effect;
 use super::interaction;
 use super::state::{ActiveRun, EngineStatus, Phase};
 use super::turn::Turn;
+use super::waiting::Unread;
 use crate::domain::event::{EventBody, QueueChange};
 use crate::domain::input::InputKind;
 use crate::ports::engine::EngineCommand;
 
 pub(super) fn pump(turn: &mut Turn<'_>) {
-    let (durable, unread) = (turn.session.durable_round, turn.session.unread);
+    let (durable, Unread { reports, ends }) = (turn.session.durable_round, turn.session.unread);
     if turn.session.active.compaction().is_some() {
         return compaction::pump(turn);
     }
@@ -35,9 +36,12 @@ pub(super) fn pump(turn: &mut Turn<'_>) {
         return;
     };
     // What the engine has said by now may change what it is to be given: it may have stopped. What
-    // it says from now on is not waited for, or an engine that never pauses would get nothing.
-    let left = *run.judge_first.get_or_insert(unread);
-    if left.min(unread) == 0 {
+    // it says from now on is not waited for, or an engine that never pauses would get nothing; but
+    // for an end that is in hand already, however late it came: what an engine is handed that is known
+    // to have stopped is lost.
+    let left = *run.judge_first.get_or_insert(reports);
+    let may_go_on = ends == 0;
+    if left.min(reports) == 0 && may_go_on {
         hand_over(turn, at);
     }
 }

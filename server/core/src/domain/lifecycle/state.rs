@@ -7,6 +7,7 @@ use super::conflate::Conflation;
 use super::input::{EngineTag, StreamId, Timer};
 use super::open::Finished;
 use super::placing::Deletion;
+use super::waiting::Unread;
 use crate::contract::OnDisconnect;
 use crate::domain::capabilities::Capabilities;
 use crate::domain::ids::{EntryId, InputId, SessionId};
@@ -34,7 +35,7 @@ pub struct Session {
     /// The last round that is durable.
     pub(in crate::domain) durable_round: u64,
     /// Engine inputs that the shell held when it gave the last input.
-    pub(in crate::domain) unread: usize,
+    pub(in crate::domain) unread: Unread,
 }
 
 impl Session {
@@ -59,7 +60,7 @@ impl Session {
             limits,
             next_round: 1,
             durable_round: 0,
-            unread: 0,
+            unread: Unread::default(),
         }
     }
 

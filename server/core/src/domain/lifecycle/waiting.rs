@@ -6,17 +6,58 @@ use super::input::{Input, StreamId};
 use super::state::Session;
 use crate::ports::engine::EngineEvent;
 
+/// What the shell holds of the engine, and has not stepped yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Unread {
+    /// Engine inputs ([`Input::is_engine`]), wherever they wait.
+    pub reports: usize,
+    /// Those among them that are known to say that the engine has come to an end, or is gone.
+    pub ends: usize,
+}
+
+impl Unread {
+    /// What is there when these inputs are held.
+    pub fn of<'i>(inputs: impl IntoIterator<Item = &'i Input>) -> Self {
+        let mut unread = Self::default();
+        for input in inputs {
+            unread.add(input);
+        }
+        unread
+    }
+
+    /// An input is held from now on.
+    pub fn add(&mut self, input: &Input) {
+        self.reports += usize::from(input.is_engine());
+        self.ends += usize::from(input.ends_work());
+    }
+
+    /// An input is held no more.
+    pub fn take(&mut self, input: &Input) {
+        self.reports -= usize::from(input.is_engine());
+        self.ends -= usize::from(input.ends_work());
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            reports: self.reports + other.reports,
+            ends: self.ends + other.ends,
+        }
+    }
+}
+
 /// Inputs that are stepped after the commit in flight, in order.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Waiting {
     inputs: VecDeque<Input>,
-    reports: usize,
+    unread: Unread,
 }
 
 impl Waiting {
     /// Adds one behind the others.
     pub fn push(&mut self, input: Input) {
-        self.reports += usize::from(input.is_engine());
+        self.unread.add(&input);
         self.inputs.push_back(input);
     }
 
@@ -27,7 +68,7 @@ impl Waiting {
             return None;
         }
         let input = self.inputs.pop_front()?;
-        self.reports -= usize::from(input.is_engine());
+        self.unread.take(&input);
         Some(input)
     }
 
@@ -43,10 +84,10 @@ impl Waiting {
         self.inputs.is_empty()
     }
 
-    /// How many of them are the engine's.
+    /// Those of them that are the engine's.
     #[must_use]
-    pub fn reports(&self) -> usize {
-        self.reports
+    pub fn unread(&self) -> Unread {
+        self.unread
     }
 
     fn holds_invoke_of(&self, stream: StreamId) -> bool {
@@ -74,7 +115,7 @@ impl Session {
             // The run's end is decided: nothing can join it any more, and that is said at once.
             Input::Dispatch { .. } if self.is_settling() => false,
             // One engine's reports keep their order: a live one waits behind one that waits.
-            _ => !input.is_live() || (input.is_engine() && waiting.reports > 0),
+            _ => !input.is_live() || (input.is_engine() && waiting.unread.reports > 0),
         }
     }
 

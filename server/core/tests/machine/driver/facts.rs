@@ -185,6 +185,7 @@ pub(crate) fn placing(n: u64, token: u64, method: Method, place: Option<Place>) 
         call: call(n, method, true),
         token: LeaseToken(token),
         place,
+        within: None,
         checkout: None,
         sandbox: SandboxLevel::None,
     }

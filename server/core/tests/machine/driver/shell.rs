@@ -9,8 +9,8 @@ use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::invariants::{self, Trace};
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::{
-    Answer, Deletion, Effect, EngineTag, Input, ReplyId, Round, Session, Step, Timer, Waiting,
-    give_up_boundary, interrupt, step,
+    Answer, Deletion, Effect, EngineTag, Input, ReplyId, Round, Session, Step, Timer, Unread,
+    Waiting, give_up_boundary, interrupt, step,
 };
 use sessionplane_core::domain::limits::Limits;
 use sessionplane_core::domain::time::Timestamp;
@@ -100,17 +100,16 @@ impl Shell {
 
     /// Reports of the engine arrive that the shell takes in one go: what they lead to is done only
     /// after the last of them. Anything else comes alone.
-    pub(crate) fn send_burst<B>(&mut self, burst: B)
-    where
-        B: IntoIterator<Item = Input, IntoIter: ExactSizeIterator>,
-    {
-        let (mut burst, mut effects) = (burst.into_iter(), Vec::new());
-        while let Some(input) = burst.next() {
+    pub(crate) fn send_burst(&mut self, burst: impl IntoIterator<Item = Input>) {
+        let burst: Vec<_> = burst.into_iter().collect();
+        let (mut rest, mut effects) = (Unread::of(&burst), Vec::new());
+        for input in burst {
+            rest.take(&input);
             let in_flight = self.flight.is_some();
             if self.session.must_wait(&input, &self.waiting, in_flight) {
                 self.waiting.push(input);
             } else {
-                self.step(input, burst.len(), &mut effects);
+                self.step(input, rest, &mut effects);
             }
         }
         self.perform(effects);
@@ -127,9 +126,13 @@ impl Shell {
         self.write(&commit);
         self.perform(after);
         let mut effects = Vec::new();
-        self.step(Input::Committed { round: number }, 0, &mut effects);
+        self.step(
+            Input::Committed { round: number },
+            Unread::default(),
+            &mut effects,
+        );
         while let Some(input) = self.waiting.pop(&self.session) {
-            self.step(input, 0, &mut effects);
+            self.step(input, Unread::default(), &mut effects);
         }
         self.perform(effects);
         self.seal();
@@ -157,9 +160,9 @@ impl Shell {
         let answer = Effect::Answer(reply.expect("a deletion"), Answer::Refused(error));
         self.perform(vec![answer]);
         let mut effects = Vec::new();
-        self.step(Input::Kept, 0, &mut effects);
+        self.step(Input::Kept, Unread::default(), &mut effects);
         while let Some(input) = self.waiting.pop(&self.session) {
-            self.step(input, 0, &mut effects);
+            self.step(input, Unread::default(), &mut effects);
         }
         self.perform(effects);
         self.seal();
@@ -242,11 +245,15 @@ impl Shell {
     }
 
     /// `burst` counts the reports that came together with this input and are stepped after it.
-    fn step(&mut self, input: Input, burst: usize, effects: &mut Vec<Effect>) {
+    fn step(&mut self, input: Input, burst: Unread, effects: &mut Vec<Effect>) {
         self.trace
             .stepping(&input)
             .unwrap_or_else(|no| panic!("{no}"));
-        let unread = self.waiting.reports() + burst + self.channel;
+        let channel = Unread {
+            reports: self.channel,
+            ends: 0,
+        };
+        let unread = self.waiting.unread().and(burst).and(channel);
         let Step {
             live,
             commit,

@@ -6,7 +6,7 @@ use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
 use sessionplane_core::domain::lease::{LeaseClause, LeaseToken};
 use sessionplane_core::domain::lifecycle::{
-    ActiveRun, Answer, Effect, EngineStatus, Input, ReplyId, Round, Session, step,
+    ActiveRun, Answer, Effect, EngineStatus, Input, ReplyId, Round, Session, Unread, step,
 };
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
@@ -59,7 +59,7 @@ fn c21_an_admission_and_its_abort_may_be_one_commit_that_leaves_the_lease_free()
         facts: Box::new(facts::dispatch(2, CommandKind::Abort, true, None)),
     };
     for input in [invoke, abort] {
-        round.join(step(&mut session, input, 0, now));
+        round.join(step(&mut session, input, Unread::default(), now));
     }
     let (commit, _) = round.take().expect("there is something to write");
     assert_eq!(

@@ -109,6 +109,23 @@ fn c45_an_invoke_that_looked_at_another_place_looks_again() {
     story.ends();
 }
 
+/// A directory alone is one of the workspace that was looked at; another move may have been first.
+#[test]
+fn c45_c53_a_move_that_names_no_workspace_is_none_to_another_one() {
+    let mut story = Story::rested();
+    story.moves("sub");
+    story.shell.settle_disk();
+    let late = story.moves_within("lib", Some("former"));
+    story.shell.settle_disk();
+    assert_eq!(story.answer(late), Some(&Answer::Elsewhere));
+    let meant = story.moves_within("lib", Some("repo"));
+    story.shell.settle_disk();
+    assert_eq!(story.answer(meant), Some(&Answer::Changed));
+    let stored = story.shell.store.session.as_ref().expect("it is there");
+    assert_eq!(stored.head.place, Some(facts::place("lib")));
+    story.ends();
+}
+
 #[test]
 fn c45_a_checkout_is_noted_if_it_is_news_of_where_the_session_works_and_nothing_runs() {
     let mut story = Story::rested();

@@ -103,9 +103,15 @@ impl Story {
     }
 
     pub(crate) fn moves(&mut self, to: &str) -> ReplyId {
+        self.moves_within(to, None)
+    }
+
+    /// The move is meant only while the session works in that workspace.
+    pub(crate) fn moves_within(&mut self, to: &str, within: Option<&str>) -> ReplyId {
         let (call, reply) = self.call();
         let place = Some(facts::place(to));
-        let facts = facts::placing(call, self.shell.mint(), Method::ChangeDirectory, place);
+        let mut facts = facts::placing(call, self.shell.mint(), Method::ChangeDirectory, place);
+        facts.within = within.map(|it| it.parse().expect("a workspace"));
         let facts = Box::new(facts);
         self.shell.send(Input::Move { reply, facts });
         reply
