@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use sessionplane_server::adapters::boundary::Access;
-use sessionplane_server::adapters::process_host::{Bounds, ProcessHost, Program};
+use sessionplane_server::adapters::process_host::{Bounds, Edition, ProcessHost, Program};
 use tokio::time::timeout;
 
-use crate::hall::{DEADLINE, Hall, SHORT, all_gone, line, numbers, runs, session};
+use crate::hall::{DEADLINE, Hall, SHORT, all_gone, line, numbers, runs, session, tell};
 
 /// Ignores what it is asked, has children in its group, in sessions of their own and without the
 /// mark, all of which hold its streams open, and says the numbers of all five.
@@ -156,6 +156,25 @@ async fn c42_a_tree_whose_supervisor_was_killed_is_found_by_its_mark() {
     all_gone(&pids).await;
     assert_eq!(hall.left(), (0, 0));
     drop(started);
+}
+
+/// With neither supervisor nor mark it falls to the server. Here it can kill its supervisor, because the
+/// system does not scope signals; by its number, as a stranger would.
+#[tokio::test]
+async fn c42_what_lost_its_supervisor_and_its_mark_falls_to_the_server_and_is_ended() {
+    let hall = Hall::on(Edition::at_most(5), SHORT);
+    let script = "(setsid env -i /bin/sh -c 'trap \"\" TERM HUP; (exec sleep 1000) & \
+                  echo $!; echo $$; wait' &); sleep 0.2; echo $PPID; read line; kill -9 $PPID; exec sleep 1000";
+    let mut started = hall.start(hall.shell(script, Access::ReadOnly)).await;
+    let pids = numbers(&mut started, 3).await;
+    assert!(pids.iter().all(|pid| runs(*pid)), "{pids:?}");
+    tell(&mut started, "go on\n").await;
+    hall.gone().await;
+    assert!(!pids.iter().any(|pid| runs(*pid)), "{pids:?}");
+    // Nobody else would wait for it.
+    let ended = |pid: &i32| std::fs::exists(format!("/proc/{pid}")).unwrap();
+    assert!(!pids[..2].iter().any(ended), "{pids:?}");
+    assert_eq!(hall.left(), (0, 0));
 }
 
 /// Which of them is the server's binary.

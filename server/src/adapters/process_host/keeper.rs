@@ -219,8 +219,12 @@ impl Keeper {
         let (input, our_input) = pipe_with(PipeFlags::CLOEXEC)?;
         let (our_output, output) = pipe_with(PipeFlags::CLOEXEC)?;
         let (our_error, error) = pipe_with(PipeFlags::CLOEXEC)?;
-        let edition = self.host.place.edition;
-        let plan = Plan::of(&self.order, &self.mark, self.temporary.clone(), edition);
+        let plan = Plan::of(
+            &self.order,
+            &self.mark,
+            self.temporary.clone(),
+            &self.host.place,
+        );
         let streams = Streams {
             input: input.as_fd(),
             output: output.as_fd(),

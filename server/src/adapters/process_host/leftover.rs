@@ -46,6 +46,7 @@ pub(super) fn end(mark: &str, noted: &[Which]) -> Result<usize, Alive> {
         let killed = tree::strike(&find)?;
         most = most.max(killed);
         if killed == 0 {
+            tree::reap(&tree::all()?);
             return Ok(most);
         }
         std::thread::sleep(BETWEEN);
@@ -54,7 +55,8 @@ pub(super) fn end(mark: &str, noted: &[Which]) -> Result<usize, Alive> {
     left.map_or(Ok(most), |pid| Err(Alive::Process(pid)))
 }
 
-/// The noted processes, those that bear the mark, and all beneath them. Never this process.
+/// The noted processes, those that bear the mark or that lost their supervisor, whosever it was, and all
+/// beneath them. Never this process.
 fn living(mark: &str, noted: &[Which]) -> io::Result<Vec<Seen>> {
     let us = rustix::process::getpid().as_raw_nonzero().get();
     let all = tree::all()?;
@@ -62,9 +64,12 @@ fn living(mark: &str, noted: &[Which]) -> io::Result<Vec<Seen>> {
         seen.which.pid != us && (noted.contains(&seen.which) || tree::bears(seen.which.pid, mark))
     };
     let mut found: Vec<Seen> = all.iter().filter(is_meant).copied().collect();
+    found.extend(tree::fallen(&all));
     let roots: Vec<i32> = found.iter().map(|seen| seen.which.pid).collect();
     found.extend(tree::beneath(&all, &roots));
     found.retain(|seen| !seen.ended && seen.which.pid != us);
+    found.sort_unstable_by_key(|seen| seen.which.pid);
+    found.dedup();
     Ok(found)
 }
 
