@@ -205,6 +205,30 @@ async fn c42_a_server_that_dies_before_a_program_is_executed_leaves_nothing_of_i
     works_again(&home).await;
 }
 
+/// Killed where the temporary folder is there and nothing runs yet, and where it is gone and the note is
+/// not: the next start finds what is left.
+#[tokio::test]
+async fn c42_no_temporary_folder_is_left_wherever_a_server_is_killed() {
+    for (place, folders) in [("process_host::made", 1), ("process_host::cleared", 0)] {
+        let home = own_temporary(home());
+        let failpoint = format!("{place}=return(kill)");
+        let Started::Ready(daemon) = home.try_start(Some(&failpoint)).await else {
+            panic!("it starts: {}", home.said());
+        };
+        begin(&daemon.client(), "say \"done\"").await;
+        assert!(!daemon.ended(DEADLINE).await.success());
+        let count = |folder: &str| fs::read_dir(home.path().join(folder)).unwrap().count();
+        assert_eq!(
+            (count("tmp"), count("data/processes")),
+            (folders, 1),
+            "{place}"
+        );
+        home.start().await.kill().await;
+        nothing_is_left(&home);
+        works_again(&home).await;
+    }
+}
+
 /// C63: an orderly stop ends them too.
 #[tokio::test]
 async fn c42_c63_an_orderly_stop_leaves_no_process() {

@@ -274,6 +274,52 @@ async fn c42_c57_a_folder_that_a_program_nests_without_end_takes_no_server_down(
     assert_eq!(hall.left(), (0, 0));
 }
 
+/// What some leave to be removed holds up nobody else: all of it is still being removed when others have
+/// started, ended and started again.
+#[tokio::test]
+async fn c60_what_some_programs_leave_holds_up_no_start_of_another() {
+    const MANY: u128 = 6;
+    let hall = Hall::new();
+    let mut leaving = Vec::new();
+    for number in 2..2 + MANY {
+        let mut order = hall.shell("", Access::ReadOnly);
+        order.session = session(number);
+        order.program = Program::At(std::env::current_exe().unwrap());
+        order.arguments = ["--exact", "ends::leaves_files_where_it_is_told_to"]
+            .map(str::to_owned)
+            .into();
+        order.environment = vec![(LEAVES.to_owned(), "1".to_owned())];
+        leaving.push(hall.start(order).await);
+    }
+    for left in &mut leaving {
+        while line(left).await.is_some() {}
+    }
+    for word in ["one", "two"] {
+        let mut started = hall
+            .start(hall.shell(&format!("echo {word}"), Access::ReadOnly))
+            .await;
+        assert_eq!(line(&mut started).await.as_deref(), Some(word));
+    }
+    let ended = (2..2 + MANY).filter(|it| !hall.host.is_kept(session(*it)));
+    assert_eq!(ended.count(), 0, "it waited for what others left");
+    hall.host.close().await;
+    assert_eq!(hall.left(), (0, 0));
+}
+
+const LEAVES: &str = "SESSIONPLANE_TEST_LEAVES";
+
+/// Does its work only where the test above has started it.
+#[test]
+fn leaves_files_where_it_is_told_to() {
+    if std::env::var_os(LEAVES).is_none() {
+        return;
+    }
+    std::env::set_current_dir(std::env::var_os("TMPDIR").unwrap()).unwrap();
+    for number in 0..20_000 {
+        std::fs::File::create(number.to_string()).unwrap();
+    }
+}
+
 const NESTS: &str = "SESSIONPLANE_TEST_NESTS";
 /// Deeper than a stack goes that removes a folder within a folder by a call within a call.
 const DEEP: usize = 20_000;
