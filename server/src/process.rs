@@ -96,7 +96,7 @@ pub fn threads(config: &Settings) -> usize {
         + backup::AT_ONCE
         + demos * DemoEngine::JOBS
         + ProcessHost::AT_ONCE
-        + HostWorkspaces::AT_ONCE
+        + config.workspaces.len().max(1) * HostWorkspaces::AT_ONCE
         + OTHERS
 }
 

@@ -68,6 +68,9 @@ pub enum WorktreeError {
     /// A path in the commit is none that a worktree may have.
     #[error("the commit has a path that no worktree may have: {0:?}")]
     BadPath(String),
+    /// It would be larger than a worktree may be.
+    #[error("the commit has more than {0} {1}, which is the most that a worktree may have")]
+    TooLarge(u64, &'static str),
     /// Something could not be made: what, and why.
     #[error("{0} could not be made: {1}")]
     Failed(&'static str, Refusal),
@@ -107,6 +110,7 @@ pub fn add_worktree(
         (None, None) => return Err(WorktreeError::NoCommit(branch.to_owned())),
     };
     let git = Git::of(layout.clone(), stop)?;
+    git.judge_size(commit, stop)?;
     let making = Making {
         git: &git,
         common: &common,
