@@ -162,8 +162,11 @@ fn rooms(own: Boundary, grounds: Grounds) -> Rooms {
                 beside: Vec::new(),
             });
         };
-        let spot = grounds.saved(place);
-        let spot = spot.map_err(|error| EngineError(error.to_string()))?;
+        let spot = grounds.saved(place).map_err(|error| {
+            EngineError(format!(
+                "{error}; put it back, or move the session with ChangeDirectory"
+            ))
+        })?;
         // A start is not waited for without a bound, and what is read here is little.
         let stop = AtomicBool::new(false);
         Ok(Room {
