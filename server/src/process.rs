@@ -81,8 +81,8 @@ pub fn configuration(options: &Options) -> Result<Settings, ConfigError> {
 /// so that none of them waits behind another that hangs.
 #[must_use]
 pub fn threads(config: &Settings) -> usize {
-    /// The files of TLS, and the store while it is opened or closed.
-    const OTHERS: usize = 2;
+    /// The files of TLS, the modes of the data directory, and the store while it is opened or closed.
+    const OTHERS: usize = 3;
     let demos = match config
         .agents
         .values()
@@ -96,7 +96,7 @@ pub fn threads(config: &Settings) -> usize {
         + backup::AT_ONCE
         + demos * DemoEngine::JOBS
         + ProcessHost::AT_ONCE
-        + HostWorkspaces::AT_ONCE
+        + config.workspaces.len().max(1) * HostWorkspaces::AT_ONCE
         + OTHERS
 }
 
@@ -249,7 +249,7 @@ async fn serve(
     };
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
-    let followed = follow(&identities, tls, start.options.reload.clone());
+    let followed = follow(&identities, tls, start.options.reload.clone(), data_dir);
     let backups = wiring::backups(listening, &store, &artifacts);
     tokio::pin!(sweeper, followed, backups);
     let ended = {
@@ -275,10 +275,19 @@ async fn serve(
     let rest = ending.rest();
     // Beside each other: no step that is needed more loses time to the uses.
     tokio::join!(end_sessions(&app, rest), settle_uses(&identities, rest));
+    end_programs(&host, data_dir, ending).await;
+    ended
+}
+
+async fn end_programs(host: &ProcessHost, data_dir: &Path, ending: &Ending) {
     if ending.rest().step(5, host.close()).await.is_none() {
         tracing::error!("agents' processes are still there; they are killed once this one is gone");
     }
-    ended
+    // Nobody is left who would open it again, and the next start refuses what is open.
+    let closed = data_dir::close_again(data_dir, false);
+    if ending.rest().step(5, closed).await.is_none() {
+        tracing::warn!("it was not looked in time whether others may read the tokens");
+    }
 }
 
 async fn settle_uses(identities: &Identities, rest: Rest) {
@@ -346,14 +355,19 @@ fn probes_address(config: &Settings) -> Result<Option<Address>, ProcessError> {
 }
 
 /// Follows the files that may change while the server runs, for as long as it is polled.
-async fn follow(identities: &Identities, tls: Option<TlsFiles>, reload: Arc<Notify>) {
+async fn follow(
+    identities: &Identities,
+    tls: Option<TlsFiles>,
+    reload: Arc<Notify>,
+    data_dir: &Path,
+) {
     let tls = async {
         match tls {
             Some(files) => files.follow(reload).await,
             None => std::future::pending().await,
         }
     };
-    tokio::join!(identities.follow(), tls);
+    tokio::join!(identities.follow(), tls, data_dir::keep_closed(data_dir));
 }
 
 fn ports(

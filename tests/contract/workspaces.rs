@@ -257,7 +257,7 @@ async fn c45_c53_b45_a_directory_that_became_a_link_is_followed_by_nobody_unaske
     house.folders.link(&sub, &other);
     nowhere(
         &desk,
-        "\"sub\" of workspace repo is a link by now, to \"other\"",
+        "\"sub\" of workspace repo is a link by now, to \"other\"; put it back, or move",
     )
     .await;
     assert_eq!(house.folders.opened(), [], "nobody starts elsewhere");

@@ -2,6 +2,8 @@
 //! they worked for runs again, whatever they do against it, and whoever died with the server.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -203,6 +205,30 @@ async fn c42_a_server_that_dies_before_a_program_is_executed_leaves_nothing_of_i
     works_again(&home).await;
 }
 
+/// Killed where the temporary folder is there and nothing runs yet, and where it is gone and the note is
+/// not: the next start finds what is left.
+#[tokio::test]
+async fn c42_no_temporary_folder_is_left_wherever_a_server_is_killed() {
+    for (place, folders) in [("process_host::made", 1), ("process_host::cleared", 0)] {
+        let home = own_temporary(home());
+        let failpoint = format!("{place}=return(kill)");
+        let Started::Ready(daemon) = home.try_start(Some(&failpoint)).await else {
+            panic!("it starts: {}", home.said());
+        };
+        begin(&daemon.client(), "say \"done\"").await;
+        assert!(!daemon.ended(DEADLINE).await.success());
+        let count = |folder: &str| fs::read_dir(home.path().join(folder)).unwrap().count();
+        assert_eq!(
+            (count("tmp"), count("data/processes")),
+            (folders, 1),
+            "{place}"
+        );
+        home.start().await.kill().await;
+        nothing_is_left(&home);
+        works_again(&home).await;
+    }
+}
+
 /// C63: an orderly stop ends them too.
 #[tokio::test]
 async fn c42_c63_an_orderly_stop_leaves_no_process() {
@@ -286,4 +312,44 @@ fn asks_for_backups_where_it_is_told_to() {
         }
         print!("ANSWER {answer}");
     }
+}
+
+/// The system keeps a file's content from an agent, not its mode.
+#[tokio::test]
+async fn c57_what_an_agent_opens_of_the_data_directory_is_closed_again_and_the_next_start_goes_on()
+{
+    let home = home();
+    let daemon = home.start().await;
+    let data = home.data_dir();
+    let private = ["owner.token", "digest.key"].map(|name| data.join(name));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let modes = || [mode(&data), mode(&private[0]), mode(&private[1])];
+    let opened = format!(
+        "cd {} && chmod 644 {} digest.key; chmod 755 .",
+        data.display(),
+        "owner.token"
+    );
+    let opened = serde_json::to_string(&opened).unwrap();
+    begin(&daemon.client(), &format!("sh {opened}")).await;
+    for path in &private {
+        home.until_said(&format!("file={}", path.display())).await;
+    }
+    home.until_said("is closed to others again").await;
+    let closed = async {
+        while modes() != [0o700, 0o600, 0o600] {
+            // Nothing tells of a file's mode but the file.
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(DEADLINE, closed).await.expect("it is closed again");
+    assert!(home.said().contains("MAY HAVE READ it"), "{}", home.said());
+
+    // Also what is opened at the very last: nobody is left to open it once more.
+    daemon.terminate();
+    for path in &private {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    daemon.ended(DEADLINE).await;
+    assert_eq!(modes(), [0o700, 0o600, 0o600], "{}", home.said());
+    home.start().await;
 }

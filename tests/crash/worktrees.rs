@@ -19,7 +19,8 @@ use crate::daemon::{Daemon, Home, Started};
 
 const SOON: Duration = Duration::from_secs(60);
 /// What the making of a working tree and of its session comes by.
-const PLACES: [&str; 7] = [
+const PLACES: [&str; 8] = [
+    "worktree::named",
     "worktree::begun",
     "worktree::checked-out",
     "worktree::branching",

@@ -63,6 +63,7 @@ fn over(dir: TempDir, access: Access) -> Subject {
                 data_dir: dir.path().join("data"),
                 temporary: dir.path().join("tmp"),
                 edition: Edition::NEWEST,
+                filtered: true,
             };
             let host = ProcessHost::open(place, BOUNDS, Arc::new(OsEntropy)).unwrap();
             let room = Room {

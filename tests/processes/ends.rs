@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use sessionplane_server::adapters::boundary::Access;
-use sessionplane_server::adapters::process_host::{Bounds, ProcessHost, Program};
+use sessionplane_server::adapters::process_host::{Bounds, Edition, ProcessHost, Program};
 use tokio::time::timeout;
 
-use crate::hall::{DEADLINE, Hall, SHORT, all_gone, line, numbers, runs, session};
+use crate::hall::{DEADLINE, Hall, SHORT, all_gone, line, numbers, runs, session, tell};
 
 /// Ignores what it is asked, has children in its group, in sessions of their own and without the
 /// mark, all of which hold its streams open, and says the numbers of all five.
@@ -158,6 +158,25 @@ async fn c42_a_tree_whose_supervisor_was_killed_is_found_by_its_mark() {
     drop(started);
 }
 
+/// With neither supervisor nor mark it falls to the server. Here it can kill its supervisor, because the
+/// system does not scope signals; by its number, as a stranger would.
+#[tokio::test]
+async fn c42_what_lost_its_supervisor_and_its_mark_falls_to_the_server_and_is_ended() {
+    let hall = Hall::on(Edition::at_most(5), SHORT);
+    let script = "(setsid env -i /bin/sh -c 'trap \"\" TERM HUP; (exec sleep 1000) & \
+                  echo $!; echo $$; wait' &); sleep 0.2; echo $PPID; read line; kill -9 $PPID; exec sleep 1000";
+    let mut started = hall.start(hall.shell(script, Access::ReadOnly)).await;
+    let pids = numbers(&mut started, 3).await;
+    assert!(pids.iter().all(|pid| runs(*pid)), "{pids:?}");
+    tell(&mut started, "go on\n").await;
+    hall.gone().await;
+    assert!(!pids.iter().any(|pid| runs(*pid)), "{pids:?}");
+    // Nobody else would wait for it.
+    let ended = |pid: &i32| std::fs::exists(format!("/proc/{pid}")).unwrap();
+    assert!(!pids[..2].iter().any(ended), "{pids:?}");
+    assert_eq!(hall.left(), (0, 0));
+}
+
 /// Which of them is the server's binary.
 fn parent(pids: &[i32]) -> i32 {
     let is_ours = |pid: &&i32| {
@@ -253,6 +272,52 @@ async fn c42_c57_a_folder_that_a_program_nests_without_end_takes_no_server_down(
     assert!(said.iter().any(|line| line == "nested"), "{said:?}");
     hall.gone().await;
     assert_eq!(hall.left(), (0, 0));
+}
+
+/// What some leave to be removed holds up nobody else: all of it is still being removed when others have
+/// started, ended and started again.
+#[tokio::test]
+async fn c60_what_some_programs_leave_holds_up_no_start_of_another() {
+    const MANY: u128 = 6;
+    let hall = Hall::new();
+    let mut leaving = Vec::new();
+    for number in 2..2 + MANY {
+        let mut order = hall.shell("", Access::ReadOnly);
+        order.session = session(number);
+        order.program = Program::At(std::env::current_exe().unwrap());
+        order.arguments = ["--exact", "ends::leaves_files_where_it_is_told_to"]
+            .map(str::to_owned)
+            .into();
+        order.environment = vec![(LEAVES.to_owned(), "1".to_owned())];
+        leaving.push(hall.start(order).await);
+    }
+    for left in &mut leaving {
+        while line(left).await.is_some() {}
+    }
+    for word in ["one", "two"] {
+        let mut started = hall
+            .start(hall.shell(&format!("echo {word}"), Access::ReadOnly))
+            .await;
+        assert_eq!(line(&mut started).await.as_deref(), Some(word));
+    }
+    let ended = (2..2 + MANY).filter(|it| !hall.host.is_kept(session(*it)));
+    assert_eq!(ended.count(), 0, "it waited for what others left");
+    hall.host.close().await;
+    assert_eq!(hall.left(), (0, 0));
+}
+
+const LEAVES: &str = "SESSIONPLANE_TEST_LEAVES";
+
+/// Does its work only where the test above has started it.
+#[test]
+fn leaves_files_where_it_is_told_to() {
+    if std::env::var_os(LEAVES).is_none() {
+        return;
+    }
+    std::env::set_current_dir(std::env::var_os("TMPDIR").unwrap()).unwrap();
+    for number in 0..20_000 {
+        std::fs::File::create(number.to_string()).unwrap();
+    }
 }
 
 const NESTS: &str = "SESSIONPLANE_TEST_NESTS";

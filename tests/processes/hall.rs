@@ -49,7 +49,8 @@ pub(crate) fn sessiond() -> PathBuf {
 pub(crate) struct Hall {
     pub(crate) host: ProcessHost,
     pub(crate) dir: TempDir,
-    edition: Edition,
+    /// What of Landlock the system has, and whether it has filters of calls.
+    system: (Edition, bool),
     bounds: Bounds,
 }
 
@@ -64,21 +65,30 @@ impl Hall {
 
     /// On a system that has no newer Landlock than this.
     pub(crate) fn on(edition: Edition, bounds: Bounds) -> Self {
+        Self::with((edition, true), bounds)
+    }
+
+    /// On a system that has no filters of calls.
+    pub(crate) fn unfiltered() -> Self {
+        Self::with((Edition::NEWEST, false), SHORT)
+    }
+
+    fn with(system: (Edition, bool), bounds: Bounds) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for folder in ["data", "work", "other", "tmp"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
         Self {
-            host: host(dir.path(), edition, bounds),
+            host: host(dir.path(), system, bounds),
             dir,
-            edition,
+            system,
             bounds,
         }
     }
 
     /// Another host of the same data directory: what the next server is.
     pub(crate) fn next_host(&self) -> ProcessHost {
-        host(self.dir.path(), self.edition, self.bounds)
+        host(self.dir.path(), self.system, self.bounds)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -138,12 +148,13 @@ impl Hall {
     }
 }
 
-fn host(home: &Path, edition: Edition, bounds: Bounds) -> ProcessHost {
+fn host(home: &Path, (edition, filtered): (Edition, bool), bounds: Bounds) -> ProcessHost {
     let place = Where {
         binary: sessiond(),
         data_dir: home.join("data"),
         temporary: home.join("tmp"),
         edition,
+        filtered,
     };
     ProcessHost::open(place, bounds, Arc::new(OsEntropy)).unwrap()
 }

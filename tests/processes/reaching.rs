@@ -230,6 +230,61 @@ async fn c57_it_can_signal_and_look_into_no_process_outside() {
     none(&hall, &commands, Access::Writable).await;
 }
 
+/// A process of the test's own that ends with it.
+struct Victim(std::process::Child);
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        drop((self.0.kill(), self.0.wait()));
+    }
+}
+
+/// A limit of processor time ends a process as a signal does, and Landlock knows nothing of it.
+#[tokio::test]
+async fn c42_c57_it_can_set_no_limit_and_no_priority_of_a_process_outside() {
+    let hall = laid_out();
+    let sleep = std::process::Command::new("sleep").arg("1000").spawn();
+    let victim = Victim(sleep.unwrap());
+    let commands = |pid: &str| {
+        [
+            format!("prlimit --pid {pid} --cpu=1000:1000"),
+            format!("prlimit --pid {pid} --nofile=512:"),
+            format!("renice -n 1 -p {pid}"),
+            format!("ionice -c 3 -p {pid}"),
+            format!("taskset -p 1 {pid} > /dev/null"),
+            format!("chrt --batch -p 0 {pid}"),
+        ]
+    };
+    unbound(&hall, &commands(&victim.0.id().to_string()));
+    for pid in [
+        &*victim.0.id().to_string(),
+        "$PPID",
+        &std::process::id().to_string(),
+    ] {
+        none(&hall, &commands(pid), Access::Writable).await;
+    }
+    let of_all = [format!("renice -n 1 -u {}", rustix::process::getuid())];
+    none(&hall, &of_all, Access::Writable).await;
+}
+
+/// What tools do to themselves and to what they start.
+#[tokio::test]
+async fn c53_what_a_program_sets_of_itself_goes_on() {
+    let hall = laid_out();
+    let commands = [
+        "ulimit -n 100",
+        "prlimit --nofile=90 true",
+        "nice -n 1 true",
+        "ionice -c 3 true",
+        "taskset 1 true",
+        "chrt --batch 0 true",
+        "prlimit --pid $$ --nofile > /dev/null",
+        "renice -n 2 -p 0 > /dev/null",
+        "git init -q made",
+    ];
+    each(&hall, &commands.map(str::to_owned), Access::Writable).await;
+}
+
 /// No way around the ruleset: what it would mount or make for itself is refused as well.
 #[tokio::test]
 async fn c57_b48_no_mount_namespace_or_device_of_its_own_leads_out() {

@@ -117,6 +117,22 @@ async fn c53_c57_an_older_system_holds_as_much_as_it_says() {
     }
 }
 
+/// Without it a ruleset is no promise: a program could end what holds it in.
+#[tokio::test]
+async fn c53_c57_a_system_without_filters_of_calls_claims_nothing_and_may_be_refused() {
+    let hall = Hall::unfiltered();
+    assert_eq!(hall.host.reach(), Reach::Nothing);
+    let mut order = hall.shell("cat", Access::ReadOnly);
+    order.require_ruleset = false;
+    let started = hall.start(order).await;
+    assert_eq!(started.reach, Reach::Nothing);
+    drop(started);
+    hall.gone().await;
+    let required = hall.try_start(hall.shell("cat", Access::ReadOnly)).await;
+    let error = required.unwrap_err().to_string();
+    assert!(error.contains("no filters of calls"), "{error}");
+}
+
 #[tokio::test]
 async fn a_program_that_cannot_be_executed_is_told_and_leaves_nothing() {
     let hall = Hall::new();

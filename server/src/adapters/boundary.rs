@@ -46,7 +46,7 @@ pub use file::OpenFile;
 pub use grounds::{Grounds, Spot, directory};
 pub use list::{Entry, Kind, Listed};
 pub use refusal::Refusal;
-pub use removal::remove_all;
+pub use removal::{remove_all, remove_some};
 pub use root::{Access, Boundary, Found, Identity};
 pub use walk::{Limits, Taste, Walked, WalkedFile};
 pub use workplace::{Held, Made, Workplace};

@@ -11,7 +11,7 @@
 //! ```text
 //! sessiond --- keeper (a task)
 //!    '- sessiond, the supervisor   a session of its own; all orphans of the tree fall to it
-//!          '- sessiond, setting up -> the program   a session of its own, the ruleset, a new environment
+//!          '- sessiond, setting up -> the program   its own session, ruleset and filter, a new environment
 //!                '- whatever it starts
 //! ```
 //!
@@ -24,10 +24,11 @@
 //! and sessions they made. It ends when all are reaped; when `sessiond` is gone, it kills at once.
 //!
 //! Where the supervisor itself was killed, its tree is found by the mark in its environment and by the
-//! note, now and at the next start. What cleared its environment *and* lost its supervisor is found by
-//! neither: under a ruleset nobody but the system's user can bring that about (Landlock's scope of
-//! signals, since Linux 6.12).
+//! note, now and at the next start; what cleared its environment falls to `sessiond`, and is found as
+//! its child. What lost both is found by neither: under a ruleset and the filter nobody but the
+//! system's user can bring that about (Landlock's scope of signals, since Linux 6.12).
 
+mod filter;
 mod handover;
 mod host;
 mod inherited;

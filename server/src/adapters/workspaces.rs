@@ -4,18 +4,20 @@
 //! What is inside: threads where looking may block, a bounded number of them, and the words for what
 //! went wrong. What must never enter: a lookup by path, the `git` program.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use sessionplane_core::domain::ids::WorkspaceName;
 use sessionplane_core::domain::place::{Checkout, MAX_BRANCH_BYTES, Place};
 use sessionplane_core::ports::workspaces::{PlaceError, Workspaces};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::adapters::boundary::Grounds;
+use crate::adapters::boundary::{Grounds, Identity};
 use crate::adapters::git::{self, Layout};
 
 #[cfg(test)]
@@ -28,15 +30,24 @@ const CUT: &str = "\u{2026}";
 /// The workspaces of this host.
 pub struct HostWorkspaces {
     grounds: Grounds,
-    permits: Arc<Semaphore>,
-    /// Worktrees are made one after another.
+    turns: BTreeMap<WorkspaceName, Turns>,
+    /// Worktrees of one repository are made one after another; only those are here that one is made of.
+    repositories: Mutex<HashMap<Identity, Weak<Semaphore>>>,
+}
+
+/// What may be done in a workspace at a time: one that stalls holds up no other.
+struct Turns {
+    looking: Arc<Semaphore>,
     making: Arc<Semaphore>,
 }
 
 impl HostWorkspaces {
-    /// Threads that look or make something at the same time at most, each of which may block. One
-    /// that stalls, on a mount that does not answer, keeps its place until it comes back.
-    pub const AT_ONCE: usize = 4;
+    /// Threads that look or make something in a workspace at the same time at most, each of which may
+    /// block. One that stalls, on a mount that does not answer, keeps its place until it comes back.
+    pub const AT_ONCE: usize = Self::LOOKING + Self::MAKING;
+    const LOOKING: usize = 3;
+    /// Two, so that what one repository has of a large one holds up no other.
+    const MAKING: usize = 2;
 
     /// How long a place is looked at. A file system that does not answer must not keep every caller.
     pub const WITHIN: Duration = Duration::from_secs(10);
@@ -44,20 +55,56 @@ impl HostWorkspaces {
     /// These workspaces.
     #[must_use]
     pub fn new(grounds: Grounds) -> Self {
+        let turns = grounds.names().map(|name| {
+            let turns = Turns {
+                looking: Arc::new(Semaphore::new(Self::LOOKING)),
+                making: Arc::new(Semaphore::new(Self::MAKING)),
+            };
+            (name.clone(), turns)
+        });
         Self {
+            turns: turns.collect(),
             grounds,
-            permits: Arc::new(Semaphore::new(Self::AT_ONCE)),
-            making: Arc::new(Semaphore::new(1)),
+            repositories: Mutex::default(),
         }
+    }
+
+    fn turns(&self, place: &Place) -> Result<&Turns, PlaceError> {
+        let found = self.turns.get(&place.workspace);
+        match (found, self.grounds.workspace(&place.workspace)) {
+            (Some(turns), _) => Ok(turns),
+            (None, Err(error)) => Err(error),
+            (None, Ok(_)) => Err(ended(place)),
+        }
+    }
+
+    /// Waits until no worktree of the repository is made any more, and keeps others from it.
+    async fn alone(&self, repository: Identity) -> Option<OwnedSemaphorePermit> {
+        let alone = {
+            let mut repositories = self
+                .repositories
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            repositories.retain(|_, alone| alone.strong_count() > 0);
+            let known = repositories.get(&repository).and_then(Weak::upgrade);
+            known.unwrap_or_else(|| {
+                let alone = Arc::new(Semaphore::new(1));
+                repositories.insert(repository, Arc::downgrade(&alone));
+                alone
+            })
+        };
+        // What is held keeps it.
+        alone.acquire_owned().await.ok()
     }
 
     /// Runs blocking work on a thread where blocking is allowed. It is told to stop once nobody waits
     /// for it.
     async fn blocking<T: Send + 'static>(
         &self,
+        turns: &Arc<Semaphore>,
         work: impl FnOnce(&Grounds, &AtomicBool) -> T + Send + 'static,
     ) -> Result<T, Ended> {
-        let permit = self.permits.clone().acquire_owned().await;
+        let permit = turns.clone().acquire_owned().await;
         let permit = permit.map_err(|_| Ended)?;
         let grounds = self.grounds.clone();
         let stop = Stop::default();
@@ -108,7 +155,8 @@ fn ended(place: &Place) -> PlaceError {
 impl Workspaces for HostWorkspaces {
     async fn ground(&self, place: &Place) -> Result<Place, PlaceError> {
         let asked = place.clone();
-        let found = self.blocking(move |grounds, _| grounds.beneath(&asked));
+        let looking = &self.turns(place)?.looking;
+        let found = self.blocking(looking, move |grounds, _| grounds.beneath(&asked));
         let Ok(found) = timeout(Self::WITHIN, found).await else {
             return Err(stalled(place));
         };
@@ -117,25 +165,41 @@ impl Workspaces for HostWorkspaces {
     }
 
     async fn checkout(&self, place: &Place) -> Option<Checkout> {
+        let looking = &self.turns(place).ok()?.looking;
         let place = place.clone();
-        let read = self.blocking(move |grounds, stop| checkout(grounds, &place, stop));
+        let read = self.blocking(looking, move |grounds, stop| {
+            checkout(grounds, &place, stop)
+        });
         let read = timeout(Self::WITHIN, read).await.ok()?;
         read.ok().flatten()
     }
 
     async fn add_worktree(&self, place: &Place, branch: &str) -> Result<Place, PlaceError> {
-        let made = {
-            let making = self.making.clone().acquire_owned().await;
-            let making = making.map_err(|_| ended(place))?;
-            let (asked, branch) = (place.clone(), branch.to_owned());
-            self.blocking(move |grounds, stop| {
-                let _making = making;
-                add_worktree(grounds, &asked, &branch, stop)
-            })
-            .await
+        let turns = self.turns(place)?;
+        let asked = place.clone();
+        let found = self.blocking(&turns.looking, move |grounds, stop| {
+            repository(grounds, &asked, stop)
+        });
+        let Ok(found) = timeout(Self::WITHIN, found).await else {
+            return Err(stalled(place));
         };
-        made.unwrap_or_else(|Ended| Err(ended(place)))
+        let repository = found.unwrap_or_else(|Ended| Err(ended(place)))?;
+        let alone = self.alone(repository).await.ok_or_else(|| ended(place))?;
+        let (asked, branch) = (place.clone(), branch.to_owned());
+        let made = self.blocking(&turns.making, move |grounds, stop| {
+            let _alone = alone;
+            add_worktree(grounds, &asked, &branch, stop)
+        });
+        made.await.unwrap_or_else(|Ended| Err(ended(place)))
     }
+}
+
+/// The repository that a place lies in.
+fn repository(grounds: &Grounds, place: &Place, stop: &AtomicBool) -> Result<Identity, PlaceError> {
+    let spot = grounds.beneath(place)?;
+    let layout = Layout::around(&spot.workspace, &spot.path, stop);
+    let found = layout.and_then(|layout| layout.identity());
+    found.map_err(|error| PlaceError::Worktree(error.to_string()))
 }
 
 /// What version control says of a place.

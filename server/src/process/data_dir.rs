@@ -4,9 +4,11 @@ use std::fs::{self, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::time::Duration;
 
 use super::ProcessError;
 use crate::adapters::authn::{OWNER_FILE, TOKENS_FILE};
+use crate::adapters::secret::SECRET_FILE;
 use crate::adapters::sled::create_private;
 
 /// Where the store lives in the data directory.
@@ -36,6 +38,89 @@ pub(super) fn prepare(path: &Path) -> Result<(), ProcessError> {
         });
     }
     fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed)
+}
+
+/// How often it is looked whether it was opened.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What a start refuses once others may read it.
+const PRIVATE: [&str; 3] = [OWNER_FILE, SECRET_FILE, TOKENS_FILE];
+
+/// Closes the directory and its private files again whenever another program of this user opens them:
+/// the system keeps an agent's processes from what is in a file, not from its mode. Never ends.
+pub(super) async fn keep_closed(path: &Path) {
+    let mut failed = false;
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        failed = close_again(path, failed).await;
+    }
+}
+
+/// One look. A failure is told unless it `failed` before as well; returned is whether something did.
+pub(super) async fn close_again(path: &Path, failed: bool) -> bool {
+    let path = path.to_owned();
+    let closed = tokio::task::spawn_blocking(move || closed(&path, failed)).await;
+    closed.unwrap_or(true)
+}
+
+/// The directory comes first: once it is closed, nobody else puts anything in the files' place.
+fn closed(path: &Path, failed: bool) -> bool {
+    let directory = restored(path, 0o700).map(|was| {
+        if let Some(was) = was {
+            let mode = format!("{was:o}");
+            tracing::error!(path = %path.display(), mode, "another program of this user changed the mode \
+                of the data directory; it is closed to others again");
+        }
+    });
+    let mut files = PRIVATE.map(|name| path.join(name)).into_iter();
+    let files = files.try_for_each(|file| {
+        if let Some(was) = restored(&file, 0o600)? {
+            tell_of_exposure(&file, was);
+        }
+        Ok(())
+    });
+    let result = directory.and(files);
+    if let Err(error) = &result
+        && !failed
+    {
+        tracing::error!(path = %path.display(), %error, "the data directory cannot be kept closed to others");
+    }
+    result.is_err()
+}
+
+fn tell_of_exposure(file: &Path, was: u32) {
+    let (mode, others) = (format!("{was:o}"), was & 0o077);
+    if others > 0 {
+        tracing::error!(file = %file.display(), mode, "another program of this user opened this file to \
+            others, who MAY HAVE READ it; it is closed again. Who has the owner token is the owner: to \
+            have a new one, stop the server, delete owner.token and start it (docs/identity.md)");
+    } else {
+        tracing::warn!(file = %file.display(), mode, "another program of this user changed its mode; it is \
+            as it was");
+    }
+}
+
+/// Gives what is ours the mode that it must have; returns the other one that it had.
+fn restored(path: &Path, wanted: u32) -> io::Result<Option<u32>> {
+    let Some(about) = absent(fs::symlink_metadata(path))? else {
+        return Ok(None);
+    };
+    let mode = about.permissions().mode() & 0o777;
+    let is_ours = about.uid() == rustix::process::geteuid().as_raw() && !about.is_symlink();
+    if mode == wanted || !is_ours {
+        return Ok(None);
+    }
+    let changed = fs::set_permissions(path, Permissions::from_mode(wanted));
+    Ok(absent(changed)?.map(|()| mode))
+}
+
+/// Nothing, where it was not there or is not any more.
+fn absent<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
+    match looked {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// What is at the path, through links. Whoever may not look is told so, and a link that leads nowhere

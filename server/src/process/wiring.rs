@@ -145,7 +145,7 @@ impl Parts<'_> {
             }
             Reach::Nothing => format!(
                 "plays scenarios in processes in {root}; this system has no Landlock that keeps \
-                 files (Linux 6.2), so that NOTHING keeps them there: they can read the owner token"
+                 files (Linux 6.2), or no filters of calls (seccomp), so that NOTHING keeps them there: they can read the owner token"
             ),
         };
         (Arc::new(engine), about)
@@ -162,8 +162,11 @@ fn rooms(own: Boundary, grounds: Grounds) -> Rooms {
                 beside: Vec::new(),
             });
         };
-        let spot = grounds.saved(place);
-        let spot = spot.map_err(|error| EngineError(error.to_string()))?;
+        let spot = grounds.saved(place).map_err(|error| {
+            EngineError(format!(
+                "{error}; put it back, or move the session with ChangeDirectory"
+            ))
+        })?;
         // A start is not waited for without a bound, and what is read here is little.
         let stop = AtomicBool::new(false);
         Ok(Room {
@@ -201,9 +204,9 @@ fn required(config: &Settings, name: &AgentName, engine: &dyn Engine) -> Result<
     if is_required && engine.describe().capabilities.sandbox == SandboxLevel::None {
         return Err(failed(
             name,
-            &"this system has no Landlock of the third edition (Linux 6.2) that would keep its \
-             processes in their workspace, and require_sandbox is set; run it on another system, \
-             or set that to false",
+            &"this system has no Landlock of the third edition (Linux 6.2), or no filters of calls \
+             (seccomp), that would keep its processes in their workspace, and require_sandbox is set; \
+             run it on another system, or set that to false",
         ));
     }
     Ok(())

@@ -43,10 +43,7 @@ impl PlaceError {
         Self::Unavailable {
             workspace: saved.workspace.clone(),
             directory: saved.directory.to_string(),
-            problem: format!(
-                "is a link by now, to {:?}; put the directory back, or move the session there",
-                to.as_str()
-            ),
+            problem: format!("is a link by now, to {:?}", to.as_str()),
         }
     }
 }

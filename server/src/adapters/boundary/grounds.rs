@@ -42,6 +42,11 @@ impl Grounds {
         }
     }
 
+    /// The names of all.
+    pub fn names(&self) -> impl Iterator<Item = &WorkspaceName> {
+        self.named.keys()
+    }
+
     /// A workspace.
     ///
     /// # Errors

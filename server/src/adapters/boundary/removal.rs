@@ -28,18 +28,35 @@ const OPEN: Mode = Mode::RWXU;
 /// # Errors
 /// When there is none, or something of it cannot be removed.
 pub fn remove_all(parent: impl AsFd, name: &OsStr) -> Result<(), Refusal> {
+    if remove_some(parent, name, STEPS)? {
+        return Ok(());
+    }
+    Err(Refusal::Unreadable("there is no end of it".to_owned()))
+}
+
+/// The same, but of at most so many names: false where there are more, and it is to be gone on with.
+/// Blocks.
+///
+/// # Errors
+/// When there is none, or something of it cannot be removed.
+pub fn remove_some(parent: impl AsFd, name: &OsStr, most: u64) -> Result<bool, Refusal> {
     let mut removal = Removal {
         top: opened(&parent, name)?,
         moved: 0,
-        left: STEPS,
+        left: most,
     };
     loop {
         let names = some(&removal.top)?;
         if names.is_empty() {
-            return Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?);
+            unlinkat(parent, name, AtFlags::REMOVEDIR)?;
+            return Ok(true);
         }
         for name in names {
-            removal.remove(&name)?;
+            match removal.remove(&name) {
+                // Nobody else stops it.
+                Err(Refusal::Stopped) => return Ok(false),
+                removed => removed?,
+            }
         }
     }
 }
@@ -74,7 +91,7 @@ impl Removal {
     /// Removes a name, unless it is a folder with something in it.
     fn is_gone_from(&mut self, folder: Option<&OwnedFd>, name: &OsStr) -> Result<bool, Refusal> {
         let left = self.left.checked_sub(1);
-        self.left = left.ok_or_else(|| Refusal::Unreadable("there is no end of it".to_owned()))?;
+        self.left = left.ok_or(Refusal::Stopped)?;
         let folder = folder.unwrap_or(&self.top);
         match unlinkat(folder, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => return Ok(true),

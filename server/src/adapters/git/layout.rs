@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::GitError;
 use super::oid::Oid;
-use crate::adapters::boundary::{Boundary, Found, Kind, Refusal};
+use crate::adapters::boundary::{Boundary, Found, Identity, Kind, Refusal};
 
 /// The largest of the small files: `HEAD`, a loose ref, `config`.
 const SMALL_BYTES: u64 = 64 * 1024;
@@ -42,6 +42,15 @@ pub struct Head {
 }
 
 impl Layout {
+    /// What holds its data, whatever it is called: of all its worktrees the same.
+    ///
+    /// # Errors
+    /// When it is not there any more.
+    pub fn identity(&self) -> Result<Identity, GitError> {
+        let (data, _) = self.boundary.beneath(&self.common)?;
+        Ok(data.identity()?)
+    }
+
     /// Finds the repository of a folder as git does: its own, or that of the nearest folder around
     /// it, up to the boundary's and no further.
     ///

@@ -19,7 +19,7 @@ use super::GitError;
 use super::layout::Layout;
 use super::oid::Oid;
 use super::repository::Git;
-use crate::adapters::boundary::{Boundary, Refusal, Workplace, directory};
+use crate::adapters::boundary::{Boundary, Held, Refusal, Workplace, directory};
 use crate::failpoint;
 
 pub use names::is_branch;
@@ -70,6 +70,9 @@ pub enum WorktreeError {
     /// A path in the commit is none that a worktree may have.
     #[error("the commit has a path that no worktree may have: {0:?}")]
     BadPath(String),
+    /// It would be larger than a worktree may be.
+    #[error("the commit has more than {0} {1}, which is the most that a worktree may have")]
+    TooLarge(u64, &'static str),
     /// Something could not be made: what, and why.
     #[error("{0} could not be made: {1}")]
     Failed(&'static str, Refusal),
@@ -120,6 +123,7 @@ pub fn add_worktree(
         (None, None) => return Err(WorktreeError::NoCommit(branch.to_owned())),
     };
     let git = Git::of(layout.clone(), stop)?;
+    git.judge_size(commit, stop)?;
     let making = Making {
         git: &git,
         common: &common,
@@ -168,14 +172,9 @@ impl Making<'_> {
         }
         let admins = self.common.enter_or_make("worktrees".as_ref());
         let admins = admins.map_err(failed("its record"))?;
-        let pair = self.pair(&homes, &admins)?;
         // Held until it is whole or gone: who finds it later knows that nobody is at work any more.
-        let made = pair
-            .admin
-            .hold(LOCK.as_ref(), REASON.as_bytes())
-            .map_err(failed("its record"))
-            .and_then(|_held| self.fill(&pair, home));
-        match made {
+        let (pair, _held) = self.pair(&homes, &admins)?;
+        match self.fill(&pair, home) {
             Ok(()) => {
                 failpoint::reach("worktree::made");
                 directory(&home.join(&pair.name)).ok_or(WorktreeError::TooLong)
@@ -187,12 +186,13 @@ impl Making<'_> {
         }
     }
 
-    /// Makes both folders, under a name that neither has yet.
+    /// Makes both folders, under a name that neither has yet. The record is held at once: one that is
+    /// empty is taken for abandoned.
     fn pair<'a>(
         &self,
         homes: &'a Workplace<'a>,
         admins: &'a Workplace<'a>,
-    ) -> Result<Pair<'a>, WorktreeError> {
+    ) -> Result<(Pair<'a>, Held), WorktreeError> {
         let plain = names::directory(self.branch);
         for number in 1..NAMES {
             let name = match number {
@@ -203,23 +203,30 @@ impl Making<'_> {
                 Err(Refusal::Exists) => continue,
                 made => made.map_err(failed("its record"))?,
             };
+            failpoint::reach("worktree::named");
+            let held = match admin.hold(LOCK.as_ref(), REASON.as_bytes()) {
+                // Another server's next worktree took it for abandoned.
+                Err(Refusal::Missing) => continue,
+                held => held.map_err(failed("its record"))?,
+            };
             let tree = match homes.make(name.as_ref()) {
                 Ok(tree) => tree,
                 Err(refusal) => {
-                    let _left = admins.remove_empty(name.as_ref());
+                    let _left = admins.remove_all(name.as_ref());
                     match refusal {
                         Refusal::Exists => continue,
                         refusal => return Err(WorktreeError::Failed("its directory", refusal)),
                     }
                 }
             };
-            return Ok(Pair {
+            let pair = Pair {
                 name,
                 admins,
                 admin,
                 home: homes,
                 tree,
-            });
+            };
+            return Ok((pair, held));
         }
         Err(WorktreeError::TooMany)
     }

@@ -9,17 +9,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::fstat;
+use rustix::process::{getpid, set_child_subreaper};
 use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::ports::clock::{Entropy, Spawner, TaskHandle};
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
 use tokio::time::timeout;
 
+use super::filter;
 use super::keeper::{End, Keeper, Started};
-use super::leftover::{self, Alive};
+use super::leftover::{self, Alive, Removed};
 use super::note::{Notes, mark};
 use super::order::Order;
 use super::ruleset::{self, Edition, Reach};
 use crate::adapters::boundary::Boundary;
+use crate::failpoint;
+
+/// Names of what a program left that are removed at a turn.
+const AT_A_TURN: u64 = 1000;
 
 /// Why a program does not run.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +72,9 @@ pub struct Where {
     pub temporary: PathBuf,
     /// What of Landlock it asks for.
     pub edition: Edition,
+    /// Whether it asks for a filter of calls that reach into other processes. A test does not, for a
+    /// system that has none.
+    pub filtered: bool,
 }
 
 impl Where {
@@ -77,6 +86,7 @@ impl Where {
             data_dir: data_dir.to_owned(),
             temporary: std::env::temp_dir(),
             edition: Edition::NEWEST,
+            filtered: true,
         }
     }
 }
@@ -123,6 +133,8 @@ pub(super) struct Inner {
     pub(super) closing: watch::Sender<bool>,
     /// What blocks, at most at a time.
     blocking: Semaphore,
+    /// The same of removing what programs have left, so that what some leave holds up no other's start.
+    clearing: Semaphore,
     entropy: Arc<dyn Entropy>,
     kept: Mutex<HashMap<SessionId, Kept>>,
 }
@@ -142,20 +154,28 @@ struct Kept {
 
 impl ProcessHost {
     /// Threads that it may block at a time.
-    pub const AT_ONCE: usize = 4;
+    pub const AT_ONCE: usize = Self::WORKING + Self::CLEARING;
+    /// Those that what starts and ends programs has for itself.
+    const WORKING: usize = 4;
+    /// Those that remove what programs left.
+    const CLEARING: usize = 1;
 
     /// A host that keeps its notes in the data directory. Nothing is started or ended yet.
     ///
     /// # Errors
-    /// When there is no place for notes.
+    /// When there is no place for notes, or the system gives this process no orphans.
     pub fn open(place: Where, bounds: Bounds, entropy: Arc<dyn Entropy>) -> io::Result<Self> {
+        // What loses its supervisor, and cleared its mark away, falls to this process instead of the
+        // system, and is found there.
+        set_child_subreaper(Some(getpid()))?;
         let notes = Notes::open(&place.data_dir.join("processes"))?;
         Ok(Self(Arc::new(Inner {
             place,
             bounds,
             notes,
             closing: watch::Sender::new(false),
-            blocking: Semaphore::new(Self::AT_ONCE),
+            blocking: Semaphore::new(Self::WORKING),
+            clearing: Semaphore::new(Self::CLEARING),
             entropy,
             kept: Mutex::default(),
         })))
@@ -164,6 +184,9 @@ impl ProcessHost {
     /// How far this system holds the programs in that it starts.
     #[must_use]
     pub fn reach(&self) -> Reach {
+        if !self.0.place.filtered || !filter::is_had() {
+            return Reach::Nothing;
+        }
         ruleset::reach(self.0.place.edition)
     }
 
@@ -174,7 +197,9 @@ impl ProcessHost {
     /// When something is not gone, or that cannot be told: it may still write.
     pub async fn end_leftovers(&self) -> Result<usize, HostError> {
         let notes = self.0.notes.clone();
-        let ended = self.0.blocking(move || leftover::end_all(&notes)).await;
+        let temporary = self.0.place.temporary.clone();
+        let ended = move || leftover::end_all(&notes, &temporary);
+        let ended = self.0.blocking(ended).await;
         Ok(ended.map_err(HostError::Unknown)??)
     }
 
@@ -285,14 +310,16 @@ impl ProcessHost {
         let mark = earlier.mark.clone();
         let killed = self.0.blocking(move || leftover::end(&mark, &noted)).await;
         killed.map_err(HostError::Unknown)??;
-        self.0.forget(&earlier.mark);
-        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept
-            .get(&session)
-            .is_some_and(|kept| kept.mark == earlier.mark)
         {
-            kept.remove(&session);
+            let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept
+                .get(&session)
+                .is_some_and(|kept| kept.mark == earlier.mark)
+            {
+                kept.remove(&session);
+            }
         }
+        self.0.clear(&earlier.mark).await;
         Ok(())
     }
 }
@@ -321,8 +348,30 @@ impl Inner {
             .map_err(io::Error::other)
     }
 
+    /// Removes what a program left that is gone, and then its note: who is killed between the two finds
+    /// the note. A few names at a turn, and then the next one's: who left little waits for little.
+    pub(super) async fn clear(&self, mark: &str) {
+        let folder = leftover::folder_of(&self.place.temporary, mark);
+        loop {
+            let Ok(_turn) = self.clearing.acquire().await else {
+                return;
+            };
+            let folder = folder.clone();
+            let removed = move || leftover::remove_temporary(&folder, AT_A_TURN);
+            match tokio::task::spawn_blocking(removed).await {
+                Ok(Removed::Some) => {}
+                Ok(Removed::All) => {
+                    failpoint::reach("process_host::cleared");
+                    return self.forget(mark);
+                }
+                // The next start tries once more.
+                Ok(Removed::Never) | Err(_) => return,
+            }
+        }
+    }
+
     /// Removes the note of what is gone. One that stays is looked at by the next start, for nothing.
-    pub(super) fn forget(&self, mark: &str) {
+    fn forget(&self, mark: &str) {
         if let Err(error) = self.notes.remove(mark) {
             tracing::warn!(%error, mark, "the note of a process that is gone stays");
         }

@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use super::handover::{self, Streams};
 use super::host::{HostError, Inner};
-use super::leftover::{self, Alive, remove_temporary};
+use super::leftover::{self, Alive};
 use super::lines::{Lines, MAX_LINE_BYTES};
 use super::note::Note;
 use super::order::{Order, Plan};
@@ -92,7 +92,7 @@ struct Ends {
 
 impl Keeper {
     pub(super) fn new(host: Arc<Inner>, order: Order, mark: String, evict: Arc<Notify>) -> Self {
-        let temporary = host.place.temporary.join(format!("sessionplane-{mark}"));
+        let temporary = leftover::folder_of(&host.place.temporary, &mark);
         Self {
             host,
             order,
@@ -129,7 +129,7 @@ impl Keeper {
             }
         };
         if end == End::Gone {
-            self.clear().await;
+            self.host.clear(&self.mark).await;
         }
         ended.send_replace(Some(end));
     }
@@ -138,10 +138,17 @@ impl Keeper {
     /// executed yet.
     async fn begin(&self) -> Result<(Tree, StdStream), HostError> {
         let failed = |error: io::Error| HostError::Start(error.to_string());
+        let (notes, mark) = (self.host.notes.clone(), self.mark.clone());
         let temporary = self.temporary.clone();
-        let made = move || DirBuilder::new().mode(0o700).create(temporary);
+        // The note comes first: whatever is there from here on, the next start finds it.
+        let made = move || {
+            notes.begin(&mark)?;
+            let made = DirBuilder::new().mode(0o700).create(temporary);
+            failpoint::reach("process_host::made");
+            Ok(made)
+        };
         let made = self.host.blocking(made).await.map_err(failed)?;
-        made.map_err(|error| {
+        made.map_err(failed)?.map_err(|error| {
             let folder = self.host.place.temporary.display();
             HostError::Start(format!(
                 "no folder for it can be made in {folder}: {error}; name another one in TMPDIR"
@@ -219,8 +226,12 @@ impl Keeper {
         let (input, our_input) = pipe_with(PipeFlags::CLOEXEC)?;
         let (our_output, output) = pipe_with(PipeFlags::CLOEXEC)?;
         let (our_error, error) = pipe_with(PipeFlags::CLOEXEC)?;
-        let edition = self.host.place.edition;
-        let plan = Plan::of(&self.order, &self.mark, self.temporary.clone(), edition);
+        let plan = Plan::of(
+            &self.order,
+            &self.mark,
+            self.temporary.clone(),
+            &self.host.place,
+        );
         let streams = Streams {
             input: input.as_fd(),
             output: output.as_fd(),
@@ -328,18 +339,6 @@ impl Keeper {
                 tracing::error!(session = %self.order.session, %error, "processes cannot be looked for");
                 End::Left(tree.noted)
             }
-        }
-    }
-
-    async fn clear(&self) {
-        self.host.forget(&self.mark);
-        let temporary = self.temporary.clone();
-        let removed = self
-            .host
-            .blocking(move || remove_temporary(&temporary))
-            .await;
-        if let Err(error) = removed {
-            tracing::warn!(%error, "a temporary folder is left");
         }
     }
 }

@@ -3,15 +3,17 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::note::{Note, Notes};
+use super::note::Notes;
 use super::tree::{self, Seen, Which};
-use crate::adapters::boundary::{Refusal, remove_all};
+use crate::adapters::boundary::{Refusal, remove_some};
 
 /// How long it is looked whether what was killed is gone.
 const WITHIN: Duration = Duration::from_secs(10);
+/// How many names are removed of one folder at a start.
+const NAMES: u64 = 50_000_000;
 /// How long between two looks. No event tells of the end of a process that is not a child.
 const BETWEEN: Duration = Duration::from_millis(10);
 
@@ -46,6 +48,7 @@ pub(super) fn end(mark: &str, noted: &[Which]) -> Result<usize, Alive> {
         let killed = tree::strike(&find)?;
         most = most.max(killed);
         if killed == 0 {
+            tree::reap(&tree::all()?);
             return Ok(most);
         }
         std::thread::sleep(BETWEEN);
@@ -54,7 +57,8 @@ pub(super) fn end(mark: &str, noted: &[Which]) -> Result<usize, Alive> {
     left.map_or(Ok(most), |pid| Err(Alive::Process(pid)))
 }
 
-/// The noted processes, those that bear the mark, and all beneath them. Never this process.
+/// The noted processes, those that bear the mark or that lost their supervisor, whosever it was, and all
+/// beneath them. Never this process.
 fn living(mark: &str, noted: &[Which]) -> io::Result<Vec<Seen>> {
     let us = rustix::process::getpid().as_raw_nonzero().get();
     let all = tree::all()?;
@@ -62,9 +66,12 @@ fn living(mark: &str, noted: &[Which]) -> io::Result<Vec<Seen>> {
         seen.which.pid != us && (noted.contains(&seen.which) || tree::bears(seen.which.pid, mark))
     };
     let mut found: Vec<Seen> = all.iter().filter(is_meant).copied().collect();
+    found.extend(tree::fallen(&all));
     let roots: Vec<i32> = found.iter().map(|seen| seen.which.pid).collect();
     found.extend(tree::beneath(&all, &roots));
     found.retain(|seen| !seen.ended && seen.which.pid != us);
+    found.sort_unstable_by_key(|seen| seen.which.pid);
+    found.dedup();
     Ok(found)
 }
 
@@ -72,14 +79,15 @@ fn living(mark: &str, noted: &[Which]) -> io::Result<Vec<Seen>> {
 ///
 /// # Errors
 /// When something does not die, or the notes cannot be read: what they tell of may be alive.
-pub(super) fn end_all(notes: &Notes) -> Result<usize, Alive> {
+pub(super) fn end_all(notes: &Notes, temporary: &Path) -> Result<usize, Alive> {
     let boot = tree::boot();
     let mut ended = 0;
     for (mark, note) in notes.all()? {
         if note.is_none() {
             tracing::warn!(
                 mark,
-                "a note of processes is damaged; they are looked for by the mark"
+                "a note of processes is damaged, or its server ended before it was written; they are \
+                 looked for by the mark"
             );
         }
         let noted_boot = note.as_ref().and_then(|note| note.boot.as_ref());
@@ -92,28 +100,45 @@ pub(super) fn end_all(notes: &Notes) -> Result<usize, Alive> {
         if let Some(noted) = noted {
             ended += end(&mark, noted)?;
         }
-        if let Some(note) = &note {
-            clear(note);
+        let folder = note.map_or_else(|| folder_of(temporary, &mark), |note| note.temporary);
+        // What a program filled without end is left where it is.
+        if remove_temporary(&folder, NAMES) == Removed::Some {
+            tracing::warn!(folder = %folder.display(), "a temporary folder has no end, and is left");
         }
         notes.remove(&mark)?;
     }
     Ok(ended)
 }
 
-fn clear(note: &Note) {
-    remove_temporary(&note.temporary);
+/// The folder that the program with this mark has for itself.
+pub(super) fn folder_of(temporary: &Path, mark: &str) -> PathBuf {
+    temporary.join(format!("sessionplane-{mark}"))
 }
 
-/// Removes the folder that a program had for itself, whatever it filled that with.
-pub(super) fn remove_temporary(folder: &Path) {
+/// How a removal stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Removed {
+    /// It is not there any more.
+    All,
+    /// There is more of it.
+    Some,
+    /// It cannot be removed, which was told.
+    Never,
+}
+
+/// Removes so many names at most of the folder that a program had for itself, whatever it filled that
+/// with. Blocks.
+pub(super) fn remove_temporary(folder: &Path, most: u64) -> Removed {
     let (Some(around), Some(name)) = (folder.parent(), folder.file_name()) else {
-        return;
+        return Removed::Never;
     };
     let around = File::open(around).map_err(Refusal::from);
-    match around.and_then(|around| remove_all(around, name)) {
-        Ok(()) | Err(Refusal::Missing) => {}
+    match around.and_then(|around| remove_some(around, name, most)) {
+        Ok(true) | Err(Refusal::Missing) => Removed::All,
+        Ok(false) => Removed::Some,
         Err(error) => {
             tracing::warn!(%error, folder = %folder.display(), "a temporary folder is left");
+            Removed::Never
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -60,16 +61,24 @@ impl Notes {
         })
     }
 
-    /// Writes a note. It is on the disk when this returns. Blocks.
+    /// Begins a note: it is empty, and tells the mark of a program of which nothing runs yet. It
+    /// outlives this process, not the machine: nothing of the program does, either. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be made, or somebody has that mark.
+    pub(super) fn begin(&self, mark: &str) -> io::Result<()> {
+        let mut begun = fs::OpenOptions::new();
+        begun.write(true).create_new(true).mode(0o600);
+        begun.open(self.folder.join(mark)).map(drop)
+    }
+
+    /// Writes a note that was begun. It is on the disk when this returns. Blocks.
     ///
     /// # Errors
     /// When it is not on the disk.
     pub(super) fn write(&self, mark: &str, note: &Note) -> io::Result<()> {
         let line = serde_json::to_string(note).map_err(io::Error::other)?;
-        if private_file::create(&self.folder.join(mark), &line)? {
-            return Ok(());
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
+        private_file::replace(&self.folder.join(mark), &line)
     }
 
     /// Removes a note. One that comes back after a power loss tells of a process that is gone.
@@ -83,8 +92,8 @@ impl Notes {
         }
     }
 
-    /// All notes by their marks; without content where that is damaged. What a write left that was cut
-    /// is removed.
+    /// All notes by their marks; without content where that is damaged, or was never written. What a
+    /// write left that was cut is removed.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -126,8 +135,9 @@ mod tests {
             temporary: "/tmp/x".into(),
         };
         let (whole, damaged) = (mark(7), mark(u128::MAX));
+        notes.begin(&whole).unwrap();
+        notes.begin(&whole).unwrap_err();
         notes.write(&whole, &note).unwrap();
-        notes.write(&whole, &note).unwrap_err();
         notes.write(&damaged, &note).unwrap();
         let at = |name: &str| folder.path().join("processes").join(name);
         fs::write(at(&damaged), "{").unwrap();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sessionplane_core::domain::ids::SessionId;
 
+use super::host::Where;
 use super::ruleset::Edition;
 use crate::adapters::boundary::{Access, Boundary};
 
@@ -57,10 +58,12 @@ pub(super) struct Plan {
     pub(super) beside: Vec<bool>,
     pub(super) require_ruleset: bool,
     pub(super) edition: Edition,
+    /// Calls are refused that reach into other processes.
+    pub(super) filtered: bool,
 }
 
 impl Plan {
-    pub(super) fn of(order: &Order, mark: &str, temporary: PathBuf, edition: Edition) -> Self {
+    pub(super) fn of(order: &Order, mark: &str, temporary: PathBuf, place: &Where) -> Self {
         let temp = temporary.to_string_lossy().into_owned();
         let every = [
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
@@ -84,7 +87,8 @@ impl Plan {
             may_write: may_write(&order.folder),
             beside: order.beside.iter().map(may_write).collect(),
             require_ruleset: order.require_ruleset,
-            edition,
+            edition: place.edition,
+            filtered: place.filtered,
         }
     }
 }

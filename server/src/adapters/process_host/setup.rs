@@ -15,6 +15,7 @@ use std::process::{Command, ExitCode};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
+use super::filter;
 use super::handover::{self, Streams};
 use super::order::{Plan, Program};
 use super::ruleset::{self, Grants, Reach};
@@ -136,10 +137,15 @@ fn hold(plan: &Plan, folder: &OwnedFd, beside: &[OwnedFd]) -> io::Result<Reach> 
         program: program(plan),
         edition: plan.edition,
     };
-    let reach = ruleset::enter(&grants).map_err(|error| told("its ruleset", &error))?;
+    let mut reach = ruleset::enter(&grants).map_err(|error| told("its ruleset", &error))?;
+    // A ruleset alone keeps it from no limit of another process: it could end what holds it in.
+    if !plan.filtered || filter::enter().is_err() {
+        reach = Reach::Nothing;
+    }
     if plan.require_ruleset && !reach.holds_files() {
         return Err(io::Error::other(
-            "this system has no Landlock that keeps it in its folder, and it is not started without",
+            "this system has no Landlock that keeps it in its folder, or no filters of calls, and it is \
+             not started without",
         ));
     }
     Ok(reach)

@@ -9,7 +9,9 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
+};
 use serde::{Deserialize, Serialize};
 
 /// The variable that a process and all that it starts have in their environment.
@@ -106,6 +108,40 @@ pub(super) fn bears(pid: i32, mark: &str) -> bool {
         && environment
             .split(|byte| *byte == 0)
             .any(|variable| variable == wanted.as_bytes())
+}
+
+/// How many filters of calls a process is under; none where the system does not tell. It never gets rid
+/// of one, and what it starts has as many at least. Of one that has ended it is told as well.
+fn filters(pid: i32) -> Option<u32> {
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status).into_owned();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    line?.trim().parse().ok()
+}
+
+/// Children of this process that it did not start itself: they lost their supervisor, and fell to it.
+/// Those that it starts have no more filters than itself, and what is held in has one more.
+pub(super) fn fallen(all: &[Seen]) -> Vec<Seen> {
+    let us = rustix::process::getpid().as_raw_nonzero().get();
+    let Some(ours) = filters(us) else {
+        return Vec::new();
+    };
+    let is_held_in = |pid| filters(pid).is_some_and(|its| its > ours);
+    let children = all.iter().filter(|seen| seen.parent == us);
+    let fallen = children.filter(|seen| is_held_in(seen.which.pid));
+    fallen.copied().collect()
+}
+
+/// Waits for those that fell to this process and have ended: nobody else does.
+pub(super) fn reap(all: &[Seen]) {
+    for seen in fallen(all).into_iter().filter(|seen| seen.ended) {
+        if let Some(pid) = Pid::from_raw(seen.which.pid) {
+            // Another look may have been faster.
+            let _reaped = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
 }
 
 /// Sends a signal to this very process; nothing happens if it is gone.

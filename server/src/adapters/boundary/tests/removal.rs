@@ -46,6 +46,23 @@ fn c42_c57_a_folder_of_any_depth_is_removed_and_takes_no_server_down() {
     assert!(!full.exists());
 }
 
+/// Each time so many names at most, whatever they are: what is left is gone on with.
+#[test]
+fn c60_a_folder_is_removed_a_part_at_a_time() {
+    let scene = Scene::new();
+    for number in 0..20 {
+        scene.write(&format!("full/a/b/{number}/c"), "x");
+    }
+    let folder = fs::File::open(&scene.inside).expect("opened");
+    let mut parts = 1;
+    while !remove_some(&folder, "full".as_ref(), 5).expect("removed") {
+        assert!(scene.inside.join("full").exists());
+        parts += 1;
+    }
+    assert!((5..100).contains(&parts), "{parts}");
+    assert!(!scene.inside.join("full").exists());
+}
+
 #[test]
 fn c53_b48_a_removal_follows_no_link() {
     let scene = Scene::new();

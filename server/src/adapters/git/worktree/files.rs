@@ -1,5 +1,6 @@
 //! Writes the files of a commit into a new worktree, and the index of what was written.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +38,26 @@ const NAMES: Options = Options {
 };
 
 impl Git {
+    /// Refuses a commit that has more than a worktree may have, before anything of it is written: a few
+    /// small trees may stand for any number of files.
+    pub(super) fn judge_size(&self, commit: Oid, stop: &AtomicBool) -> Result<(), WorktreeError> {
+        let commit = self.commit(commit, stop)?;
+        let tree = commit.ok_or(GitError::Absent("commit"))?.tree;
+        let mut counter = Counter {
+            git: self,
+            stop,
+            known: HashMap::new(),
+        };
+        let size = counter.count(tree, DEPTH)?;
+        let most = FILES as u64;
+        for (count, what) in [(size.files, "files"), (size.folders, "folders")] {
+            if count > most {
+                return Err(WorktreeError::TooLarge(most, what));
+            }
+        }
+        Ok(())
+    }
+
     /// Writes what a commit holds into an empty folder, and returns the index of it. Files are
     /// written as they were committed: no filter and no line-end setting takes effect.
     pub(super) fn check_out(
@@ -56,6 +77,52 @@ impl Git {
         };
         writer.tree(tree, into, DEPTH)?;
         Ok(index_of(writer.staged))
+    }
+}
+
+/// How many files and folders a tree stands for.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    files: u64,
+    folders: u64,
+}
+
+struct Counter<'a> {
+    git: &'a Git,
+    stop: &'a AtomicBool,
+    /// Trees that were counted: each is read once, however often it is used.
+    known: HashMap<Oid, Size>,
+}
+
+impl Counter<'_> {
+    fn count(&mut self, tree: Oid, depth: usize) -> Result<Size, WorktreeError> {
+        if let Some(size) = self.known.get(&tree) {
+            return Ok(*size);
+        }
+        let depth = depth.checked_sub(1);
+        let depth = depth.ok_or(GitError::TooLarge("depth of folders"))?;
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(GitError::Refused(Refusal::Stopped).into());
+        }
+        if self.known.len() == FILES {
+            return Err(WorktreeError::TooLarge(FILES as u64, "folders"));
+        }
+        let objects = &self.git.objects;
+        let content = objects.content(tree, Sort::Tree, OBJECT_BYTES, self.stop)?;
+        let content = content.ok_or(GitError::Absent("tree"))?;
+        let (mut content, mut size) = (content.as_slice(), Size::default());
+        while !content.is_empty() {
+            let (mode, _, oid) = item(&mut content).ok_or(DAMAGED)?;
+            if mode == FOLDER {
+                let inner = self.count(oid, depth)?;
+                size.files = size.files.saturating_add(inner.files);
+                size.folders = size.folders.saturating_add(inner.folders).saturating_add(1);
+            } else {
+                size.files = size.files.saturating_add(1);
+            }
+        }
+        self.known.insert(tree, size);
+        Ok(size)
     }
 }
 

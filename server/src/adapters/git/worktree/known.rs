@@ -156,6 +156,10 @@ impl<'a> Known<'a> {
         for name in &self.names {
             let admin = self.layout.common.join("worktrees").join(name);
             if !self.is_unfinished(&admin, stop)? {
+                // A record that is empty is nobody's: who makes one writes into it at once. Another is
+                // not removed so.
+                let admins = common.enter("worktrees".as_ref());
+                let _full = admins.and_then(|admins| admins.remove_empty(name.as_ref()));
                 continue;
             }
             let lock = self.layout.boundary.file(&admin.join(LOCK));

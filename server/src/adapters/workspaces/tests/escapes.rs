@@ -343,12 +343,20 @@ fn c53_b48_a_directory_that_is_swapped_for_a_link_never_leads_out() {
 /// As with a mount that does not answer: who looks stays where it is, and all others wait behind.
 #[tokio::test(start_paused = true)]
 async fn c53_who_looks_at_a_place_that_does_not_answer_is_told_so_in_time() {
-    let workspaces = Scene::new().workspaces();
-    let all = u32::try_from(HostWorkspaces::AT_ONCE).expect("few");
-    let stalled = workspaces.permits.clone().acquire_many_owned(all).await;
+    let scene = Scene::new();
+    let workspaces = scene.workspaces();
+    let all = u32::try_from(HostWorkspaces::LOOKING).expect("few");
+    let main = &workspaces.turns[&place(".").workspace];
+    let stalled = main.looking.clone().acquire_many_owned(all).await;
     let said = ground(&workspaces, "crates").await.expect_err("it waits");
     let expected = "the directory \"crates\" of workspace main was not looked up within 10 s";
     assert!(said.starts_with(expected), "{said}");
     assert_eq!(workspaces.checkout(&place("crates")).await, None);
+    // Another workspace has nothing to do with that.
+    let other = Place {
+        workspace: WorkspaceName::parse("other").expect("a name"),
+        ..place(".")
+    };
+    assert_eq!(workspaces.ground(&other).await, Ok(other));
     drop(stalled);
 }

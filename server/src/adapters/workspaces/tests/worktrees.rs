@@ -204,6 +204,63 @@ async fn c45_what_cannot_be_made_is_said_and_nothing_is_left() {
     assert!(said.contains("no git repository"), "{said}");
 }
 
+/// Makes a tree of one entry, many times, and of that again: a few small objects.
+fn bomb(scene: &Scene, depth: u32) -> String {
+    let mut inner = scene.git(&["rev-parse", "HEAD:README.md"]);
+    let mut kind = "100644 blob";
+    let listing = scene.inside.join(".git/listing");
+    for _ in 0..depth {
+        let one = inner.trim();
+        let lines = (0..10).map(|number| format!("{kind} {one}\tn{number}\n"));
+        fs::write(&listing, lines.collect::<String>()).expect("written");
+        let made = format!("git mktree < {}", listing.display());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &made]).current_dir(&scene.inside);
+        let made = shell.output().expect("made");
+        inner = String::from_utf8(made.stdout).expect("a text");
+        kind = "040000 tree";
+    }
+    scene.git(&["commit-tree", "-m", "Bomb", inner.trim()])
+}
+
+#[tokio::test]
+async fn c60_a_commit_of_too_many_files_is_refused_before_one_is_written() {
+    let scene = Scene::repository();
+    let commit = bomb(&scene, 11);
+    scene.git(&["branch", "bomb", commit.trim()]);
+    let before = everything(&scene.inside);
+    let said = add(&scene, ".", "bomb").await.expect_err("it is too large");
+    assert!(said.contains("more than 500000 files"), "{said}");
+    assert_eq!(everything(&scene.inside), before);
+    let commit = bomb(&scene, 2);
+    scene.git(&["branch", "fits", commit.trim()]);
+    add(&scene, ".", "fits").await.expect("made");
+}
+
+/// What one repository takes its time for holds up no other, and its own next one.
+#[tokio::test]
+async fn c60_worktrees_are_made_one_at_a_time_in_a_repository_and_not_in_all() {
+    let scene = Scene::repository();
+    let inner = scene.inside.join("crates/net");
+    git(&inner, &["init", "--quiet", "--initial-branch=trunk"]);
+    git(&inner, &["commit", "--quiet", "--allow-empty", "-m", "One"]);
+    let workspaces = scene.workspaces();
+    let spot = workspaces.grounds.beneath(&place(".")).expect("there");
+    let layout = Layout::around(&spot.workspace, &spot.path, &AtomicBool::new(false));
+    let outer = layout.expect("a repository").identity().expect("told");
+    let busy = workspaces.alone(outer).await.expect("held");
+    let (from, other) = (place("crates"), place("crates/net"));
+    let mut same = Box::pin(workspaces.add_worktree(&from, "same"));
+    let made = tokio::select! {
+        made = &mut same => panic!("beside another one: {made:?}"),
+        made = within(workspaces.add_worktree(&other, "other")) => made.expect("made"),
+    };
+    assert_eq!(made.directory.as_str(), "crates/net/.worktrees/other");
+    drop(busy);
+    let made = within(same).await.expect("made");
+    assert_eq!(made.directory.as_str(), ".worktrees/same");
+}
+
 /// C53: nothing that a repository brings along is run, and nothing of the user's is asked.
 #[tokio::test]
 async fn c53_no_hook_and_no_filter_runs() {
