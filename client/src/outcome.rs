@@ -94,6 +94,7 @@ pub(crate) fn may_resume(error: &CallError) -> bool {
         | Reason::StoreFailed
         | Reason::DeadlineExceeded => true,
         Reason::NoSuchSession
+        | Reason::SessionDeleted
         | Reason::NoSuchRun
         | Reason::NoSuchAgent
         | Reason::NameTaken

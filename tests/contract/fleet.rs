@@ -20,7 +20,8 @@ use sessionplane_core::contract::fleet::{DeleteAnswer, DeleteSession, Fleet as _
 use sessionplane_core::contract::{CallOptions, InvokeEvent};
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::audit::AuditAction;
-use sessionplane_core::domain::error::{Outcome, Reason};
+use sessionplane_core::domain::command::Command;
+use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::fleet::phase::Phase;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
@@ -36,7 +37,7 @@ use sessionplane_server::app::config::AppConfig;
 use sessionplane_server::app::face::Faces as _;
 
 use crate::house::{House, owner};
-use crate::suite::desk::{Ask, named, within};
+use crate::suite::desk::{Ask, follow_up, named, within};
 use crate::suite::fleet::crew::{Crew, Lookout, new, relabel, rename};
 use crate::suite::hands::respond;
 use crate::suite::world::{World as _, quick};
@@ -238,6 +239,37 @@ async fn c46_a_session_that_shows_nothing_is_marked_and_unmarked() {
     }
 }
 
+/// Waits until nothing is left of what was deleted.
+async fn erased(house: &House) {
+    let left = async || house.store().deleted(None).await.expect("it is read");
+    within("it is erased", async {
+        while left().await.is_some() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// What became of an input is not known any more: the answer is not made up.
+#[tokio::test]
+async fn c03_c61_a_repeat_whose_input_was_erased_says_that_the_session_was_deleted() {
+    let (house, crew) = crew(quick());
+    let desk = crew.desk("docs");
+    let run = desk.invoke("hang").await;
+    let id = run.session;
+    desk.dispatch(follow_up("x"), Some("input")).await;
+    let aborted = desk.dispatch(Command::Abort, Some("abort")).await;
+    run.finish().await;
+    crew.try_delete(named("docs"), false, None)
+        .await
+        .expect("deleted");
+    erased(&house).await;
+    let again = desk.try_dispatch(follow_up("x"), Some("input"), None).await;
+    assert_eq!(again, Err(CallError::session_deleted(id)));
+    let again = desk.dispatch(Command::Abort, Some("abort")).await;
+    assert_eq!(again, aborted, "it holds whatever was erased");
+}
+
 #[tokio::test]
 async fn c61_what_a_deleted_session_held_is_erased_and_its_trail_stays() {
     let artifacts = Arc::new(MemoryArtifacts::default());
@@ -255,18 +287,7 @@ async fn c61_what_a_deleted_session_held_is_erased_and_its_trail_stays() {
     crew.try_delete(named("docs"), false, None)
         .await
         .expect("deleted");
-    within("it is erased", async {
-        while house
-            .store()
-            .deleted(None)
-            .await
-            .expect("it is read")
-            .is_some()
-        {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    erased(&house).await;
     for entry in entries {
         let read = house.store().entry(entry.id).await;
         assert_eq!(read, Ok(None), "{entry:?}");
@@ -298,18 +319,7 @@ async fn c44_an_erasure_that_a_crash_cut_goes_on_at_the_next_start() {
     let deleted = caller.delete_session(request, CallOptions::default()).await;
     deleted.expect("deleted");
     crew.world.restart().await;
-    within("it is erased", async {
-        while house
-            .store()
-            .deleted(None)
-            .await
-            .expect("it is read")
-            .is_some()
-        {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    erased(&house).await;
 }
 
 /// C2: the disk fails under a rename, before or after it was kept: its caller does not know, nobody is shown

@@ -31,7 +31,7 @@ use sessionplane_server::app::face::Faces as _;
 
 use crate::house::{House, agents, owner};
 use crate::suite::desk::{Ask, Desk, named, with_id, within};
-use crate::suite::fleet::crew::{Crew, new};
+use crate::suite::fleet::crew::{Crew, new, rename};
 use crate::suite::hands::compact;
 use crate::suite::run::Run;
 use crate::suite::world::quick;
@@ -460,4 +460,37 @@ async fn c53_a_directory_alone_is_one_of_the_workspace_that_the_session_was_just
         assert!(matches!(moved, ChangeDirectoryAnswer::Moved { .. }));
     }
     assert_eq!(crew.get("net").await.place, Some(place("docs", "sub")));
+}
+
+/// A repeat tells where the call had the session go, and says that this is not all that is so now.
+#[tokio::test]
+async fn c03_c53_a_repeated_move_is_answered_as_the_first_one_after_another() {
+    let (house, crew) = with_repo();
+    let (docs, repo) = (place("docs", "."), place("repo", "."));
+    house.folders.put(&docs, "main");
+    crew.create(grounded("net")).await;
+    let first = go(&house, "net", &docs, Some("there")).await;
+    let Ok(ChangeDirectoryAnswer::Moved { session, sandbox }) = &first else {
+        panic!("not moved: {first:?}");
+    };
+    assert_eq!(session.place, Some(docs.clone()));
+    assert_eq!(go(&house, "net", &docs, Some("there")).await, first);
+    let back = go(&house, "net", &repo, Some("back")).await;
+    assert!(matches!(back, Ok(ChangeDirectoryAnswer::Moved { .. })));
+    let named = crew.update("net", rename("web")).await;
+    let again = go(&house, "net", &docs, Some("there")).await;
+    let Ok(ChangeDirectoryAnswer::Moved {
+        session: again,
+        sandbox: held,
+    }) = again
+    else {
+        panic!("not bound: {again:?}");
+    };
+    assert_eq!(
+        (&again.place, &again.checkout),
+        (&session.place, &session.checkout)
+    );
+    assert_eq!((held, again.revision), (*sandbox, 0));
+    assert_eq!(again.name, named.name, "it was not about the name");
+    assert_eq!(crew.get("web").await.place, Some(repo));
 }

@@ -14,7 +14,7 @@ use sessionplane_core::domain::ids::{RequestId, SessionId, SessionName, SessionR
 
 use crate::client::{Client, Place};
 use crate::grounds::place;
-use crate::ledger::Known;
+use crate::ledger::{Known, metadata};
 use crate::reader::Shared;
 use crate::rng::Rng;
 use crate::server::{Broken, Connection};
@@ -289,12 +289,12 @@ impl Crew {
         self.shared.log.tell(&self.who, done);
         let (session, what) = match done {
             Done::Session(session) => {
-                self.shared.ledger.told(session, known);
-                (session.id, "changed")
+                self.shared.ledger.answered(session, known);
+                (session.id, format!("changed to {:?}", metadata(session)))
             }
             Done::Moved(ChangeDirectoryAnswer::Moved { session, .. }) => {
-                self.shared.ledger.told(session, known);
-                (session.id, "moved")
+                self.shared.ledger.answered(session, known);
+                (session.id, format!("moved to {:?}", session.place))
             }
             Done::Deleted(DeleteAnswer::Rejected(_))
             | Done::Moved(ChangeDirectoryAnswer::Rejected(_)) => return,
@@ -307,7 +307,7 @@ impl Crew {
                     return;
                 };
                 self.shared.ledger.deleted(*session);
-                (*session, "deleted")
+                (*session, "deleted".to_owned())
             }
         };
         if let Some(id) = id {
@@ -315,6 +315,7 @@ impl Crew {
         }
         if let (Call::Pause(_, true), Done::Session(session)) = (call, done)
             && session.paused
+            && session.revision > 0
         {
             let now = self.shared.host.executor.clock().now();
             self.shared.books.paused(session.id, resumes, now);
@@ -336,7 +337,8 @@ impl Crew {
     }
 
     pub(crate) fn unknown(&self, id: SessionId, error: &CallError, known: &Known) {
-        let lost = error.reason == Reason::NoSuchSession && known.revisions.contains_key(&id);
+        let lost = matches!(error.reason, Reason::NoSuchSession | Reason::SessionDeleted)
+            && known.revisions.contains_key(&id);
         if lost && self.shared.books.read().alive().contains(&id) {
             self.wrong(&format!("C45: {id} is there, and was not found"));
         }

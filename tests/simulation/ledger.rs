@@ -64,8 +64,21 @@ impl Ledger {
         }
     }
 
+    /// A call was answered with a session: as it is, or if the call is a repeat as that once left it.
+    pub(crate) fn answered(&self, session: &SessionSummary, known: &Known) {
+        if session.revision > 0 {
+            return self.told(session, known);
+        }
+        if let Err(problem) = self.was(session, known) {
+            self.log.wrong(format!("{problem}: {session:?}"));
+        }
+    }
+
     fn judge(&self, session: &SessionSummary, known: &Known) -> Result<(), String> {
         let (id, revision) = (session.id, session.revision);
+        if revision == 0 {
+            return Err("C3: only what a repeat is answered has no revision".to_owned());
+        }
         let mut inner = lock(&self.inner);
         let first = inner.told.entry((id, revision));
         let first = first.or_insert_with(|| session.clone());
@@ -76,12 +89,18 @@ impl Ledger {
         let seen = inner.known.revisions.entry(id).or_insert(newest);
         *seen = (seen.0.max(newest.0), seen.1.max(newest.1));
         drop(inner);
-        if known.deleted.contains(&id) {
-            return Err("C61: it was deleted before anybody asked".to_owned());
-        }
         let before = known.revisions.get(&id).copied().unwrap_or((0, 0));
         if before.0 > newest.0 || before.1 > newest.1 {
             return Err(format!("C46: {before:?} was told before anybody asked"));
+        }
+        self.was(session, known)
+    }
+
+    /// It was so at some time, and the session is there.
+    fn was(&self, session: &SessionSummary, known: &Known) -> Result<(), String> {
+        let id = session.id;
+        if known.deleted.contains(&id) {
+            return Err("C61: it was deleted before anybody asked".to_owned());
         }
         let stored = self.books.metadata(id, session.metadata_revision);
         if stored.as_ref() != Some(&metadata(session)) {
@@ -118,7 +137,7 @@ pub(crate) fn at_rest(session: &SessionSummary) -> SessionSummary {
     }
 }
 
-fn metadata(session: &SessionSummary) -> Metadata {
+pub(crate) fn metadata(session: &SessionSummary) -> Metadata {
     Metadata {
         name: session.name.clone(),
         labels: session.labels.clone(),

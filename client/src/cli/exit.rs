@@ -38,9 +38,13 @@ impl Exit {
             // repeats what is unknown while the server is away must not take that for its no.
             (Outcome::Unknown | Outcome::StreamEnded, _)
             | (Outcome::Refused, Reason::Transport) => Self::Unknown,
-            (Outcome::Refused, Reason::NoSuchSession | Reason::NoSuchRun | Reason::NoSuchAgent) => {
-                Self::NotFound
-            }
+            (
+                Outcome::Refused,
+                Reason::NoSuchSession
+                | Reason::SessionDeleted
+                | Reason::NoSuchRun
+                | Reason::NoSuchAgent,
+            ) => Self::NotFound,
             (Outcome::Refused, _) => Self::Failed,
         }
     }

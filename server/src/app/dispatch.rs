@@ -108,7 +108,9 @@ impl AppCaller {
                     .input(id)
                     .await
                     .map_err(store)?;
-                record.map(|record| AcceptedInput {
+                // With its session its record was erased.
+                let record = record.ok_or_else(|| CallError::session_deleted(binding.session))?;
+                Some(AcceptedInput {
                     id,
                     fate: record.fate,
                 })

@@ -333,7 +333,7 @@ impl AppCaller {
             let stored = self.context.ports.repository.session(session).await;
             stored
                 .map_err(store)?
-                .ok_or_else(CallError::no_such_session)?;
+                .ok_or_else(|| CallError::session_deleted(session))?;
         }
         let record = record
             .filter(|record| record.settled.is_some())
@@ -345,7 +345,7 @@ impl AppCaller {
                 )
             })?;
         let channel = self.context.channel(session).await?;
-        let channel = channel.ok_or_else(CallError::no_such_session)?;
+        let channel = channel.ok_or_else(|| CallError::session_deleted(session))?;
         let position = channel.position();
         let accepted = InvokeEvent::Accepted {
             session,

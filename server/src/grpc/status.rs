@@ -61,7 +61,10 @@ pub(crate) fn status(error: CallError) -> Status {
 /// The gRPC code of a reason, as `error.proto` documents it.
 fn code(reason: Reason) -> Code {
     match reason {
-        Reason::NoSuchSession | Reason::NoSuchRun | Reason::NoSuchAgent => Code::NotFound,
+        Reason::NoSuchSession
+        | Reason::SessionDeleted
+        | Reason::NoSuchRun
+        | Reason::NoSuchAgent => Code::NotFound,
         Reason::InvalidArgument | Reason::TooLarge | Reason::UseCommand => Code::InvalidArgument,
         Reason::Unauthenticated => Code::Unauthenticated,
         Reason::PermissionDenied => Code::PermissionDenied,
@@ -188,7 +191,7 @@ mod tests {
         use ErrorReason as R;
         match reason {
             R::Unspecified => Code::Ok,
-            R::NoSuchSession | R::NoSuchRun | R::NoSuchAgent => Code::NotFound,
+            R::NoSuchSession | R::SessionDeleted | R::NoSuchRun | R::NoSuchAgent => Code::NotFound,
             R::InvalidArgument | R::TooLarge | R::UseCommand => Code::InvalidArgument,
             R::Unauthenticated => Code::Unauthenticated,
             R::PermissionDenied => Code::PermissionDenied,
@@ -214,6 +217,7 @@ mod tests {
         match reason {
             R::Unspecified => &[],
             R::NoSuchSession
+            | R::SessionDeleted
             | R::NoSuchRun
             | R::NoSuchAgent
             | R::NameTaken

@@ -13,6 +13,8 @@ pub(crate) mod metadata;
 pub(crate) mod names;
 #[path = "fleet/pauses.rs"]
 pub(crate) mod pauses;
+#[path = "fleet/repeats.rs"]
+pub(crate) mod repeats;
 #[path = "fleet/watches.rs"]
 pub(crate) mod watches;
 
@@ -61,6 +63,10 @@ macro_rules! fleet_conformance {
                 pauses: c15_a_paused_session_begins_nothing_and_goes_on_when_resumed,
                     c46_a_pause_lets_the_run_settle_and_is_seen_from_then_on,
                     c15_a_paused_session_is_not_compacted_until_it_is_resumed;
+                repeats: c03_a_repeat_returns_what_the_call_decided_whatever_came_after_it,
+                    c03_a_repeated_creation_is_answered_as_the_first_one,
+                    c03_a_repeat_without_anything_in_between_is_the_session_as_it_is,
+                    c03_c61_a_repeat_about_a_deleted_session_says_that_it_was_accepted;
                 deleting: c61_a_deleted_session_is_unknown_to_everybody,
                     c61_a_session_at_work_is_deleted_only_if_that_is_said,
                     c61_a_session_that_others_branch_off_stays,

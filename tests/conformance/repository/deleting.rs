@@ -1,6 +1,9 @@
 //! A session ends: from one step to the next nobody finds it, and what it held goes in steps after
 //! that, whatever happens in between.
 
+use std::sync::Arc;
+
+use sessionplane_core::domain::binding::{BoundAnswer, SessionAnswer};
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::fleet::filter::StoredTerm;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
@@ -268,4 +271,45 @@ pub(crate) async fn what_binds_requests_to_a_deleted_session_goes_by_its_age(
     let late = Timestamp::from_millis(u64::MAX);
     assert_eq!(store.sweep_bindings(late, 9).await, Ok(2));
     assert_eq!(store.binding(&made).await, Ok(None));
+}
+
+/// What calls were answered about a session are its names and labels: nobody is to find them when it is
+/// gone, from the deletion on, and the calls stay bound.
+pub(crate) async fn c61_what_changes_decided_is_erased_with_their_session(
+    subject: &mut dyn Subject,
+) {
+    let store = subject.store();
+    let mut script = Script::new(1);
+    script.create(&*store).await;
+    for n in 0..3 {
+        let mut commit = script.pause(n % 2 == 0);
+        let answer = SessionAnswer {
+            metadata: Some(commit.metadata.clone()),
+            placed: None,
+        };
+        commit.bindings = script.decided(binding_key("acme", &format!("pause-{n}")), &answer);
+        script.set(&*store, commit).await.unwrap();
+    }
+    let deletion = script.delete(store.mint().await.unwrap());
+    store.delete(deletion).await.unwrap();
+    let unanswered = |store: Arc<dyn Store>| async move {
+        for n in 0..3 {
+            let key = binding_key("acme", &format!("pause-{n}"));
+            let bound = store.binding(&key).await.unwrap().expect("bound");
+            assert_eq!(bound.answer, BoundAnswer::Session(None));
+        }
+    };
+    unanswered(store.clone()).await;
+    subject.is_whole().await;
+    let mut steps = 0;
+    while !subject.store().erase(script.id(), 0, 1).await.unwrap() {
+        steps += 1;
+        assert!(steps < 99, "it comes to an end");
+    }
+    unanswered(subject.store()).await;
+    // What is left of the deleted session is found.
+    subject.is_whole().await;
+    let late = Timestamp::from_millis(u64::MAX);
+    assert_eq!(subject.store().sweep_bindings(late, 9).await, Ok(3));
+    subject.is_whole().await;
 }

@@ -1,7 +1,7 @@
 //! What happens to a session beside its runs: its metadata change, it moves, it ends.
 
 use sessionplane_core::domain::access::Action;
-use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer};
+use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, SessionAnswer};
 use sessionplane_core::domain::commit::{Commit, DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::fleet::labels::{LabelKey, LabelValue, Labels};
 use sessionplane_core::domain::fleet::metadata::{LabelsChange, MetadataChange};
@@ -141,6 +141,13 @@ impl Script {
         self.write(store, admit).await.unwrap();
         let settle = self.settle();
         self.write(store, settle).await.unwrap();
+    }
+
+    /// Binds a request id to a change of the session, and to what that decided.
+    pub(crate) fn decided(&self, key: BindingKey, answer: &SessionAnswer) -> Vec<Binding> {
+        let mut bound = self.bound(key);
+        bound[0].answer = BoundAnswer::Session(Some(Box::new(answer.clone())));
+        bound
     }
 
     /// Binds a request id to what is no run.

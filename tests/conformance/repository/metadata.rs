@@ -1,6 +1,8 @@
 //! Metadata change by a revision of their own, beside whatever runs.
 
+use sessionplane_core::domain::binding::{BoundAnswer, SessionAnswer};
 use sessionplane_core::domain::ids::{SessionName, SessionRef};
+use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::repository::CommitError;
 
 use super::script::{Script, binding_key, said};
@@ -169,4 +171,38 @@ pub(crate) async fn a_change_of_metadata_is_bound_like_a_commit(subject: &mut dy
     let store = subject.store();
     assert!(store.binding(&key).await.unwrap().is_some());
     assert_eq!(store.binding(&other).await, Ok(None));
+}
+
+/// Whoever repeats a change is told what it decided, also after later ones; that goes when the binding
+/// does.
+pub(crate) async fn c03_what_a_change_decided_is_kept_as_long_as_its_binding(
+    subject: &mut dyn Subject,
+) {
+    let store = subject.store();
+    let mut script = Script::new(1);
+    script.create(&*store).await;
+    let mut decided = Vec::new();
+    for paused in [true, false] {
+        let mut commit = script.pause(paused);
+        let key = binding_key("acme", if paused { "pause" } else { "resume" });
+        let answer = SessionAnswer {
+            metadata: Some(commit.metadata.clone()),
+            placed: None,
+        };
+        commit.bindings = script.decided(key.clone(), &answer);
+        script.set(&*store, commit).await.unwrap();
+        decided.push((key, BoundAnswer::Session(Some(Box::new(answer)))));
+    }
+    subject.reopen().await;
+    let store = subject.store();
+    for (key, answer) in &decided {
+        let bound = store.binding(key).await.unwrap().expect("bound");
+        assert_eq!(bound.answer, *answer);
+    }
+    let late = Timestamp::from_millis(u64::MAX);
+    assert_eq!(store.sweep_bindings(late, 9).await, Ok(2));
+    for (key, _) in &decided {
+        assert_eq!(store.binding(key).await, Ok(None));
+    }
+    subject.is_whole().await;
 }

@@ -1,6 +1,9 @@
 //! Request bindings: what makes a repeat of an accepted call harmless.
 
+use super::capabilities::SandboxLevel;
+use super::fleet::metadata::Metadata;
 use super::ids::{InputId, PrincipalId, RequestId, RunId, SessionId, TenantId};
+use super::place::{Checkout, Place};
 use super::provenance::Digest;
 use super::time::Timestamp;
 
@@ -56,7 +59,7 @@ pub struct BindingKey {
 }
 
 /// The answer that an accepted call got, as far as it does not change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BoundAnswer {
     /// An invoke that started this run.
     Run(RunId),
@@ -67,8 +70,30 @@ pub enum BoundAnswer {
         /// The input that was queued.
         input: Option<InputId>,
     },
-    /// A change of the session itself: its answer is the session, as it is when it is asked.
-    Session,
+    /// A change of the session itself, and what it decided. There is none of a deletion, and none
+    /// once the session is deleted: it is erased with all else that the session held (C61).
+    Session(Option<Box<SessionAnswer>>),
+}
+
+/// What a change of a session itself decided, and was answered as such: whoever repeats the call is
+/// told this, whatever was changed since (C3).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionAnswer {
+    /// What the call made of name, labels, priority and pause, if it was about those.
+    pub metadata: Option<Metadata>,
+    /// Where the session worked from then on, if the call was about that.
+    pub placed: Option<Placed>,
+}
+
+/// Where a call had a session work.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// The place; none where its agent sees no workspace.
+    pub place: Option<Place>,
+    /// What version control said of it.
+    pub checkout: Option<Checkout>,
+    /// How far what runs there was held in.
+    pub sandbox: SandboxLevel,
 }
 
 impl BoundAnswer {
@@ -78,7 +103,7 @@ impl BoundAnswer {
         match self {
             Self::Run(run) => Some(*run),
             Self::Dispatched { run, .. } => *run,
-            Self::Session => None,
+            Self::Session(_) => None,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::ids::SessionId;
+
 /// What a caller may conclude from a failed call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
@@ -30,6 +32,8 @@ impl Outcome {
 pub enum Reason {
     /// The session is unknown or hidden from the caller.
     NoSuchSession,
+    /// The call was accepted before, and its session has been deleted since: a repeat finds no answer.
+    SessionDeleted,
     /// The run is unknown or hidden from the caller.
     NoSuchRun,
     /// No agent of that name is configured.
@@ -82,6 +86,7 @@ impl Reason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoSuchSession => "NO_SUCH_SESSION",
+            Self::SessionDeleted => "SESSION_DELETED",
             Self::NoSuchRun => "NO_SUCH_RUN",
             Self::NoSuchAgent => "NO_SUCH_AGENT",
             Self::NameTaken => "NAME_TAKEN",
@@ -107,8 +112,9 @@ impl Reason {
         }
     }
     /// Every reason: those that this server can send, and [`Self::Transport`], which a client gives.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::NoSuchSession,
+        Self::SessionDeleted,
         Self::NoSuchRun,
         Self::NoSuchAgent,
         Self::NameTaken,
@@ -203,6 +209,15 @@ impl CallError {
     #[must_use]
     pub fn no_such_session() -> Self {
         Self::refused(Reason::NoSuchSession, "no such session")
+    }
+    /// A repeat of a call that was accepted: with the session its answer was erased.
+    #[must_use]
+    pub fn session_deleted(session: SessionId) -> Self {
+        let message = format!(
+            "this call was accepted before, for session {session}, which has been deleted since; this \
+             repeat did nothing: use another request_id to begin anew"
+        );
+        Self::refused(Reason::SessionDeleted, message)
     }
     /// Says which field it is about, where a call has more than one of a kind.
     #[must_use]

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sessionplane_core::domain::audit::AuditRecord;
-use sessionplane_core::domain::binding::{Binding, BindingKey};
+use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::ids::{
@@ -196,7 +196,13 @@ impl Tables {
     }
 
     pub(super) fn binding(&self, key: &BindingKey) -> Option<Binding> {
-        self.bindings.get(key).cloned()
+        let mut binding = self.bindings.get(key).cloned()?;
+        if let BoundAnswer::Session(answer) = &mut binding.answer
+            && !self.sessions.contains_key(&binding.session)
+        {
+            *answer = None;
+        }
+        Some(binding)
     }
 
     pub(super) fn audits(&self, session: SessionId) -> Vec<AuditRecord> {

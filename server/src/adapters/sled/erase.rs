@@ -1,7 +1,7 @@
 //! Erasing what deleted sessions held, as one more thing that a round writes.
 //!
 //! A slice takes entries from the newest on, and notes with them how many are left; then runs, each
-//! after what belongs to it; and last the note itself. So whatever slice was the last before a crash,
+//! after what belongs to it; then what calls were answered about it; and last the note itself. So whatever slice was the last before a crash,
 //! what is left is found by the note. The audit trail and the bindings stay.
 
 use sessionplane_core::domain::ids::{EntryId, SessionId};
@@ -80,7 +80,7 @@ pub(super) fn erase(
     if keep > 0 {
         return done(slice.gone, Left::Kept);
     }
-    if !slice.runs(session)? {
+    if !slice.runs(session)? || !slice.answers(session)? {
         return done(slice.gone, Left::More);
     }
     slice.round.delete(note)?;
@@ -142,6 +142,17 @@ impl Slice<'_, '_> {
             }
             self.take(keys::run(run))?;
             self.take(mark)?;
+        }
+        Ok(!self.is_full())
+    }
+
+    /// Erases what changes of the session decided; tells whether none is left.
+    fn answers(&mut self, session: SessionId) -> Result<bool, ReadError> {
+        for key in self.below(&keys::answers_of_session(session))? {
+            if self.is_full() {
+                return Ok(false);
+            }
+            self.take(key)?;
         }
         Ok(!self.is_full())
     }

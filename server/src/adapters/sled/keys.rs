@@ -42,6 +42,7 @@ const INTERACTION: u8 = b'q';
 const METADATA_AUDIT: u8 = b'c';
 const DELETED: u8 = b'd';
 const INDEX: u8 = b'f';
+const ANSWER: u8 = b'o';
 
 fn join<const N: usize>(tag: u8, parts: [&[u8]; N]) -> Key {
     let mut key = vec![tag];
@@ -210,6 +211,21 @@ pub(super) fn binding(key: &BindingKey) -> Key {
         digest.update(part.as_bytes());
     }
     join(BINDING, [digest.finalize().as_slice()])
+}
+
+/// What a change of a session decided; `binding` is the key of the call's binding.
+pub(super) fn answer(session: SessionId, binding: &[u8]) -> Key {
+    join(ANSWER, [&session.to_bytes(), &binding[1..]])
+}
+
+/// The prefix of what the changes of a session decided.
+pub(super) fn answers_of_session(session: SessionId) -> Key {
+    join(ANSWER, [&session.to_bytes()])
+}
+
+/// The key of the binding that an answer is of.
+pub(super) fn answered_binding(answer: &[u8]) -> Option<Key> {
+    tail::<32>(answer).map(|digest| join(BINDING, [&digest]))
 }
 
 /// Marks when a binding was made; `binding` is the binding's key.

@@ -21,7 +21,7 @@ use super::convert::{Address, ChainedEntry, HeadRow};
 use super::frame::{self, Source, damaged};
 use super::inflight::{InFlight, settled_scan};
 use super::keys::{self, Key};
-use super::round::{decode, failed, fetch, fetch_binding};
+use super::round::{decode, failed, fetch, fetch_answered};
 
 mod fleet;
 
@@ -308,7 +308,7 @@ impl Reader {
     }
 
     pub(super) fn binding(&self, key: &BindingKey) -> Result<Option<Binding>, ReadError> {
-        fetch_binding(self, key)
+        fetch_answered(self, key)
     }
 
     pub(super) fn audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError> {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use ::sled::{Db, IVec};
 use prost::Message;
-use sessionplane_core::domain::binding::{Binding, BindingKey};
+use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer};
 use sessionplane_core::ports::repository::ReadError;
 
 use super::convert::Record;
@@ -110,6 +110,25 @@ pub(super) fn fetch_binding(
         }
         found => Ok(found),
     }
+}
+
+/// Reads a binding with what its call decided, if that is about a session that is there.
+pub(super) fn fetch_answered(
+    source: &impl Source,
+    key: &BindingKey,
+) -> Result<Option<Binding>, ReadError> {
+    let Some(mut binding) = fetch_binding(source, key)? else {
+        return Ok(None);
+    };
+    if let BoundAnswer::Session(answer) = &mut binding.answer {
+        // It is erased after its session is gone, and nobody is to have it in between.
+        let there = source.raw(&keys::session(binding.session))?.is_some();
+        let place = keys::answer(binding.session, &keys::binding(key));
+        if there {
+            *answer = fetch(source, &place)?.map(Box::new);
+        }
+    }
+    Ok(Some(binding))
 }
 
 /// A record from its payload.

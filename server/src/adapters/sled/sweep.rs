@@ -1,6 +1,6 @@
 //! Forgetting old bindings, as one more thing that a round writes.
 
-use sessionplane_core::domain::binding::Binding;
+use sessionplane_core::domain::binding::{Binding, BoundAnswer};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::repository::ReadError;
@@ -43,8 +43,12 @@ pub(super) fn sweep(
         match outlived(round, &mark, before) {
             Ok(None) => {}
             Ok(Some(binding)) => {
+                let key = keys::binding(&binding.key);
+                if let BoundAnswer::Session(_) = binding.answer {
+                    round.delete(keys::answer(binding.session, &key))?;
+                }
                 round.delete(mark.to_vec())?;
-                round.delete(binding)?;
+                round.delete(key)?;
                 gone += 1;
             }
             Err(error @ ReadError::Damaged { .. }) => {
@@ -56,8 +60,12 @@ pub(super) fn sweep(
     Ok(Swept { gone, next: None })
 }
 
-/// The key of a mark's binding, if its time is over.
-fn outlived(round: &Round<'_>, mark: &[u8], before: Timestamp) -> Result<Option<Key>, ReadError> {
+/// A mark's binding, if its time is over.
+fn outlived(
+    round: &Round<'_>,
+    mark: &[u8],
+    before: Timestamp,
+) -> Result<Option<Binding>, ReadError> {
     // An earlier sweep of this round may have taken it.
     if round.raw(mark)?.is_none() {
         return Ok(None);
@@ -67,12 +75,12 @@ fn outlived(round: &Round<'_>, mark: &[u8], before: Timestamp) -> Result<Option<
     let binding = binding.ok_or_else(|| damaged(mark, "its binding is missing"))?;
     let Some(run) = binding.answer.run() else {
         // Nothing but its age keeps it.
-        return Ok(Some(key));
+        return Ok(Some(binding));
     };
     // A run that is no more was erased with its session.
     let run: Option<RunRecord> = fetch(round, &keys::run(run))?;
     let over = run.is_none_or(|run| run.settled.is_some_and(|settled| settled.at < before));
-    Ok(over.then_some(key))
+    Ok(over.then_some(binding))
 }
 
 #[cfg(test)]

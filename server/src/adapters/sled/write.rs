@@ -3,7 +3,7 @@
 //! The commit has been judged; nothing is refused here.
 
 use prost::Message;
-use sessionplane_core::domain::binding::Binding;
+use sessionplane_core::domain::binding::{Binding, BoundAnswer};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::ports::commit_rules::LeaseEffect;
 use sessionplane_core::ports::repository::ReadError;
@@ -105,6 +105,10 @@ fn bindings(round: &mut Round<'_>, bindings: &[Binding]) -> Result<(), ReadError
         let key = keys::binding(&binding.key);
         let mark = keys::binding_by_time(binding.at, &key);
         round.put_payload(mark, &[], Before::Absent)?;
+        if let BoundAnswer::Session(Some(answer)) = &binding.answer {
+            let place = keys::answer(binding.session, &key);
+            round.put(place, &**answer, Before::Absent)?;
+        }
         round.put(key, binding, Before::Absent)?;
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! What callers of the fleet's writes are answered.
 
-use sessionplane_core::domain::binding::{Binding, BoundAnswer};
+use sessionplane_core::domain::binding::{Binding, BoundAnswer, SessionAnswer};
+use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::command::{DispatchAnswer, Rejection};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::fleet::summary::SessionSummary;
@@ -10,7 +11,7 @@ use sessionplane_core::domain::session::SessionRecord;
 use tokio::sync::oneshot;
 
 use super::view::Viewer;
-use crate::app::caller::AppCaller;
+use crate::app::caller::{AppCaller, store};
 use crate::app::dispatch::lost;
 use crate::app::session_loss::Loss;
 use crate::app::session_mail::{Chore, Mail, NoReply, Reply};
@@ -28,6 +29,13 @@ pub(super) enum Judged {
     Elsewhere,
 }
 
+/// What a call was answered.
+pub(super) struct Repeated {
+    pub(super) session: SessionSummary,
+    /// How far what runs there was held in, if the call was about that.
+    pub(super) sandbox: Option<SandboxLevel>,
+}
+
 impl AppCaller {
     pub(super) fn viewer(&self) -> Viewer {
         Viewer {
@@ -41,6 +49,33 @@ impl AppCaller {
         let summary = self.viewer().summary(id).await?;
         let summary = summary.ok_or_else(CallError::no_such_session)?;
         Ok((*summary).clone())
+    }
+
+    /// C3: what an accepted call was answered, for whoever repeats it. What it decided is told as it
+    /// was then; what the session is at, as it is now.
+    pub(super) async fn repeated(&self, binding: Binding) -> Result<Repeated, CallError> {
+        let id = binding.session;
+        let answer = decided(binding)?;
+        if answer.is_none() {
+            // Its channel may not have heard yet that it is gone.
+            let stored = self.context.ports.repository.session(id).await;
+            stored
+                .map_err(store)?
+                .ok_or_else(|| CallError::session_deleted(id))?;
+        }
+        let summary = self.viewer().summary(id).await?;
+        let summary = summary.ok_or_else(|| CallError::session_deleted(id))?;
+        let summary = (*summary).clone();
+        let Some(answer) = answer else {
+            return Ok(Repeated {
+                session: summary,
+                sandbox: None,
+            });
+        };
+        Ok(Repeated {
+            sandbox: answer.placed.as_ref().map(|placed| placed.sandbox),
+            session: summary.decided(*answer),
+        })
     }
 
     /// Has the session's task do it. `record` is the session to be created, if it is.
@@ -79,10 +114,10 @@ impl AppCaller {
     }
 }
 
-/// A bound answer of another method cannot be: the method is part of the key.
-pub(super) fn check_bound(binding: &Binding) -> Result<(), CallError> {
+/// What a bound call decided. An answer of another method cannot be: the method is part of the key.
+pub(super) fn decided(binding: Binding) -> Result<Option<Box<SessionAnswer>>, CallError> {
     match binding.answer {
-        BoundAnswer::Session => Ok(()),
+        BoundAnswer::Session(answer) => Ok(answer),
         BoundAnswer::Run(_) | BoundAnswer::Dispatched { .. } => Err(unexpected()),
     }
 }

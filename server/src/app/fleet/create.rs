@@ -14,7 +14,7 @@ use sessionplane_core::domain::place::{Directory, MAX_BRANCH_BYTES, Place};
 use sessionplane_core::domain::session::SessionRecord;
 use sessionplane_core::ports::workspaces::PlaceError;
 
-use super::answers::{Judged, check_bound, done};
+use super::answers::{Judged, done};
 use super::ground::{self, Ground, allowed, refused};
 use super::{check_name, digests};
 use crate::app::caller::AppCaller;
@@ -29,12 +29,11 @@ impl AppCaller {
     ) -> Result<SessionSummary, CallError> {
         let digest = digests::of_create(&request);
         let mut bound = self.bound(Method::CreateSession, options).await?;
-        if let Some(binding) = &bound.binding {
+        if let Some(binding) = bound.binding.take() {
             self.authorize_session(binding.session, Action::Create)
                 .await?;
-            check_same(binding, digest)?;
-            check_bound(binding)?;
-            return self.present(binding.session).await;
+            check_same(&binding, digest)?;
+            return Ok(self.repeated(binding).await?.session);
         }
         let decision = self.authorize_tenant(Action::Create).await?;
         let record = self.record(&request).await?;

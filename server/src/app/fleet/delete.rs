@@ -14,7 +14,7 @@ use sessionplane_core::domain::view::{SessionView, Status};
 use sessionplane_core::ports::repository::SessionQuery;
 use tokio::sync::oneshot;
 
-use super::answers::{Judged, check_bound, has_children, mismatch, unexpected};
+use super::answers::{Judged, decided, has_children, mismatch, unexpected};
 use super::digests;
 use crate::app::caller::{AppCaller, Bound, store};
 use crate::app::channel::Channel as EventChannel;
@@ -37,10 +37,10 @@ impl AppCaller {
     ) -> Result<DeleteAnswer, CallError> {
         let (action, digest) = (Action::Delete, digests::of_delete(&request));
         let mut bound = self.bound(Method::DeleteSession, options).await?;
-        if let Some(binding) = &bound.binding {
+        if let Some(binding) = bound.binding.take() {
             self.authorize_session(binding.session, action).await?;
-            check_same(binding, digest)?;
-            check_bound(binding)?;
+            check_same(&binding, digest)?;
+            decided(binding)?;
             return Ok(DeleteAnswer::Deleted);
         }
         let (id, decision) = self.session(&request.session, action).await?;

@@ -6,13 +6,12 @@ use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::binding::Method;
 use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::error::{CallError, Reason};
-use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::lease::LeaseToken;
-use sessionplane_core::domain::lifecycle::{AgentFacts, PlaceFacts};
+use sessionplane_core::domain::lifecycle::PlaceFacts;
 use sessionplane_core::domain::place::Place;
 use sessionplane_core::domain::provenance::Digest;
 
-use super::answers::{Judged, check_bound, done};
+use super::answers::{Judged, Repeated, done};
 use super::digests;
 use super::ground::{allowed, refused};
 use crate::app::caller::{AppCaller, Bound};
@@ -30,15 +29,14 @@ impl AppCaller {
     ) -> Result<ChangeDirectoryAnswer, CallError> {
         let (action, digest) = (Action::ChangeDirectory, digests::of_move(&request));
         for _ in 0..ATTEMPTS {
-            let bound = self.bound(Method::ChangeDirectory, options).await?;
-            if let Some(binding) = &bound.binding {
+            let mut bound = self.bound(Method::ChangeDirectory, options).await?;
+            if let Some(binding) = bound.binding.take() {
                 self.authorize_session(binding.session, action).await?;
-                check_same(binding, digest)?;
-                check_bound(binding)?;
-                let session = self.present(binding.session).await?;
-                // It is answered as it is now: by an agent that is gone nothing is held in.
-                let agent = self.context.agents.facts(&session.agent).ok();
-                return Ok(moved(session, agent.map(|agent| &**agent)));
+                check_same(&binding, digest)?;
+                let Repeated { session, sandbox } = self.repeated(binding).await?;
+                let session = Box::new(session);
+                let sandbox = sandbox.unwrap_or(SandboxLevel::None);
+                return Ok(ChangeDirectoryAnswer::Moved { session, sandbox });
             }
             if let Some(answer) = self.move_to(&request, bound, digest).await? {
                 return Ok(answer);
@@ -91,15 +89,11 @@ impl AppCaller {
         match self.have_done(id, None, chore, flight).await? {
             Judged::Elsewhere => Ok(None),
             Judged::Rejected(no) => Ok(Some(ChangeDirectoryAnswer::Rejected(no))),
-            judged => Ok(Some(moved(done(judged)?, Some(&agent)))),
+            // How far what runs there is held in is the word of the agent's engine, wherever that is.
+            judged => Ok(Some(ChangeDirectoryAnswer::Moved {
+                session: Box::new(done(judged)?),
+                sandbox: agent.capabilities.sandbox,
+            })),
         }
-    }
-}
-
-/// How far what runs there is held in is the word of the agent's engine, wherever the session works.
-fn moved(session: SessionSummary, agent: Option<&AgentFacts>) -> ChangeDirectoryAnswer {
-    ChangeDirectoryAnswer::Moved {
-        session: Box::new(session),
-        sandbox: agent.map_or(SandboxLevel::None, |agent| agent.capabilities.sandbox),
     }
 }

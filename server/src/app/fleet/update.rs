@@ -10,7 +10,7 @@ use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::SessionRef;
 use sessionplane_core::domain::provenance::Digest;
 
-use super::answers::{Judged, check_bound, done};
+use super::answers::{Judged, done};
 use super::{check_name, digests};
 use crate::app::caller::AppCaller;
 use crate::app::dispatch::check_same;
@@ -89,11 +89,10 @@ impl AppCaller {
             digest,
         } = wanted;
         let mut bound = self.bound(method, options).await?;
-        if let Some(binding) = &bound.binding {
+        if let Some(binding) = bound.binding.take() {
             self.authorize_session(binding.session, action).await?;
-            check_same(binding, digest)?;
-            check_bound(binding)?;
-            return self.present(binding.session).await;
+            check_same(&binding, digest)?;
+            return Ok(self.repeated(binding).await?.session);
         }
         let (id, decision) = self.session(&session, action).await?;
         if action == Action::Update && change.paused.is_some() {

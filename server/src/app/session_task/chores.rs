@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::audit::{AuditAction, AuditRecord};
-use sessionplane_core::domain::binding::{Binding, BoundAnswer};
+use sessionplane_core::domain::binding::{Binding, BoundAnswer, SessionAnswer};
 use sessionplane_core::domain::commit::MetadataCommit;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::fleet::metadata::{Metadata, MetadataChange};
@@ -391,7 +391,10 @@ fn commit(
         key,
         session,
         digest: call.digest,
-        answer: BoundAnswer::Session,
+        answer: BoundAnswer::Session(Some(Box::new(SessionAnswer {
+            metadata: Some(metadata.clone()),
+            placed: None,
+        }))),
         at,
     });
     MetadataCommit {

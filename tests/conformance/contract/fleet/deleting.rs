@@ -44,7 +44,7 @@ pub(crate) async fn c61_a_deleted_session_is_unknown_to_everybody(worlds: &dyn F
         let again = crew.try_delete(named("docs"), false, Some("end")).await;
         assert_eq!(again, Ok(DeleteAnswer::Deleted));
         let joined = desk.open(Ask::new("say \"x\"").id("run")).await.err();
-        assert_eq!(joined.map(|it| it.reason), Some(Reason::NoSuchSession));
+        assert_eq!(joined.map(|it| it.reason), Some(Reason::SessionDeleted));
         crew.world.restart().await;
     }
     // Its name is free, and what is made under it has nothing of it.

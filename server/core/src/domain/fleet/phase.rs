@@ -58,6 +58,17 @@ impl Phase {
         Self::ALL.into_iter().find(is)
     }
 
+    /// The phase that a session of this one would be in if somebody had paused it, or had not; none where
+    /// it is this one. Whether anything of a paused session is in memory is not told: it counts as dormant.
+    #[must_use]
+    pub fn if_paused(self, paused: bool) -> Option<Self> {
+        match (self, paused) {
+            (Self::Queued | Self::Ready | Self::Dormant, true) => Some(Self::Paused),
+            (Self::Paused, false) => Some(Self::Dormant),
+            _ => None,
+        }
+    }
+
     /// Whether a run or a compaction holds the session.
     #[must_use]
     pub fn is_active(self) -> bool {

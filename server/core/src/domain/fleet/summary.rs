@@ -5,6 +5,7 @@
 
 use super::labels::{Labels, Priority};
 use super::phase::{Phase, PhaseFacts};
+use crate::domain::binding::SessionAnswer;
 use crate::domain::ids::{AgentName, ExternalKey, RunId, SessionId, SessionName};
 use crate::domain::interaction::Interaction;
 use crate::domain::place::{Checkout, Place};
@@ -131,6 +132,32 @@ impl SessionSummary {
             revision,
             ..Self::named(record, place)
         }
+    }
+
+    /// The same as a call left it that decided this, whatever was changed since (C3): its revision is 0
+    /// then, which no session has, because it never was what it is told to be all at once.
+    #[must_use]
+    pub fn decided(mut self, answer: SessionAnswer) -> Self {
+        let now = self.clone();
+        if let Some(metadata) = answer.metadata {
+            if let Some(phase) = self.phase.if_paused(metadata.paused) {
+                (self.phase, self.since) = (phase, None);
+            }
+            self.name = metadata.name;
+            self.labels = metadata.labels;
+            self.priority = metadata.priority;
+            self.paused = metadata.paused;
+            self.updated_at = metadata.updated_at;
+            self.metadata_revision = metadata.revision;
+        }
+        if let Some(placed) = answer.placed {
+            self.place = placed.place;
+            self.checkout = placed.checkout;
+        }
+        if self != now {
+            self.revision = 0;
+        }
+        self
     }
 
     /// What holds of a session whatever it is at.

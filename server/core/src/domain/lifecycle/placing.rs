@@ -11,9 +11,10 @@ use super::state::{Active, Session};
 use super::turn::Turn;
 use crate::domain::access::Action;
 use crate::domain::audit::{AuditAction, AuditRecord};
-use crate::domain::binding::{Binding, BoundAnswer};
+use crate::domain::binding::{Binding, BoundAnswer, Placed, SessionAnswer};
 use crate::domain::commit::DeletionCommit;
 use crate::domain::error::{CallError, Reason};
+use crate::domain::fleet::metadata::Metadata;
 use crate::domain::lease::{Holder, LeaseToken};
 use crate::domain::place::{Checkout, Place};
 use crate::domain::time::Timestamp;
@@ -59,7 +60,8 @@ pub(super) fn create(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts) {
     turn.session.exists = true;
     open(turn, facts.token);
     turn.commit(Holder::Boundary, facts.token).create = Some(record);
-    place(turn, reply, facts, Action::Create);
+    let metadata = turn.session.record.metadata.clone();
+    place(turn, reply, facts, Action::Create, Some(metadata));
 }
 
 /// C53: from here on the session works elsewhere. What version control said of the former place is
@@ -73,10 +75,17 @@ pub(super) fn change(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts) {
         return turn.answer(reply, Answer::Elsewhere);
     }
     open(turn, facts.token);
-    place(turn, reply, facts, Action::ChangeDirectory);
+    place(turn, reply, facts, Action::ChangeDirectory, None);
 }
 
-fn place(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts, action: Action) {
+/// `metadata` are those that the call decided, if it did.
+fn place(
+    turn: &mut Turn<'_>,
+    reply: ReplyId,
+    facts: PlaceFacts,
+    action: Action,
+    metadata: Option<Metadata>,
+) {
     let PlaceFacts {
         call,
         token,
@@ -86,9 +95,16 @@ fn place(turn: &mut Turn<'_>, reply: ReplyId, facts: PlaceFacts, action: Action)
         within: _,
     } = facts;
     let head = &mut turn.session.head;
-    head.place = place;
-    head.checkout = checkout;
-    let binding = bind(turn, &call, BoundAnswer::Session);
+    head.place.clone_from(&place);
+    head.checkout.clone_from(&checkout);
+    let placed = Some(Placed {
+        place,
+        checkout,
+        sandbox,
+    });
+    let answer = SessionAnswer { metadata, placed };
+    let answer = BoundAnswer::Session(Some(Box::new(answer)));
+    let binding = bind(turn, &call, answer);
     let commit = turn.commit(Holder::Boundary, token);
     commit.bindings.extend(binding);
     let call = Some((call, 0));
@@ -154,7 +170,7 @@ impl Session {
             key,
             session: self.record.id,
             digest: call.digest,
-            answer: BoundAnswer::Session,
+            answer: BoundAnswer::Session(None),
             at: now,
         });
         let audit = AuditRecord {

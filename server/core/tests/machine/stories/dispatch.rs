@@ -41,7 +41,7 @@ fn c17_accepted_names_run_and_input_once_both_are_durable() {
         .store
         .bindings
         .last()
-        .map(|binding| binding.answer);
+        .map(|binding| binding.answer.clone());
     let input = Some(story.input(1));
     assert_eq!(bound, Some(BoundAnswer::Dispatched { run, input }));
 }

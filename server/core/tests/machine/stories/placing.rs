@@ -3,7 +3,8 @@
 use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::audit::AuditAction;
-use sessionplane_core::domain::binding::BoundAnswer;
+use sessionplane_core::domain::binding::{BoundAnswer, Placed, SessionAnswer};
+use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::command::{CommandKind, RejectionCode};
 use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::lifecycle::{Answer, Deletion};
@@ -13,6 +14,14 @@ use crate::driver::facts;
 
 fn action(story: &Story) -> Option<AuditAction> {
     story.shell.store.audits.last().map(|audit| audit.action)
+}
+
+fn placed(directory: &str) -> Placed {
+    Placed {
+        place: Some(facts::place(directory)),
+        checkout: None,
+        sandbox: SandboxLevel::None,
+    }
 }
 
 #[test]
@@ -25,7 +34,13 @@ fn c14_a_session_that_is_created_at_rest_is_there_bound_and_audited() {
     let rows = &story.shell.store;
     let head = &rows.session.as_ref().expect("it is there").head;
     assert_eq!((&head.place, head.entries), (&Some(facts::place(".")), 0));
-    assert_eq!(rows.bindings[0].answer, BoundAnswer::Session);
+    let metadata = &rows.session.as_ref().expect("it is there").record.metadata;
+    let answer = SessionAnswer {
+        metadata: Some(metadata.clone()),
+        placed: Some(placed(".")),
+    };
+    let bound = BoundAnswer::Session(Some(Box::new(answer)));
+    assert_eq!(rows.bindings[0].answer, bound, "what it decided");
     assert_eq!(action(&story), Some(AuditAction::Call(Action::Create)));
     assert!(rows.holder.is_none(), "nothing holds it");
     let run = story.invoke(false, OnDisconnect::Detach);

@@ -58,7 +58,7 @@ impl Stored for AuditRecord {
     }
 }
 
-fn sandbox_form(level: SandboxLevel) -> form::AuditSandbox {
+pub(super) fn sandbox_form(level: SandboxLevel) -> form::AuditSandbox {
     match level {
         SandboxLevel::None => form::AuditSandbox::None,
         SandboxLevel::Confined => form::AuditSandbox::Confined,
@@ -66,7 +66,7 @@ fn sandbox_form(level: SandboxLevel) -> form::AuditSandbox {
     }
 }
 
-fn sandbox(form: i32) -> Result<SandboxLevel, Unreadable> {
+pub(super) fn sandbox(form: i32) -> Result<SandboxLevel, Unreadable> {
     match form::AuditSandbox::try_from(form) {
         Ok(form::AuditSandbox::None) => Ok(SandboxLevel::None),
         Ok(form::AuditSandbox::Confined) => Ok(SandboxLevel::Confined),

@@ -1,10 +1,13 @@
 //! Request bindings.
 
 use sessionplane::store::v1 as form;
-use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, Method};
+use sessionplane_core::domain::binding::{
+    Binding, BindingKey, BoundAnswer, Method, Placed, SessionAnswer,
+};
 use sessionplane_core::domain::ids::{PrincipalId, RequestId, TenantId};
 use sessionplane_core::domain::time::Timestamp;
 
+use super::audit::{sandbox, sandbox_form};
 use super::provenance::digest;
 use super::{Stored, Unreadable, maybe, maybe_run, run_form, run_id, session_id, unknown};
 
@@ -36,14 +39,15 @@ impl Stored for Binding {
     type Form = form::BindingRecord;
     fn form(&self) -> Self::Form {
         let input = match self.answer {
-            BoundAnswer::Run(_) | BoundAnswer::Session => None,
+            BoundAnswer::Run(_) | BoundAnswer::Session(_) => None,
             BoundAnswer::Dispatched { input, .. } => input,
         };
         let answer = match self.answer {
             BoundAnswer::Run(_) => form::Method::Invoke,
             BoundAnswer::Dispatched { .. } => form::Method::Dispatch,
-            // Which of them does not matter: the answer is the session.
-            BoundAnswer::Session => form::Method::UpdateSession,
+            // Which of them does not matter. What was decided is a record of its own, see
+            // `SessionAnswer`: it is erased with its session, and this one is not.
+            BoundAnswer::Session(_) => form::Method::UpdateSession,
         };
         form::BindingRecord {
             tenant: self.key.tenant.to_string(),
@@ -65,7 +69,7 @@ impl Stored for Binding {
                 run: maybe_run(&form.run)?,
                 input: maybe(form.input.clone())?,
             },
-            form::Method::UpdateSession => BoundAnswer::Session,
+            form::Method::UpdateSession => BoundAnswer::Session(None),
             _ => return Err(unknown("answer")),
         };
         let of_form = |it: &Method| method(*it) == form.method();
@@ -82,6 +86,40 @@ impl Stored for Binding {
             digest: digest(&form.digest)?,
             answer,
             at: Timestamp::from_millis(form.at_ms),
+        })
+    }
+}
+
+impl Stored for SessionAnswer {
+    type Form = form::SessionAnswer;
+    fn form(&self) -> Self::Form {
+        form::SessionAnswer {
+            metadata: self.metadata.as_ref().map(Stored::form),
+            placed: self.placed.as_ref().map(Stored::form),
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self {
+            metadata: maybe(form.metadata)?,
+            placed: maybe(form.placed)?,
+        })
+    }
+}
+
+impl Stored for Placed {
+    type Form = form::Placed;
+    fn form(&self) -> Self::Form {
+        form::Placed {
+            place: self.place.as_ref().map(Stored::form),
+            checkout: self.checkout.as_ref().map(Stored::form),
+            sandbox: sandbox_form(self.sandbox).into(),
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self {
+            place: maybe(form.place)?,
+            checkout: maybe(form.checkout)?,
+            sandbox: sandbox(form.sandbox)?,
         })
     }
 }

@@ -132,6 +132,30 @@ impl Stored for SessionRecord {
     }
 }
 
+impl Stored for Metadata {
+    type Form = form::Metadata;
+    fn form(&self) -> Self::Form {
+        form::Metadata {
+            name: self.name.as_ref().map(ToString::to_string),
+            labels: label_forms(&self.labels),
+            priority: i32::from(self.priority.get()),
+            paused: self.paused,
+            updated_at_ms: self.updated_at.as_millis(),
+            revision: self.revision,
+        }
+    }
+    fn read(form: Self::Form) -> Result<Self, Unreadable> {
+        Ok(Self {
+            name: optional(form.name.as_ref(), SessionName::parse)?,
+            labels: labels(&form.labels)?,
+            priority: Priority::parse(form.priority.into())?,
+            paused: form.paused,
+            updated_at: Timestamp::from_millis(form.updated_at_ms),
+            revision: form.revision,
+        })
+    }
+}
+
 fn label_forms(labels: &Labels) -> BTreeMap<String, String> {
     let text = |(key, value): (&LabelKey, &LabelValue)| {
         (key.as_str().to_owned(), value.as_str().to_owned())

@@ -3,8 +3,9 @@
 use sessionplane_core::domain::ids::{EntryId, InputId, InteractionId, RunId, SessionId};
 
 use super::{
-    AUDIT, BINDING, BINDING_BY_TIME, DELETED, ENTRY, EXTERNAL_KEY, HEAD, INDEX, INPUT, INTERACTION,
-    LEASE, META, METADATA_AUDIT, NAME, PIECE, ROUND, RUN, RUN_OF_SESSION, SESSION, fleet,
+    ANSWER, AUDIT, BINDING, BINDING_BY_TIME, DELETED, ENTRY, EXTERNAL_KEY, HEAD, INDEX, INPUT,
+    INTERACTION, LEASE, META, METADATA_AUDIT, NAME, PIECE, ROUND, RUN, RUN_OF_SESSION, SESSION,
+    fleet,
 };
 
 /// What lies under a key.
@@ -27,6 +28,8 @@ pub(in crate::adapters::sled) enum Named {
     Input(InputId),
     Interaction(InteractionId),
     Binding,
+    /// What a change of a session decided.
+    Answer(SessionId),
     /// A mark of when a binding was made, in milliseconds.
     BindingByTime(u64),
     Audit(SessionId, u64),
@@ -42,7 +45,7 @@ pub(in crate::adapters::sled) enum Named {
 }
 
 /// The kinds, as people and files name them, in the order of their keys.
-pub(in crate::adapters::sled) const KINDS: [(u8, &str); 19] = [
+pub(in crate::adapters::sled) const KINDS: [(u8, &str); 20] = [
     (AUDIT, "audit"),
     (BINDING, "binding"),
     (METADATA_AUDIT, "metadata_audit"),
@@ -55,6 +58,7 @@ pub(in crate::adapters::sled) const KINDS: [(u8, &str); 19] = [
     (LEASE, "lease"),
     (META, "meta"),
     (NAME, "name"),
+    (ANSWER, "answer"),
     (PIECE, "piece"),
     (INTERACTION, "interaction"),
     (RUN, "run"),
@@ -93,6 +97,10 @@ pub(in crate::adapters::sled) fn named(key: &[u8]) -> Option<Named> {
         NAME if rest.len() > 1 => Named::Name,
         EXTERNAL_KEY if rest.len() > 1 => Named::ExternalKey,
         BINDING if rest.len() == 32 => Named::Binding,
+        ANSWER => {
+            let (session, _) = numbered::<32>(rest)?;
+            Named::Answer(SessionId::from_bytes(session))
+        }
         BINDING_BY_TIME if rest.len() == 40 => {
             Named::BindingByTime(u64::from_be_bytes(*rest.first_chunk()?))
         }
@@ -193,6 +201,7 @@ mod tests {
             (keys::interaction(question), Named::Interaction(question)),
             (vec![BINDING; 33], Named::Binding),
             (keys::binding_by_time(at, &[0; 33]), Named::BindingByTime(5)),
+            (keys::answer(session, &[0; 33]), Named::Answer(session)),
             (keys::audit(session, 9), Named::Audit(session, 9)),
             (
                 keys::metadata_audit(session, 9),

@@ -45,6 +45,7 @@ impl Chosen {
         let marks = keys::runs_of_session(id);
         let prefixes = [
             keys::audits_of_session(id),
+            keys::answers_of_session(id),
             keys::entries_of_session(id),
             keys::head(id),
             keys::lease(id),

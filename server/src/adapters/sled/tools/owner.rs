@@ -35,6 +35,7 @@ impl Owners {
             | Named::Lease(id)
             | Named::Deleted(id)
             | Named::Index(id)
+            | Named::Answer(id)
             | Named::Audit(id, _)
             | Named::MetadataAudit(id, _) => Some(id),
             Named::Entry(id) => Some(id.session),

@@ -224,6 +224,10 @@ impl Sifted<'_> {
                 let verdict = self.lookup.indexed(session, key);
                 verdict.map_err(|problem| frame::damaged(key, problem))?;
             }
+            Named::Answer(session) => {
+                let verdict = self.lookup.answer(session, key, &payload);
+                verdict.map_err(|problem| frame::damaged(key, problem))?;
+            }
             Named::Binding => self.binding(key, &payload)?,
             Named::BindingByTime(at) => self.time_mark(key, at)?,
             _ => {}

@@ -2,7 +2,9 @@
 
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::audit::{AuditAction, AuditRecord};
-use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer, Method};
+use sessionplane_core::domain::binding::{
+    Binding, BindingKey, BoundAnswer, Method, Placed, SessionAnswer,
+};
 use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::fleet::labels::{LabelKey, LabelValue, Labels, Priority};
 use sessionplane_core::domain::fleet::metadata::Metadata;
@@ -56,6 +58,7 @@ pub(super) fn all(seen: &mut String) {
         }),
         ..SessionHead::empty()
     };
+    let place = (head.place.clone(), head.checkout.clone());
     let row = HeadRow {
         head,
         entries_checksum: 0,
@@ -69,6 +72,7 @@ pub(super) fn all(seen: &mut String) {
     check("deleted", &deleted, seen);
     requests(seen);
     sandboxes(seen);
+    answers(seen, &created.metadata, place);
 }
 
 fn sandboxes(seen: &mut String) {
@@ -96,6 +100,39 @@ fn sandboxes(seen: &mut String) {
     }
 }
 
+fn answers(
+    seen: &mut String,
+    metadata: &Metadata,
+    (place, checkout): (Option<Place>, Option<Checkout>),
+) {
+    let changed = SessionAnswer {
+        metadata: Some(Metadata {
+            name: "net".parse().ok(),
+            ..metadata.clone()
+        }),
+        placed: None,
+    };
+    check("answer-changed", &changed, seen);
+    let moved = SessionAnswer {
+        metadata: None,
+        placed: Some(Placed {
+            place,
+            checkout,
+            sandbox: SandboxLevel::Enforced,
+        }),
+    };
+    check("answer-moved", &moved, seen);
+    let nowhere = SessionAnswer {
+        metadata: None,
+        placed: Some(Placed {
+            place: None,
+            checkout: None,
+            sandbox: SandboxLevel::None,
+        }),
+    };
+    check("answer-nowhere", &nowhere, seen);
+}
+
 fn requests(seen: &mut String) {
     for (name, method) in [
         ("binding-create", Method::CreateSession),
@@ -114,7 +151,7 @@ fn requests(seen: &mut String) {
             },
             session: session(),
             digest: Digest([4; 32]),
-            answer: BoundAnswer::Session,
+            answer: BoundAnswer::Session(None),
             at: at(5),
         };
         check(name, &binding, seen);

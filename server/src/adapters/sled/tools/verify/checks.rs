@@ -251,6 +251,7 @@ impl<'a> Checks<'a> {
                 Ok(())
             }),
             Named::Binding => self.lookup.binding(key, payload),
+            Named::Answer(id) => (Some(id), self.lookup.answer(id, key, payload)),
             Named::BindingByTime(at) => {
                 let fits = self.lookup.binding_mark(key, at);
                 (None, fits.and_then(|()| empty(payload)))
@@ -467,6 +468,7 @@ fn leads_to_a_session(named: Named) -> bool {
             | Named::ExternalKey
             | Named::Index(_)
             | Named::Binding
+            | Named::Answer(_)
             | Named::BindingByTime(_)
     )
 }

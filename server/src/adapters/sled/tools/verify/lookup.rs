@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::audit::{AuditAction, AuditRecord};
-use sessionplane_core::domain::binding::Binding;
+use sessionplane_core::domain::binding::{Binding, BoundAnswer, SessionAnswer};
 use sessionplane_core::domain::ids::{EntryId, InputId, RunId, SessionId};
 use sessionplane_core::domain::input::{InputFate, InputRecord};
 use sessionplane_core::domain::run::RunRecord;
@@ -348,6 +348,34 @@ impl<'a> Lookup<'a> {
     pub(super) fn marked(&self, key: &[u8], binding: &Binding) -> Verdict {
         let mark = keys::binding_by_time(binding.at, key);
         self.there(&mark, "the mark of its time, by which it is forgotten,")
+    }
+
+    /// What a change of a session decided: its binding is there, and is of that session. It goes
+    /// after its session, and before the note that this is to be erased.
+    pub(in crate::adapters::sled::tools) fn answer(
+        &self,
+        session: SessionId,
+        key: &[u8],
+        payload: &[u8],
+    ) -> Verdict {
+        parsed::<SessionAnswer>(key, payload)?;
+        if !self.lives(session)? {
+            let note = keys::deleted(session);
+            self.there(&note, "its session is erased: the note that it is to be")?;
+        }
+        let Some(place) = keys::answered_binding(key) else {
+            return Err("it names no binding".to_owned());
+        };
+        let binding: Option<Binding> = self.named(&place, "its binding")?;
+        match binding {
+            Some(binding) if binding.session != session => {
+                Err("its binding is of another session".to_owned())
+            }
+            Some(binding) if !matches!(binding.answer, BoundAnswer::Session(_)) => {
+                Err("its binding is of another kind of call".to_owned())
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn binding_mark(&self, key: &[u8], at: u64) -> Verdict {
