@@ -130,6 +130,7 @@ macro_rules! repository_conformance {
                 finding: a_session_is_found_by_what_it_is_now,
                 finding: no_tenant_finds_the_sessions_of_another,
                 finding: more_sessions_than_a_page_are_found_one_by_one,
+                finding: c44_sessions_are_found_with_their_leases_among_many_that_run,
                 recovery: c44_an_unreleased_lease_is_orphaned_after_a_crash,
                 recovery: c44_recovery_settles_once,
                 recovery: c41_all_leases_are_void_at_open,

@@ -279,3 +279,30 @@ pub(crate) async fn more_sessions_than_a_page_are_found_one_by_one(subject: &mut
         }
     }
 }
+
+/// Between the first and the last of a page any number of others may run: whether a session is held is its
+/// own matter.
+pub(crate) async fn c44_sessions_are_found_with_their_leases_among_many_that_run(
+    subject: &mut dyn Subject,
+) {
+    let store = subject.store();
+    let mut wanted = Vec::new();
+    for n in 0..351 {
+        let mut script = Script::new(n);
+        if n % 50 == 0 {
+            script = script.labelled(&[("team", "net")]);
+            wanted.push(script.id());
+        }
+        let admit = script.admit(store.mint().await.unwrap(), "go");
+        script.write(&*store, admit).await.unwrap();
+        if n % 100 == 0 {
+            let settle = script.settle();
+            script.write(&*store, settle).await.unwrap();
+        }
+    }
+    for max in [2, 300] {
+        let found = pages(&*store, &label("team", "net"), false, max).await;
+        let found: Vec<_> = found.iter().map(|it| it.record.id).collect();
+        assert_eq!(found, wanted);
+    }
+}
