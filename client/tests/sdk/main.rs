@@ -8,6 +8,7 @@
 )]
 
 mod answering;
+mod attaching;
 mod cli;
 mod coming_late;
 mod compacting;
