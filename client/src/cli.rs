@@ -14,6 +14,7 @@ mod hint;
 mod interrupt;
 mod json;
 mod markdown;
+mod mistyped;
 mod outage;
 mod pages;
 mod place;

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use tokio::runtime::Runtime;
 
@@ -15,7 +15,7 @@ use super::context::Context;
 use super::exit::{Exit, Stop};
 use super::program::{self, PROGRAM};
 use super::screen::{Piece, Screen};
-use super::{json, verbs};
+use super::{json, mistyped, verbs};
 
 /// What a bare `sessionctl` prints.
 fn first_steps() -> String {
@@ -53,7 +53,10 @@ pub fn main() -> ExitCode {
 
 fn arguments() -> Result<Arguments, clap::Error> {
     let matches = Arguments::command().try_get_matches();
-    let matches = matches.map_err(|error| quoted(error, &words()))?;
+    let matches = matches.map_err(|error| {
+        let command = Arguments::command();
+        mistyped::with_tips(error, &words(), &command)
+    })?;
     program::was_called(std::env::args_os().next().as_deref(), &matches);
     Arguments::from_arg_matches(&matches)
 }
@@ -64,24 +67,6 @@ fn words() -> Vec<String> {
     words
         .map(|word| word.to_string_lossy().into_owned())
         .collect()
-}
-
-/// A word too many where a text is taken: the text was typed without quotes.
-fn quoted(mut error: clap::Error, words: &[String]) -> clap::Error {
-    let takes_text = ["invoke", "steer", "follow-up"];
-    let one_too_many = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) if !word.starts_with('-') => {
-            error.kind() == ErrorKind::UnknownArgument
-        }
-        _ => false,
-    };
-    let for_text = words.iter().any(|word| takes_text.contains(&word.as_str()));
-    if one_too_many && for_text {
-        let tip = "a text of several words is one argument in quotes: 'where is it?'";
-        let tips = ContextValue::StyledStrs(vec![tip.into()]);
-        error.insert(ContextKind::Suggested, tips);
-    }
-    error
 }
 
 /// Help, the version, or a command line that makes no sense.

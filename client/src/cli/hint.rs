@@ -328,13 +328,13 @@ pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) ->
     };
     let word = word(session);
     let (verb, rest) = match command {
-        Command::Steer { text } => ("steer", format!(" {}", pasted(text))),
-        Command::FollowUp { text } => ("follow-up", format!(" {}", pasted(text))),
+        Command::Steer { text } => ("steer", argument(text)),
+        Command::FollowUp { text } => ("follow-up", argument(text)),
         Command::Abort => ("abort", String::new()),
         Command::Compact { instructions: None } => ("compact", String::new()),
         Command::Compact {
             instructions: Some(text),
-        } => ("compact", format!(" --instructions {}", pasted(text))),
+        } => ("compact", format!(" --instructions={}", pasted(text))),
         Command::SetModel { model } => ("set-model", chosen(model)),
         Command::SetThinking { level } => ("set-thinking", chosen(level)),
         Command::Navigate { entry } => ("navigate", format!(" {entry}")),
@@ -345,6 +345,14 @@ pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) ->
         }
     };
     format!("{PROGRAM} {verb} {word} --request-id {id}{rest}")
+}
+
+/// A text as the last argument: one that begins as an option does comes after `--`.
+fn argument(text: &str) -> String {
+    match pasted(text) {
+        word if word.starts_with('-') || word.starts_with("'-") => format!(" -- {word}"),
+        word => format!(" {word}"),
+    }
 }
 
 /// A text as an argument that can be pasted; a stand-in where it cannot.

@@ -47,8 +47,10 @@ Examples:
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(crate) struct TextSource {
-    /// The text, at most 1 MiB; - reads it from standard input
-    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    /// The text, at most 1 MiB; - reads it from standard input. One that begins
+    /// with a hyphen comes after --
+    // Else a mistyped option would be sent as a prompt.
+    #[arg(value_name = "TEXT")]
     pub(crate) text: Option<String>,
     /// Read the text from this file; - is standard input
     #[arg(long, value_name = "PATH")]

@@ -87,6 +87,15 @@ fn c03_a_command_is_repeated_by_its_id_and_its_very_text() {
         said(steer("it's late")),
         r"sessionctl steer docs --request-id r-1 'it'\''s late'"
     );
+    assert_eq!(
+        said(steer("--all of it")),
+        "sessionctl steer docs --request-id r-1 -- '--all of it'"
+    );
+    let instructions = Some("-x".into());
+    assert_eq!(
+        said(Command::Compact { instructions }),
+        "sessionctl compact docs --request-id r-1 --instructions=-x"
+    );
     let text = "then".into();
     assert_eq!(
         said(Command::FollowUp { text }),
