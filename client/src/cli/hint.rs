@@ -127,8 +127,8 @@ fn is_of_parent(error: &CallError) -> bool {
 fn fields(error: &CallError) -> impl Iterator<Item = String> {
     let named = |violation: &&FieldViolation| !error.message.contains(&violation.description);
     error.violations.iter().filter(named).map(|violation| {
-        let (description, _) = field::said(&violation.description);
-        format!("{}: {description}", field::typed(&violation.field))
+        // With its field before it, which says whose words these are.
+        field::said(&format!("{}: {}", violation.field, violation.description)).0
     })
 }
 

@@ -62,6 +62,10 @@ pub(super) fn said(message: &str) -> (String, Option<&'static str>) {
         None => (message, None),
     };
     let (first, rest) = message.split_once(' ').unwrap_or((message, ""));
+    // In a filter the words of the API are those that are typed.
+    if first.trim_end_matches(':') == "filter" {
+        return (message.replacen("filter", typed("filter"), 1), verb);
+    }
     let mut words = vec![match first.strip_suffix(':') {
         Some(field) => format!("{}:", typed(field)),
         None if is_path(first) => typed(first).to_owned(),
@@ -107,6 +111,16 @@ mod tests {
                 None,
             ),
             ("agent: is no name", "--agent: is no name", None),
+            (
+                "filter: has no field `nam`; there are name, external_key, parent",
+                "--filter: has no field `nam`; there are name, external_key, parent",
+                None,
+            ),
+            (
+                "filter has external_key twice",
+                "--filter has external_key twice",
+                None,
+            ),
             (
                 "the agent failed. since 1.5 s",
                 "the agent failed. since 1.5 s",
