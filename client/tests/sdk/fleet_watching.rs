@@ -346,3 +346,27 @@ async fn what_commands_say_is_not_among_the_objects_of_standard_output() {
     assert_eq!(objects.next(), Some("docs".into()), "{out}");
     assert!(!out.contains("told"), "{out}");
 }
+
+#[tokio::test]
+async fn who_watches_is_told_of_a_loss_and_that_it_is_over() {
+    for words in [&["watch", "--needs-input"][..], &["agents", "--watch"]] {
+        let first = vec![changed(vec![session(1, "docs", 5)], &[]), bookmark("b1")];
+        let fake = watched(vec![Ok(first), Ok(vec![bookmark("b2"), Step::Hang])]).await;
+        let mut child = sessionctl(&fake, words).spawn().unwrap();
+        let err = child.stderr.as_mut().unwrap();
+        let told = super::cli::reads_from(err, "connected again to http://").await;
+        assert!(told.starts_with("the connection is lost; "), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn who_never_had_a_connection_is_not_told_that_it_is_lost() {
+    let fake = watched(Vec::new()).await;
+    for words in [&["watch", "--needs-input"][..], &["agents", "--watch"]] {
+        let nowhere = [&["--address", "127.0.0.1:1"], words].concat();
+        let (code, _, err) = ran(&fake, &nowhere).await;
+        assert_eq!(code, 3, "{err}");
+        assert!(err.starts_with("error: cannot connect to"), "{err}");
+        assert!(!err.contains("Ctrl-C"), "{err}");
+    }
+}

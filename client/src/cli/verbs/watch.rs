@@ -38,6 +38,11 @@ pub(super) async fn run(
             }
             item = watch.next() => item,
         };
+        if let Some(Ok(FleetWatchItem::Changed { .. } | FleetWatchItem::Current)) = &item
+            && let Some(words) = outage.ended(context.client.target())
+        {
+            screen.aside(&words)?;
+        }
         match item {
             Some(Ok(FleetWatchItem::Changed { sessions, gone })) => {
                 for session in &sessions {
@@ -57,7 +62,6 @@ pub(super) async fn run(
             Some(Ok(FleetWatchItem::Current)) => {
                 context.stream_has_begun();
                 questions.current();
-                outage.end();
             }
             Some(Ok(FleetWatchItem::Reconnecting { .. })) => {
                 let target = context.client.target();

@@ -17,6 +17,7 @@ use crate::cli::json;
 use crate::cli::outage::Outage;
 use crate::cli::render::{Growing, Places, content, in_order, none_line, order};
 use crate::cli::screen::{Row, Screen, Tone};
+use crate::cli::wrap::wrapped;
 use crate::clock::{instant, now};
 use crate::fleet_watch::FleetWatchItem;
 
@@ -114,6 +115,16 @@ impl List {
         context: &Context,
         screen: &mut Screen,
     ) -> Result<bool, Stop> {
+        let target = context.client.target();
+        let drawn = self.complete && screen.redraws() && !context.globals.json;
+        let words = match &item {
+            FleetWatchItem::Reconnecting { .. } => self.outage.begun(target, instant()),
+            FleetWatchItem::Changed { .. } | FleetWatchItem::Current => self.outage.ended(target),
+        };
+        // The table itself says so.
+        if let Some(words) = words.filter(|_| !drawn) {
+            screen.aside(&words)?;
+        }
         match item {
             FleetWatchItem::Changed { sessions, gone } => {
                 self.changed(sessions, gone);
@@ -122,18 +133,10 @@ impl List {
             }
             FleetWatchItem::Current => {
                 context.stream_has_begun();
-                self.outage.end();
                 self.complete = true;
                 Ok(true)
             }
-            FleetWatchItem::Reconnecting { .. } => {
-                let words = self.outage.begun(context.client.target(), instant());
-                let drawn = self.complete && screen.redraws() && !context.globals.json;
-                if let Some(words) = words.filter(|_| !drawn) {
-                    screen.aside(&words)?;
-                }
-                Ok(drawn)
-            }
+            FleetWatchItem::Reconnecting { .. } => Ok(drawn),
         }
     }
 
@@ -162,7 +165,9 @@ impl List {
             rows(&sessions, more, width)
         };
         let lost = self.outage.words(context.client.target(), instant());
-        rows.extend(lost.map(|words| Row::of(Tone::Wrong, words)));
+        let lost = lost.map(|words| wrapped(&words, 0, width, "  "));
+        let lost = lost.iter().flat_map(|words| words.lines());
+        rows.extend(lost.map(|line| Row::of(Tone::Wrong, line)));
         Ok(screen.redraw(rows)?)
     }
 
