@@ -26,7 +26,7 @@ Examples:
 
 Phases: needs_input, working, compacting, queued, ready, paused, dormant; in the
 table a working session that is to pause is pausing, and one that has shown
-nothing for long is stalled. --phase takes those two words, too.
+nothing for long is stalled. --phase takes all words of the table.
 
 Filters: conditions FIELD OPERATOR VALUE, joined by AND, OR, NOT (in upper case)
 and parentheses.
@@ -266,7 +266,7 @@ impl Stage {
 }
 
 fn stage(text: &str) -> Result<Stage, String> {
-    let name = text.replace('-', "_").to_ascii_lowercase();
+    let name = text.trim().replace(['-', ' '], "_").to_ascii_lowercase();
     match name.as_str() {
         "stalled" => return Ok(Stage::Stalled),
         "pausing" => return Ok(Stage::Pausing),
@@ -392,7 +392,9 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_is_read_in_any_case() {
+    fn a_phase_is_read_in_any_case_and_as_the_table_says_it() {
+        assert_eq!(stage("needs input"), Ok(Stage::Phase(Phase::NeedsInput)));
+        assert_eq!(stage("Needs Input"), Ok(Stage::Phase(Phase::NeedsInput)));
         assert_eq!(stage("needs-input"), Ok(Stage::Phase(Phase::NeedsInput)));
         assert_eq!(stage("READY"), Ok(Stage::Phase(Phase::Ready)));
         assert_eq!(stage("stalled"), Ok(Stage::Stalled));
