@@ -5,7 +5,7 @@ use sessionplane_core::contract::{CallOptions, Parent};
 use sessionplane_core::domain::fleet::labels::Labels;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::SessionRef;
-use sessionplane_core::domain::place::Place;
+use sessionplane_core::domain::place::{Directory, Place};
 
 use crate::cli::args::{NewArgs, quoted};
 use crate::cli::context::Context;
@@ -15,6 +15,7 @@ use crate::cli::json;
 use crate::cli::program::PROGRAM;
 use crate::cli::render::named;
 use crate::cli::screen::Screen;
+use crate::cli::session::shell_word;
 
 /// The folder in which a server makes working trees.
 const HOME: &str = ".worktrees";
@@ -37,7 +38,7 @@ pub(super) async fn run(
         }
         None => None,
     };
-    let branch = args.worktree.clone();
+    let (branch, asked) = (args.worktree.clone(), args.dir.clone());
     let request = CreateSession {
         name: args.name.clone(),
         external_key: args.key.clone(),
@@ -72,6 +73,8 @@ pub(super) async fn run(
     if let Some(branch) = &branch {
         let told = tree(&created, branch, context, screen).await?;
         told.map_or(Ok(()), |told| screen.notice(&told))?;
+        let top = asked.and_then(|asked| at_the_top(&created, &asked));
+        top.map_or(Ok(()), |top| screen.notice(&top))?;
     }
     let word = hint::word(&named(&created));
     let next = if created.paused {
@@ -125,6 +128,34 @@ async fn tree(
     Ok(shared(branch, place, &others))
 }
 
+/// That a session works at the top of its working tree, where a directory within the repository was
+/// asked for; and how it gets there, where that can be told.
+fn at_the_top(created: &SessionSummary, asked: &Directory) -> Option<String> {
+    let place = created.place.as_ref()?;
+    let (top, asked) = (place.directory.as_str(), asked.as_str());
+    let (workspace, word) = (&place.workspace, hint::word(&named(created)));
+    let root = match top.split_once(HOME) {
+        Some((root, _)) => root,
+        // The main checkout is the repository itself.
+        None if top == "." => "",
+        None => &format!("{top}/"),
+    };
+    let within = asked.strip_prefix(root)?;
+    if within.is_empty() || within == "." || asked == top {
+        return None;
+    }
+    let target = if top == "." {
+        within.to_owned()
+    } else {
+        format!("{top}/{within}")
+    };
+    let target = shell_word(&target);
+    Some(format!(
+        "! it works in {workspace}:{top}, the top of the working tree, not in {within} of it\n  \
+         move it: {PROGRAM} cd {word} {target}"
+    ))
+}
+
 fn shared(branch: &str, place: &Place, others: &[String]) -> Option<String> {
     let (workspace, directory) = (&place.workspace, &place.directory);
     let has = format!("! branch {branch} has its working tree in {workspace}:{directory} already");
@@ -145,9 +176,47 @@ fn shared(branch: &str, place: &Place, others: &[String]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use sessionplane_core::domain::place::Directory;
-
     use super::*;
+    use crate::cli::testing::session;
+
+    #[test]
+    fn c53_who_asked_for_a_directory_of_the_repository_is_told_that_it_works_at_the_top() {
+        let told = |top: &str, asked: &str| {
+            let directory = Directory::parse(top).unwrap();
+            let workspace = "home".parse().unwrap();
+            let created = SessionSummary {
+                name: Some("docs".parse().unwrap()),
+                place: Some(Place {
+                    workspace,
+                    directory,
+                }),
+                ..session(1)
+            };
+            at_the_top(&created, &Directory::parse(asked).unwrap())
+        };
+        assert_eq!(
+            told(".worktrees/foo", "docs").as_deref(),
+            Some(
+                "! it works in home:.worktrees/foo, the top of the working tree, not in docs of it\n  \
+                 move it: sessionctl cd docs .worktrees/foo/docs"
+            )
+        );
+        let beneath = told("repo/.worktrees/foo", "repo/docs/guide").unwrap();
+        assert!(
+            beneath.ends_with("cd docs repo/.worktrees/foo/docs/guide"),
+            "{beneath}"
+        );
+        let main = told(".", "docs").unwrap();
+        assert!(main.ends_with("cd docs docs"), "{main}");
+        for (top, asked) in [
+            ("repo/.worktrees/foo", "repo"),
+            (".worktrees/foo", "."),
+            ("docs", "docs"),
+            ("elsewhere", "docs"),
+        ] {
+            assert_eq!(told(top, asked), None, "{top}, {asked}");
+        }
+    }
 
     #[test]
     fn c53_a_working_tree_that_a_branch_had_already_is_told_with_those_who_share_it() {
