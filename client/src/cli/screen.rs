@@ -3,7 +3,10 @@
 
 mod rows;
 
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::fs::MetadataExt as _;
 
 use rustix::process::getpgrp;
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
@@ -79,6 +82,8 @@ impl Write for Outliving {
 pub(crate) struct Screen {
     out: Side,
     err: Side,
+    /// Both go to the same place, and what is written to one follows what was written to the other.
+    same: bool,
     /// Everything goes to standard output: the command is a view, not an answer.
     merged: bool,
     /// The rows below everything else, which the next output replaces.
@@ -122,6 +127,7 @@ impl Screen {
         let colour = !looks.colourless;
         Self {
             looks,
+            same: are_same(io::stdout().as_fd(), io::stderr().as_fd()),
             ..Self::new(
                 Side::new(Box::new(out), out_is, colour && out_is),
                 Side::new(Box::new(err), err_is, colour && err_is),
@@ -131,6 +137,7 @@ impl Screen {
 
     fn new(out: Side, err: Side) -> Self {
         Self {
+            same: out.is_terminal && err.is_terminal,
             out,
             err,
             merged: false,
@@ -316,9 +323,9 @@ impl Screen {
         Ok(())
     }
 
-    /// Both outputs on one terminal share its cursor.
+    /// Both outputs on one terminal share its cursor, and in one pipe or file its line.
     fn leave_other_line(&mut self, aside: bool) -> io::Result<()> {
-        if self.merged || !self.out.is_terminal || !self.err.is_terminal {
+        if self.merged || !self.same {
             return Ok(());
         }
         if aside {
@@ -331,6 +338,17 @@ impl Screen {
     fn other_line_is_open(&self) -> bool {
         self.out.is_terminal && self.out.mid_line
     }
+}
+
+/// Whether two outputs are one terminal, pipe or file.
+fn are_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    let of = |side: BorrowedFd<'_>| {
+        let known = File::from(side.try_clone_to_owned().ok()?)
+            .metadata()
+            .ok()?;
+        Some((known.dev(), known.ino()))
+    };
+    one.is_terminal() && other.is_terminal() || of(one).is_some_and(|it| of(other) == Some(it))
 }
 
 impl Side {

@@ -69,6 +69,22 @@ fn in_pipes_the_answer_stays_untouched_by_asides() {
 }
 
 #[test]
+fn in_one_pipe_an_aside_does_not_run_into_the_answer() {
+    let paper = Paper::default();
+    let side = || Side::new(Box::new(paper.clone()), false, false);
+    let mut screen = Screen::new(side(), side());
+    screen.same = true;
+    screen
+        .put_all([answer("half"), aside("* tool\n"), answer("done")])
+        .unwrap();
+    assert_eq!(paper.text(), "half\n* tool\ndone");
+    let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let again = one.try_clone().unwrap();
+    assert!(are_same(one.as_fd(), again.as_fd()));
+    assert!(!are_same(one.as_fd(), other.as_fd()));
+}
+
+#[test]
 fn no_color_is_honoured() {
     let plain = |no_color, term| Looks::default().under(no_color, term).plain;
     assert!(!plain("", "xterm"));
