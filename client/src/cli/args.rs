@@ -17,7 +17,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use sessionplane_core::domain::ids::{AgentName, RequestId, SessionRef};
 
-use super::completing::{agents, names};
+use super::completing::{Which, agents, names, names_of};
 use super::place::Place;
 use super::screen::Looks;
 use super::session;
@@ -233,7 +233,7 @@ pub(crate) enum Verb {
     /// Hold sessions: the active run settles, and nothing begins after it
     Pause(SessionsArgs),
     /// Let paused sessions go on
-    Resume(SessionsArgs),
+    Resume(PausedArgs),
     /// Move a session to another directory; its next run starts there
     Cd(CdArgs),
     /// Delete sessions with their conversation, runs and artifacts
@@ -348,7 +348,17 @@ pub(crate) struct SessionArgs {
 #[derive(Args, Debug)]
 pub(crate) struct SessionsArgs {
     /// The sessions: an id, a name, or key:TEXT each
-    #[arg(value_name = "SESSION", value_parser = session::parse, add = names(), required = true)]
+    #[arg(value_name = "SESSION", value_parser = session::parse, required = true,
+        add = names_of(Which::Others))]
+    pub(crate) sessions: Vec<SessionRef>,
+}
+
+/// Sessions that are paused.
+#[derive(Args, Debug)]
+pub(crate) struct PausedArgs {
+    /// The sessions: an id, a name, or key:TEXT each
+    #[arg(value_name = "SESSION", value_parser = session::parse, required = true,
+        add = names_of(Which::Paused))]
     pub(crate) sessions: Vec<SessionRef>,
 }
 

@@ -26,12 +26,56 @@ const BRIEFLY: Duration = Duration::from_secs(1);
 /// Names that are offered at most.
 const NAMES: u32 = 200;
 
+/// Which sessions an argument is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Which {
+    /// Any.
+    All,
+    /// Any that the line does not name already.
+    Others,
+    /// Those that wait for an answer.
+    Asking,
+    /// Those that are paused, and that the line does not name already.
+    Paused,
+}
+
+impl Which {
+    /// Sessions of which only these are offered.
+    fn filter(self) -> Option<&'static str> {
+        match self {
+            Self::All | Self::Others => None,
+            Self::Asking => Some("phase = NEEDS_INPUT"),
+            Self::Paused => Some("paused = true"),
+        }
+    }
+
+    /// Whether a session is offered beside the words of the line, the one that is begun among them.
+    fn offers(self, name: &str, begun: &str, words: &[OsString]) -> bool {
+        if !matches!(self, Self::Others | Self::Paused) {
+            return true;
+        }
+        // After the program and its verb; the word that is being completed is there, too.
+        let named = words.iter().skip(2).filter(|word| *word == name).count();
+        named <= usize::from(name == begun)
+    }
+}
+
 /// Completes the words of an argument that names a session.
 pub(crate) fn names() -> ArgValueCompleter {
-    ArgValueCompleter::new(|current: &OsStr| {
+    names_of(Which::All)
+}
+
+/// The same, of those sessions that it is for.
+pub(crate) fn names_of(which: Which) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
         let begun = current.to_string_lossy();
-        let found = found(&begun).unwrap_or_default();
-        found.iter().filter_map(offer).collect::<Vec<_>>()
+        let words: Vec<_> = typed(std::env::args_os()).collect();
+        let found = found(&begun, which.filter()).unwrap_or_default();
+        let fitting = found.iter().filter(|session| {
+            let name = session.name.as_ref();
+            name.is_some_and(|name| which.offers(name.as_str(), &begun, &words))
+        });
+        fitting.filter_map(offer).collect::<Vec<_>>()
     })
 }
 
@@ -98,7 +142,7 @@ pub(crate) fn workspaces() -> ArgValueCompleter {
 fn of_sessions(part: fn(&SessionSummary) -> Option<String>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let begun = current.to_string_lossy().into_owned();
-        let found = found("").unwrap_or_default();
+        let found = found("", None).unwrap_or_default();
         let all: BTreeSet<_> = found.iter().filter_map(part).collect();
         let fitting = all.into_iter().filter(|name| name.starts_with(&begun));
         fitting.map(CompletionCandidate::new).collect::<Vec<_>>()
@@ -112,17 +156,19 @@ fn offer(session: &SessionSummary) -> Option<CompletionCandidate> {
     Some(CompletionCandidate::new(name.as_str()).help(Some(help.into())))
 }
 
-/// Sessions whose names begin so; none where no server tells.
-fn found(begun: &str) -> Option<Vec<SessionSummary>> {
+/// Sessions whose names begin so, of those that a filter wants; none where no server tells.
+fn found(begun: &str, wanted: Option<&str>) -> Option<Vec<SessionSummary>> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !begun.chars().all(plain) {
         return None;
     }
-    let filter = if begun.is_empty() {
-        String::new()
-    } else {
-        format!("name = {}", quoted(&format!("{begun}*")))
-    };
+    let begins = || format!("name = {}", quoted(&format!("{begun}*")));
+    let begins = (!begun.is_empty()).then(begins);
+    let conditions: Vec<_> = begins
+        .into_iter()
+        .chain(wanted.map(str::to_owned))
+        .collect();
+    let filter = conditions.join(" AND ");
     let request = ListSessions {
         filter,
         order: SessionOrder::Attention,
@@ -143,12 +189,15 @@ fn found(begun: &str) -> Option<Vec<SessionSummary>> {
     page.map(|page| page.sessions)
 }
 
+/// The line that is completed: what comes before is the shell's call of this program.
+fn typed(words: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    words.skip_while(|word| word != "--").skip(1)
+}
+
 /// The flags of the line that is completed which say where the server is.
 fn globals(words: impl Iterator<Item = OsString>) -> Option<super::args::Globals> {
     let mut line = vec![OsString::from(PROGRAM)];
-    // What comes before is the shell's call of this program.
-    let words = words.skip_while(|word| word != "--").skip(1);
-    line.extend(program::that_say_where(words));
+    line.extend(program::that_say_where(typed(words)));
     line.push("version".into());
     let arguments = Arguments::try_parse_from(line).ok()?;
     Some(arguments.globals)
@@ -171,6 +220,21 @@ mod tests {
                 "{shell}: {script}"
             );
         }
+    }
+
+    #[test]
+    fn a_name_is_offered_once_and_a_verb_those_that_it_is_for() {
+        let words: Vec<_> = ["sessionctl", "pause", "docs", "do"]
+            .map(OsString::from)
+            .to_vec();
+        assert!(!Which::Others.offers("docs", "do", &words));
+        assert!(Which::Others.offers("docs-old", "do", &words));
+        assert!(Which::Others.offers("docs", "docs", &words), "being typed");
+        assert!(Which::Others.offers("pause", "pa", &words), "the verb");
+        assert!(Which::All.offers("docs", "do", &words));
+        assert_eq!(Which::Asking.filter(), Some("phase = NEEDS_INPUT"));
+        assert_eq!(Which::Paused.filter(), Some("paused = true"));
+        assert!(!Which::Paused.offers("docs", "", &words));
     }
 
     #[test]

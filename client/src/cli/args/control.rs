@@ -7,7 +7,7 @@ use sessionplane_core::domain::ids::RunId;
 
 use super::SessionArgs;
 use crate::cli::answering::Addressee;
-use crate::cli::completing::names;
+use crate::cli::completing::{Which, names_of};
 use crate::cli::place::Place;
 
 pub(super) const ANSWER_EXAMPLES: &str = "\
@@ -83,7 +83,8 @@ pub(crate) struct AbortArgs {
 #[derive(Args, Debug)]
 pub(crate) struct AnswerArgs {
     /// A session: an id, a name, or key:TEXT; or the question's id
-    #[arg(value_name = "TARGET", value_parser = Addressee::parse, add = names())]
+    #[arg(value_name = "TARGET", value_parser = Addressee::parse,
+        add = names_of(Which::Asking))]
     pub(crate) target: Addressee,
     /// The answer; of a session with several open questions after qN or an id
     #[arg(value_name = "ANSWER")]

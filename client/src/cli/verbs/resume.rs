@@ -4,14 +4,14 @@ use sessionplane_core::contract::fleet::Fleet as _;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 
 use super::changed::{Each, change};
-use crate::cli::args::SessionsArgs;
+use crate::cli::args::PausedArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::render::{named, phase_words};
 use crate::cli::screen::Screen;
 
 pub(super) async fn run(
-    args: SessionsArgs,
+    args: PausedArgs,
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
