@@ -71,6 +71,25 @@ pub(crate) fn end_in_columns(text: &str, width: usize) -> String {
     out.concat()
 }
 
+/// One line in pieces, the first of at most `first` columns and each other of at most `width`, as a
+/// terminal breaks what is longer than its own line.
+pub(crate) fn broken(text: &str, first: usize, width: usize) -> Vec<String> {
+    let line = line(text);
+    let (mut pieces, mut piece) = (Vec::new(), String::new());
+    let (mut used, mut room) = (0, first);
+    for part in clusters(&line) {
+        // What no line has room for stands alone.
+        if used + part.width() > room && (used > 0 || room < width) {
+            pieces.push(std::mem::take(&mut piece));
+            (used, room) = (0, width);
+        }
+        piece.push_str(part);
+        used += part.width();
+    }
+    pieces.push(piece);
+    pieces
+}
+
 /// What a terminal draws together: a character with the marks that join it. One by one they may take
 /// less room than together: a selector makes an emoji of a character, and that is wider.
 fn clusters(line: &str) -> Vec<&str> {
@@ -214,6 +233,15 @@ mod tests {
         }
         assert_eq!(end_in_columns("abcdef", 3), "def");
         assert_eq!(end_in_columns("e\u{301}", 1), "e\u{301}");
+    }
+
+    #[test]
+    fn a_line_is_broken_where_a_terminal_ends() {
+        assert_eq!(broken("abcdefgh", 2, 3), ["ab", "cde", "fgh"]);
+        assert_eq!(broken("日本語", 5, 5), ["日本", "語"]);
+        assert_eq!(broken("日本", 1, 3), ["", "日", "本"]);
+        assert_eq!(broken("日", 1, 1), ["日"]);
+        assert_eq!(broken("", 4, 4), [""]);
     }
 
     #[test]

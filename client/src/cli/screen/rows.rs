@@ -52,6 +52,24 @@ impl Row {
         self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
 
+    /// The rows that a terminal of so many columns makes of it.
+    fn broken(self, width: usize) -> Vec<Self> {
+        let (mut rows, mut row, mut used) = (Vec::new(), Vec::new(), 0);
+        for (tone, text) in self.0 {
+            let pieces = visible::broken(&text, width.saturating_sub(used), width);
+            for (at, piece) in pieces.into_iter().enumerate() {
+                if at > 0 {
+                    rows.push(Self(std::mem::take(&mut row)));
+                    used = 0;
+                }
+                used += visible::columns(&piece);
+                row.push((tone, piece));
+            }
+        }
+        rows.push(Self(row));
+        rows
+    }
+
     fn styled(&self, colour: bool) -> String {
         let mut out = String::new();
         for (tone, text) in &self.0 {
@@ -103,7 +121,11 @@ impl Screen {
 
     /// Draws rows in the place of those that were drawn last, as many of them as the terminal has
     /// room for; the last one is always there.
-    pub(crate) fn redraw(&mut self, mut rows: Vec<Row>) -> io::Result<()> {
+    pub(crate) fn redraw(&mut self, rows: Vec<Row>) -> io::Result<()> {
+        // One that the terminal broke itself would be counted as one, and what is above it stay.
+        let width = self.columns();
+        let rows = rows.into_iter().flat_map(|row| row.broken(width));
+        let mut rows: Vec<_> = rows.collect();
         // One row is the cursor's.
         let most = height().saturating_sub(1).max(2);
         if rows.len() > most {
@@ -111,6 +133,7 @@ impl Screen {
             let hidden = rows.len() - (most - 2);
             rows.truncate(most - 2);
             let words = format!("... {hidden} more rows; a larger window shows them");
+            let words = visible::clipped_to_columns(&words, width);
             rows.push(Row::of(Tone::Faint, words));
             rows.extend(last);
         }
@@ -160,5 +183,25 @@ mod tests {
         let last = text.rsplit("\x1b[J").next().unwrap();
         assert!(last.lines().count() < 1000 && last.ends_with("\n1000\n"));
         assert!(last.contains("more rows"), "{last}");
+    }
+
+    #[test]
+    fn a_row_that_is_longer_than_the_line_is_counted_as_the_terminal_shows_it() {
+        let (mut screen, paper) = terminal(true);
+        let width = screen.columns();
+        let long = Row(vec![
+            (Tone::Plain, "a".repeat(width - 1)),
+            (Tone::Wrong, "bc".to_owned()),
+        ]);
+        screen
+            .redraw(vec![Row::of(Tone::Plain, "head"), long])
+            .unwrap();
+        screen.redraw(Vec::new()).unwrap();
+        let text = paper.text();
+        assert!(
+            text.contains("a\x1b[31mb\x1b[0m\n\x1b[31mc\x1b[0m\n\x1b[3F"),
+            "{text:?}"
+        );
+        assert_eq!(Row::default().broken(width), [Row::default()]);
     }
 }
