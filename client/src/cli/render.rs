@@ -18,9 +18,9 @@ pub(crate) use fleet::{
     phase_words, session_lines, state, summary_line, table,
 };
 pub(crate) use flow::Flow;
-pub(crate) use interaction::{Desk, asked, question_lines};
+pub(crate) use interaction::{Desk, asked, question_lines, which};
 pub(crate) use run::{run_lines, run_row, runs_heading, settled_lines};
-pub(crate) use state::{bar, capability_lines, offer_lines, state_lines, summary};
+pub(crate) use state::{bar, called, capability_lines, offer_lines, state_lines, summary};
 pub(crate) use thread::Thread;
 pub(crate) use time::{ago, rfc3339};
 

@@ -154,7 +154,10 @@ async fn c25_an_answer_is_read_by_the_kind_of_its_question() {
     );
     let (code, _, err) = ran(&fake, &["answer", "docs", "allow"]).await;
     assert_eq!(code, 4, "two are open");
-    assert!(err.contains(&id(1)) && err.contains(&id(2)), "{err}");
+    assert!(
+        err.contains(" docs q1 ") && err.contains(" docs q2 "),
+        "{err}"
+    );
     assert_eq!(responses(&fake).len(), 2);
 }
 
@@ -287,16 +290,15 @@ async fn a_hint_holds_the_flags_that_say_which_server_is_meant() {
     let (code, out, err) = told(soon(command.output()).await.unwrap());
     assert_eq!((code, err.as_str()), (0, ""));
     let way = format!(
-        "answer: sessionctl --address {url} --data-dir '/no where' answer {} allow|deny",
-        id(1)
+        "answer: sessionctl --address {url} --data-dir '/no where' answer docs q1 allow|deny"
     );
     assert!(out.contains(&way), "{out}");
     let mut command = sessionctl(&fake, &["--json", "answer", "docs", "allow"]);
     command.env("SESSIONPLANE_DATA_DIR", "/nowhere");
     let (_, _, err) = told(soon(command.output()).await.unwrap());
-    let way = format!("\n  sessionctl answer docs {} ...", id(2));
+    let way = "\n  sessionctl answer docs q2 ...";
     assert!(
-        err.contains(&way),
+        err.contains(way),
         "the environment is there the next time too: {err}"
     );
 }
@@ -358,8 +360,7 @@ async fn c25_a_question_is_answered_from_a_second_terminal_after_the_first_died(
         .spawn()
         .unwrap();
     let mut err = first.stderr.take().unwrap();
-    let way = format!("answer: sessionctl answer {} allow|deny", id(1));
-    super::cli::reads_from(&mut err, &way).await;
+    super::cli::reads_from(&mut err, "answer: sessionctl answer docs q1 allow|deny").await;
     first.kill().await.unwrap();
     let mut command = sessionctl(&fake, &["attach", "docs"]);
     let mut second = command.stdin(Stdio::piped()).spawn().unwrap();

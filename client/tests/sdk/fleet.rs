@@ -402,7 +402,7 @@ async fn c25_answer_answers_the_only_open_question_or_the_one_that_is_named() {
     let (code, out, err) = ran(&fake, &["answer", "docs", "no"]).await;
     assert_eq!((code, out.as_str()), (4, ""));
     for ordinal in [1, 2] {
-        let candidate = format!("{}-q{ordinal}", wire::RUN);
+        let candidate = format!(" docs q{ordinal} ");
         assert!(err.contains(&candidate), "{err}");
     }
     let second = format!("{}-q2", wire::RUN);
@@ -451,8 +451,8 @@ async fn c25_a_question_of_a_session_is_named_as_where_it_is_attached_to() {
     let (code, out, _) = ran(&fake, &["answer", "docs", "q2"]).await;
     assert!(code == 0 && out.starts_with(&id(2)), "it is listed: {out}");
     let (code, _, err) = ran(&fake, &["answer", "docs", "q7", "yes"]).await;
-    let way = format!("\n  sessionctl answer docs {} ...", id(1));
-    let told = err.contains("\"docs\" has asked no question q7") && err.contains(&way);
+    let way = "\n  sessionctl answer docs q1 ...";
+    let told = err.contains("\"docs\" has asked no question q7") && err.contains(way);
     assert!(code == 4 && told, "{err}");
     let words = ["answer", "docs", "q1", "yes", "--text-file", "-"];
     let (code, _, err) = ran(&fake, &words).await;

@@ -286,3 +286,21 @@ async fn c25_all_questions_of_the_fleet_are_listed_with_the_way_to_answer_them()
         (0, "", "no question is open\n")
     );
 }
+
+#[tokio::test]
+async fn c25_that_a_filter_wants_no_question_is_not_that_none_is_open() {
+    let none = || Ok(v1::ListInteractionsResponse::default());
+    let fake = Fake::start(Stage {
+        fleet: FleetStage {
+            questions: [none(), none()].into(),
+            ..FleetStage::default()
+        },
+        ..Stage::default()
+    })
+    .await;
+    let (code, _, err) = ran(&fake, &["questions", "--phase", "working"]).await;
+    let words = "no question is open that the filter wants; all there are: sessionctl questions\n";
+    assert_eq!((code, err.as_str()), (0, words));
+    let (code, _, err) = ran(&fake, &["questions"]).await;
+    assert_eq!((code, err.as_str()), (0, "no question is open\n"));
+}

@@ -198,7 +198,12 @@ async fn c25_wait_tells_each_question_that_the_run_waits_with_once() {
         })
         .await;
         let mut child = sessionctl(&fake, &[quiet, "wait", target]).spawn().unwrap();
-        let way = |n| format!("answer: sessionctl answer {} allow|deny\n", id(n));
+        // Of a run only the question is known.
+        let which = |n| match target {
+            "docs" => format!("docs q{n}"),
+            _ => id(n),
+        };
+        let way = |n| format!("answer: sessionctl answer {} allow|deny\n", which(n));
         let told = reads_from(child.stderr.as_mut().unwrap(), &way(2)).await;
         child.kill().await.unwrap();
         assert_eq!(told.matches(&way(1)).count(), 1, "{told}");

@@ -111,6 +111,18 @@ async fn attach_on_a_terminal_lays_text_out_above_a_line_of_state() {
 }
 
 #[tokio::test]
+async fn who_attached_by_an_id_finds_the_session_by_its_name() {
+    let fake = observed().await;
+    let (mut person, program) = terminal();
+    let mut child = spawned(&fake, &["attach", wire::SESSION], &program);
+    drop(program);
+    reads_from(&mut person, "]\r\n> ").await;
+    person.write_all(b"\x04").await.unwrap();
+    reads_from(&mut person, "sessionctl attach docs").await;
+    assert!(soon(child.wait()).await.unwrap().success());
+}
+
+#[tokio::test]
 async fn attach_in_plain_shows_neither_a_layout_nor_a_line_of_state() {
     for (plain, last) in [
         ("--plain", "The next one"),

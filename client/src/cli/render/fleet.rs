@@ -252,7 +252,7 @@ fn question_rows(
     };
     let left = format!("  {what} {title}");
     let which = if several {
-        format!(" {}", asked.id)
+        format!(" q{}", asked.id.ordinal)
     } else {
         String::new()
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sessionplane_core::contract::{InvokeEvent, SessionState};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::event::{Event, EventBody, OutputChannel};
-use sessionplane_core::domain::ids::{EntryId, RunId};
+use sessionplane_core::domain::ids::{EntryId, RunId, SessionRef};
 use sessionplane_core::domain::run::RunSettings;
 use sessionplane_core::domain::text::BoundedText;
 
@@ -55,6 +55,14 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
+    /// For somebody who has given this session a prompt.
+    pub(crate) fn of(session: SessionRef) -> Self {
+        Self {
+            desk: Desk::Shell(session),
+            ..Self::default()
+        }
+    }
+
     /// For somebody who is there: questions are answered where they are shown, and a text is laid
     /// out if the screen is `rich`. The entries after this one are shown.
     pub(crate) fn attended(rich: bool, entries_since: Option<EntryId>) -> Self {
@@ -107,7 +115,7 @@ impl Flow {
             }
             // They are told once they are durable, which may be in the midst of a text that is not.
             InvokeEvent::InteractionRequested { interaction } => {
-                self.interjected(asked(interaction, self.desk))
+                self.interjected(asked(interaction, &self.desk))
             }
             InvokeEvent::InteractionResolved { id, resolution } => {
                 self.interjected(resolved(*id, resolution))
@@ -133,7 +141,7 @@ impl Flow {
                 reason,
             } => self.beside(retry(*attempt, *max_attempts, *delay, reason)),
             EventBody::InteractionRequested { interaction } => {
-                self.beside(asked(interaction, self.desk))
+                self.beside(asked(interaction, &self.desk))
             }
             EventBody::InteractionResolved { id, resolution } => {
                 self.beside(resolved(*id, resolution))

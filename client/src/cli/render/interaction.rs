@@ -1,6 +1,6 @@
 //! Questions in words, and how to answer them.
 
-use sessionplane_core::domain::ids::InteractionId;
+use sessionplane_core::domain::ids::{InteractionId, SessionRef};
 use sessionplane_core::domain::interaction::{
     Choice, FieldKind, FormField, Interaction, InteractionAnswer, Resolution, Shape,
 };
@@ -8,22 +8,26 @@ use sessionplane_core::domain::interaction::{
 use super::WIDTH;
 use super::time::{age, rfc3339};
 use crate::cli::answering::example;
+use crate::cli::hint::word;
 use crate::cli::program::PROGRAM;
 use crate::cli::screen::Piece;
 use crate::cli::visible;
+use crate::cli::wrap::wrapped;
 
 /// Where an answer is typed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Desk {
-    /// At a shell.
+    /// At a shell, by who knows the question only.
     #[default]
-    Shell,
+    Anywhere,
+    /// At a shell, by who knows this session.
+    Shell(SessionRef),
     /// Where the question is shown.
     Here,
 }
 
 /// A question as it is shown beside a conversation.
-pub(crate) fn asked(interaction: &Interaction, desk: Desk) -> Piece {
+pub(crate) fn asked(interaction: &Interaction, desk: &Desk) -> Piece {
     Piece::Question(format!(
         "{}\n",
         question_lines(interaction, desk).join("\n")
@@ -32,7 +36,7 @@ pub(crate) fn asked(interaction: &Interaction, desk: Desk) -> Piece {
 
 /// A question with its choices and its deadline, and how to answer it. Nothing of it is cut: what is
 /// approved must have been seen.
-pub(crate) fn question_lines(interaction: &Interaction, desk: Desk) -> Vec<String> {
+pub(crate) fn question_lines(interaction: &Interaction, desk: &Desk) -> Vec<String> {
     let question = &interaction.question;
     let mut lines = vec![format!("? {}", visible::line(&question.title))];
     lines.extend(question.details.trim_end().lines().map(indented));
@@ -47,7 +51,8 @@ pub(crate) fn question_lines(interaction: &Interaction, desk: Desk) -> Vec<Strin
     }
     lines.extend(fate(interaction));
     if interaction.resolution.is_none() {
-        lines.push(visible::line(&way(interaction, desk)).into_owned());
+        let way = broken(&visible::line(&way(interaction, desk)), desk);
+        lines.extend(way.lines().map(str::to_owned));
     }
     lines
 }
@@ -67,7 +72,7 @@ fn fate(interaction: &Interaction) -> Option<String> {
     Some(visible::clipped(&line, WIDTH))
 }
 
-fn way(interaction: &Interaction, desk: Desk) -> String {
+fn way(interaction: &Interaction, desk: &Desk) -> String {
     let (id, question) = (interaction.id, &interaction.question);
     let secret = matches!(question.shape, Shape::Input { secret: true });
     match desk {
@@ -77,9 +82,36 @@ fn way(interaction: &Interaction, desk: Desk) -> String {
             example(question)
         ),
         Desk::Here => format!("  answer: /answer q{} {}", id.ordinal, example(question)),
-        Desk::Shell => {
-            format!("  answer: {PROGRAM} answer {id} {}", example(question))
+        Desk::Anywhere => format!("  answer: {PROGRAM} answer {id} {}", example(question)),
+        Desk::Shell(session) => {
+            let which = which(session, id);
+            format!("  answer: {PROGRAM} answer {which} {}", example(question))
         }
+    }
+}
+
+/// A question of a session, as the words that `answer` takes. Who has to write an id writes that of the
+/// question, which is enough.
+pub(crate) fn which(session: &SessionRef, id: InteractionId) -> String {
+    match session {
+        SessionRef::Id(_) => id.to_string(),
+        session => format!("{} q{}", word(session), id.ordinal),
+    }
+}
+
+/// A way to answer in lines that a terminal need not break in the midst of a word. At a shell each goes
+/// on in the next one, so that it can be pasted.
+fn broken(way: &str, desk: &Desk) -> String {
+    // Where it is indented further, and ends with what makes it go on.
+    let room = WIDTH - 4;
+    // Within quotes a line that goes on is another text.
+    if way.contains('\'') {
+        return way.to_owned();
+    }
+    let lines = wrapped(way, 0, room, "      ");
+    match desk {
+        Desk::Here => lines,
+        Desk::Anywhere | Desk::Shell(_) => lines.replace('\n', " \\\n"),
     }
 }
 
@@ -139,5 +171,45 @@ pub(crate) fn answer_words(answer: &InteractionAnswer) -> String {
             .map(|(name, text)| format!("{name}={text}"))
             .collect::<Vec<_>>()
             .join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::testing::asking;
+
+    #[test]
+    fn c25_a_long_way_to_answer_is_broken_between_words_and_can_be_pasted() {
+        let mut asked = asking(1, &[1]).questions.remove(0);
+        let field = |number: u32| FormField {
+            name: format!("field-number-{number}"),
+            label: String::new(),
+            kind: FieldKind::Text,
+            required: true,
+        };
+        asked.question.shape = Shape::Form((1..=6).map(field).collect());
+        let desk = Desk::Shell(SessionRef::Name("web".parse().unwrap()));
+        let lines = question_lines(&asked, &desk);
+        let at = lines.iter().position(|line| line.starts_with("  answer:"));
+        let way = &lines[at.unwrap()..];
+        assert!(way.len() > 1 && way.iter().all(|line| line.len() <= WIDTH - 2));
+        let (last, before) = way.split_last().unwrap();
+        assert!(before.iter().all(|line| line.ends_with(" \\")), "{way:?}");
+        assert!(last.ends_with("field-number-6=..."), "{way:?}");
+        let words = way.join(" ").replace('\\', " ");
+        let words: Vec<_> = words.split_whitespace().collect();
+        assert_eq!(words[..5], ["answer:", "sessionctl", "answer", "web", "q1"]);
+        assert_eq!(words.len(), 11);
+        let here = question_lines(&asked, &Desk::Here).join("\n");
+        assert!(
+            here.contains("/answer q1 ") && !here.contains('\\'),
+            "{here}"
+        );
+        let id = asked.id;
+        assert_eq!(
+            which(&SessionRef::Id(asking(1, &[]).id), id),
+            id.to_string()
+        );
     }
 }

@@ -4,6 +4,7 @@ use sessionplane_core::contract::{CapabilityReport, CommandTarget, OfferedComman
 use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::command::CommandKind;
 use sessionplane_core::domain::event::PendingInput;
+use sessionplane_core::domain::ids::SessionRef;
 use sessionplane_core::domain::run::RunSettings;
 use sessionplane_core::domain::settings::{Model, SettingsOverride};
 use sessionplane_core::domain::view::SessionView;
@@ -13,6 +14,14 @@ use super::interaction::{Desk, question_lines};
 use super::run::usage_words;
 use super::time::{age, rfc3339};
 use crate::cli::visible;
+
+/// How a session is named where it is told of.
+pub(crate) fn called(view: &SessionView) -> SessionRef {
+    let record = &view.session;
+    let key = || record.external_key.clone().map(SessionRef::ExternalKey);
+    let name = record.name.clone().map(SessionRef::Name).or_else(key);
+    name.unwrap_or(SessionRef::Id(record.id))
+}
 
 /// A session's state, one fact a line.
 pub(crate) fn state_lines(state: &SessionState) -> Vec<String> {
@@ -50,7 +59,7 @@ pub(crate) fn state_lines(state: &SessionState) -> Vec<String> {
     }
     for open in view.open_interactions() {
         lines.push(format!("waits     {}", open.id));
-        let question = question_lines(open, Desk::Shell);
+        let question = question_lines(open, &Desk::Shell(called(view)));
         lines.extend(question.iter().map(|line| format!("  {line}")));
     }
     lines.push(format!("queue     {} waiting", view.pending.len()));

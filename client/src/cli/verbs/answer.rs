@@ -16,7 +16,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
 use crate::cli::program::PROGRAM;
-use crate::cli::render::{Desk, question_lines};
+use crate::cli::render::{Desk, called, question_lines, which};
 use crate::cli::screen::Screen;
 
 pub(super) async fn run(
@@ -55,19 +55,23 @@ pub(super) async fn run(
     };
     let Some(given) = given else {
         if let Some(id) = named {
-            listed(id, &state).ok_or_else(|| not_open(id, &session))?;
+            listed(id, &state).ok_or_else(|| not_open(id, &called(&state.view)))?;
         }
         return list(named, &state, context, screen);
     };
     let question = match named {
         Some(id) => match listed(id, &state) {
             Some(question) => question,
+            None if context.globals.request_id.is_none() => {
+                return Err(not_open(id, &called(&state.view)));
+            }
             None => return unlisted(id, &given, session, context, screen).await,
         },
         None => meant(&state, &session, context)?,
     };
     let answer = given.answer(&question.question).map_err(|problem| {
-        let lines = question_lines(question, Desk::Shell).join("\n  ");
+        let desk = Desk::Shell(called(&state.view));
+        let lines = question_lines(question, &desk).join("\n  ");
         Stop::usage(format!("{problem}\n  {lines}"))
     })?;
     let words = format!("answered {}", question.id);
@@ -111,9 +115,6 @@ async fn unlisted(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    if context.globals.request_id.is_none() {
-        return Err(not_open(id, &session));
-    }
     let words = format!("answered {id}");
     for answer in given.any_kind() {
         let request = response(id, answer, session.clone());
@@ -179,10 +180,10 @@ fn by_ordinal(
 
 /// What is said, and the ways to answer each question that is open.
 fn several(said: String, state: &SessionState, session: &SessionRef) -> String {
-    let word = hint::word(session);
     state.view.open_interactions().fold(said, |said, question| {
         let (id, title) = (question.id, &question.question.title);
-        format!("{said}\n  {PROGRAM} answer {word} {id} ...   {title}")
+        let which = which(session, id);
+        format!("{said}\n  {PROGRAM} answer {which} ...   {title}")
     })
 }
 
@@ -305,13 +306,14 @@ fn list(
         None => asked.resolution.is_none(),
     });
     let mut any = false;
+    let desk = Desk::Shell(called(&state.view));
     for question in shown {
         any = true;
         if context.globals.json {
             screen.json(&json::interaction(question))?;
         } else {
             screen.line(&question.id.to_string())?;
-            screen.line(&question_lines(question, Desk::Shell).join("\n"))?;
+            screen.line(&question_lines(question, &desk).join("\n"))?;
         }
     }
     if !any {

@@ -189,9 +189,11 @@ impl Attached<'_> {
         self.worst
     }
 
-    /// How the session is called by now: who named it by its name finds it by the name that it has.
+    /// How the session is called by now: who named it by its name, or its id, finds it by the name that
+    /// it has.
     fn called(&self) -> SessionRef {
-        let (SessionRef::Name(_), Some(view)) = (&self.session, &self.view) else {
+        let (SessionRef::Name(_) | SessionRef::Id(_), Some(view)) = (&self.session, &self.view)
+        else {
             return self.session.clone();
         };
         let name = view.session.name.clone().map(SessionRef::Name);
@@ -309,7 +311,7 @@ impl Attached<'_> {
             let pieces = self.flow.pause();
             self.screen.put_all(pieces)?;
             self.screen.put(&Piece::Break)?;
-            self.screen.put(&asked(question, Desk::Here))?;
+            self.screen.put(&asked(question, &Desk::Here))?;
         }
         Ok(())
     }

@@ -61,10 +61,10 @@ pub(super) async fn run(
     let mut following = Following {
         context,
         screen,
+        flow: Flow::of(session.clone()),
         session,
         accepted: None,
         cancels,
-        flow: Flow::default(),
         run: None,
         abort: None,
         pressed: 0,

@@ -8,6 +8,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::fleet;
 use crate::cli::json;
+use crate::cli::program::PROGRAM;
 use crate::cli::render::{Desk, ago, question_lines};
 use crate::cli::screen::{Row, Screen, Tone};
 use crate::clock::now;
@@ -17,7 +18,9 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let (asked, more) = fleet::questions(args.wanted.filter(), context, screen).await?;
+    let filter = args.wanted.filter();
+    let filtered = !filter.is_empty();
+    let (asked, more) = fleet::questions(filter, context, screen).await?;
     for one in &asked {
         if context.globals.json {
             screen.json(&json::asked(one))?;
@@ -33,7 +36,13 @@ pub(super) async fn run(
         screen.notice(&words)?;
     }
     if asked.is_empty() {
-        screen.aside("no question is open")?;
+        if filtered {
+            screen.aside(&format!(
+                "no question is open that the filter wants; all there are: {PROGRAM} questions"
+            ))?;
+        } else {
+            screen.aside("no question is open")?;
+        }
     }
     Ok(Exit::Done)
 }
@@ -47,7 +56,7 @@ fn show(asked: &FleetInteraction, screen: &mut Screen) -> Result<(), Stop> {
     let rest = format!("  {}  {age}", asked.interaction.id);
     let heading = vec![(Tone::Alarm, session.to_string()), (Tone::Faint, rest)];
     screen.rows(&[Row(heading)])?;
-    let lines = question_lines(&asked.interaction, Desk::Shell);
+    let lines = question_lines(&asked.interaction, &Desk::Shell(session));
     let lines: Vec<_> = lines.iter().map(|line| format!("  {line}")).collect();
     Ok(screen.line(&lines.join("\n"))?)
 }

@@ -210,6 +210,8 @@ impl Desk {
             attach.args(program::flags());
             attach.arg("attach").arg(session.to_string());
             attach.spawn()
+            // By the name that this one was called by: its hints are then those of who types.
+            attach.arg0(std::env::args_os().next().unwrap_or_default());
         });
         let ran = match child {
             Ok(mut child) => loop {

@@ -18,7 +18,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::hint::{self, Effect};
 use crate::cli::json;
 use crate::cli::program::PROGRAM;
-use crate::cli::render::{Desk, asked, settled_lines};
+use crate::cli::render::{Desk, asked, called, settled_lines};
 use crate::cli::screen::Screen;
 use crate::clock::instant;
 use crate::watch::{Watch, WatchItem, WatchOptions};
@@ -40,7 +40,8 @@ pub(super) async fn run(
         (run, state.view.session.id, Some(state))
     };
     context.goes_on(format!("run {run} has not settled"), &run.to_string());
-    let mut asking = Asking::of(run);
+    let desk = state.as_ref().map(|state| Desk::Shell(called(&state.view)));
+    let mut asking = Asking::of(run, desk.unwrap_or_default());
     if let Some(state) = &state {
         asking.tell(asking.of_view(&state.view), screen)?;
     }
@@ -136,11 +137,14 @@ struct Asking {
     /// The number of the last one that was told: a run counts what it asks.
     told: u32,
     open: BTreeSet<InteractionId>,
+    /// How they are answered.
+    desk: Desk,
 }
 
 impl Asking {
-    fn of(run: RunId) -> Self {
+    fn of(run: RunId, desk: Desk) -> Self {
         Self {
+            desk,
             run,
             told: 0,
             open: BTreeSet::new(),
@@ -187,7 +191,7 @@ impl Asking {
             self.open.insert(question.id);
             if question.id.ordinal > self.told {
                 self.told = question.id.ordinal;
-                screen.put(&asked(&question, Desk::Shell))?;
+                screen.put(&asked(&question, &self.desk))?;
             }
         }
         Ok(())

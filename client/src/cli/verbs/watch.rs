@@ -84,7 +84,7 @@ fn tell(asked: &Asked, context: &Context, screen: &mut Screen) -> Result<(), Sto
         (Tone::Faint, format!("  {}", asked.interaction.id)),
     ];
     screen.rows(&[Row(heading)])?;
-    let lines = question_lines(&asked.interaction, Desk::Shell);
+    let lines = question_lines(&asked.interaction, &Desk::Shell(named(&asked.session)));
     let lines: Vec<_> = lines.iter().map(|line| format!("  {line}")).collect();
     Ok(screen.line(&lines.join("\n"))?)
 }

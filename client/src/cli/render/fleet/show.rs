@@ -88,7 +88,7 @@ pub(crate) fn session_lines(session: &SessionSummary, now: Timestamp) -> Vec<Str
     fact("updated", rfc3339(session.updated_at));
     for asked in &session.questions {
         lines.push(format!("waits     {}", asked.id));
-        let question = question_lines(asked, Desk::Shell);
+        let question = question_lines(asked, &Desk::Shell(named(session)));
         lines.extend(question.iter().map(|line| format!("  {line}")));
     }
     lines
