@@ -144,7 +144,9 @@ pub(crate) enum Verb {
     /// Under a session that waits for an answer is what it asks. A directory with
     /// a * before it is one that several sessions of the list work in which are not
     /// dormant. BRANCH is as it was at the last boundary of a run: what is checked
-    /// out since is seen by the next run. AGE is the time in that state.
+    /// out since is seen by the next run. AGE is the time in that state; of a paused
+    /// session that the server has not seen pause since its start, the time since
+    /// its last change: it is paused at least so long.
     #[command(after_help = fleet::AGENTS_EXAMPLES)]
     Agents(AgentsArgs),
     /// Watch and steer the fleet on the whole terminal

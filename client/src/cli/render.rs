@@ -14,8 +14,8 @@ mod time;
 pub(crate) use entry::entry_lines;
 pub(crate) use event::{Log, STARTS_OVER, compaction_words, connection_line};
 pub(crate) use fleet::{
-    Growing, Places, branch, content, in_order, name_in_columns, named, none_line, order,
-    phase_words, session_lines, state, summary_line, table,
+    Growing, Places, branch, content, in_order, last_words, name_in_columns, named, none_line,
+    order, path_in_columns, phase_words, session_lines, since, state, summary_line, table,
 };
 pub(crate) use flow::Flow;
 pub(crate) use interaction::{Desk, asked, question_lines, which};

@@ -22,8 +22,8 @@ use crate::cli::hint::word;
 use crate::cli::program::PROGRAM;
 use crate::cli::screen::{Row, Tone};
 use crate::cli::visible;
-pub(crate) use columns::name_in_columns;
 use columns::{Cells, Layout};
+pub(crate) use columns::{name_in_columns, path_in_columns};
 pub(crate) use show::{phase_words, session_lines};
 
 /// Sessions in the order in which people want to see them.
@@ -38,11 +38,21 @@ pub(crate) fn order(session: &SessionSummary) -> impl Ord + use<> {
         _ if session.stalled_since.is_some() => (Phase::NeedsInput, 1),
         phase => (phase, 0),
     };
-    let since = session.since.unwrap_or_else(|| session.last_active_at());
+    let since = since(session);
     // What has waited longest comes first; of what is at rest, what was used last.
     let longest = session.phase.is_active().then_some(since);
     let latest = Reverse(since);
     (rank, Reverse(session.priority), longest, latest, session.id)
+}
+
+/// Since when a session is at what it is at; since when at the latest where the server, which keeps
+/// that in memory, does not know it any more.
+pub(crate) fn since(session: &SessionSummary) -> Timestamp {
+    session.since.unwrap_or_else(|| match session.phase {
+        // It was told to pause by its last change, and its last run had settled by then or after.
+        Phase::Paused => session.updated_at.max(session.last_active_at()),
+        _ => session.last_active_at(),
+    })
 }
 
 /// How a session is named where it is told of.
@@ -188,7 +198,6 @@ pub(crate) fn branch(session: &SessionSummary) -> Option<String> {
 fn cells(session: &SessionSummary, places: &Places<'_>, now: Timestamp) -> Cells {
     let or_dash = |text: Option<&str>| text.unwrap_or("-").to_owned();
     let branch = branch(session);
-    let since = session.since.unwrap_or_else(|| session.last_active_at());
     Cells([
         state(session, now),
         named(session).to_string(),
@@ -197,11 +206,8 @@ fn cells(session: &SessionSummary, places: &Places<'_>, now: Timestamp) -> Cells
         places.words(session),
         or_dash(session.chosen.model.as_deref()),
         session.queued.to_string(),
-        session
-            .last_run
-            .as_ref()
-            .map_or_else(|| "-".to_owned(), last),
-        ago(now.since(since)),
+        last_words(session),
+        ago(now.since(since(session))),
     ])
 }
 
@@ -221,6 +227,12 @@ fn tone(session: &SessionSummary) -> Tone {
         Phase::Queued | Phase::Ready => Tone::Plain,
         Phase::Paused | Phase::Dormant => Tone::Faint,
     }
+}
+
+/// How a session's last run ended.
+pub(crate) fn last_words(session: &SessionSummary) -> String {
+    let last_run = session.last_run.as_ref();
+    last_run.map_or_else(|| "-".to_owned(), last)
 }
 
 fn last(last: &LastRun) -> String {

@@ -49,6 +49,18 @@ pub(crate) fn name_in_columns(name: &str, wide: usize) -> String {
     visible::fitted(name, wide)
 }
 
+/// Where a session works, in at most so many columns. Directories begin alike: of one that is cut the
+/// end is left, and the mark before it.
+pub(crate) fn path_in_columns(path: &str, wide: usize) -> String {
+    if visible::columns(path) <= wide {
+        return visible::line(path).into_owned();
+    }
+    let mark = if path.starts_with('*') { "*" } else { "" };
+    let room = wide.saturating_sub(mark.len() + 1);
+    let end = visible::end_in_columns(path, room);
+    visible::clipped_to_columns(&format!("{mark}…{end}"), wide)
+}
+
 /// The cells of a row.
 pub(super) struct Cells(pub(super) [String; COUNT]);
 
@@ -68,13 +80,13 @@ impl Layout {
         if !said(MODEL) {
             layout.0[MODEL] = None;
         }
+        if !room(&layout) && rows.iter().all(|row| row.0[QUEUE] == "0") {
+            layout.0[QUEUE] = None;
+        }
         for (column, least) in SHRINKING {
             if column == NAME && !room(&layout) {
                 // Rather than that sessions cannot be told apart.
                 layout.0[MODEL] = None;
-            }
-            if column == NAME && !room(&layout) && rows.iter().all(|row| row.0[QUEUE] == "0") {
-                layout.0[QUEUE] = None;
             }
             let over = layout.width().saturating_sub(width);
             if let Some(wide) = &mut layout.0[column] {
@@ -147,6 +159,8 @@ impl Layout {
                 format!("{:>wide$}", visible::clipped_to_columns(cell, wide))
             } else if column == NAME {
                 name_in_columns(cell, wide)
+            } else if column == DIR {
+                visible::fitted(&path_in_columns(cell, wide), wide)
             } else {
                 visible::fitted(cell, wide)
             };

@@ -6,7 +6,7 @@ use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::settings::SettingsOverride;
 use sessionplane_core::domain::time::Timestamp;
 
-use super::last;
+use super::{last, named, since};
 use crate::cli::render::interaction::{Desk, question_lines};
 use crate::cli::render::run::usage_words;
 use crate::cli::render::time::{age, rfc3339};
@@ -96,8 +96,11 @@ pub(crate) fn session_lines(session: &SessionSummary, now: Timestamp) -> Vec<Str
 
 fn state(session: &SessionSummary, now: Timestamp) -> String {
     let phase = phase_words(session.phase, session.paused);
-    let since = session.since.map(|since| age(now.since(since)));
-    let since = since.map_or_else(String::new, |since| format!(" for {since}"));
+    let at_least = || (session.phase == Phase::Paused).then(|| ("at least ", since(session)));
+    let since = session.since.map(|since| ("", since)).or_else(at_least);
+    let since = since.map_or_else(String::new, |(at_least, since)| {
+        format!(" for {at_least}{}", age(now.since(since)))
+    });
     let run = session.active_run.map(|run| format!(", run {run}"));
     format!("{phase}{since}{}", run.unwrap_or_default())
 }

@@ -307,3 +307,33 @@ fn c45_all_that_is_known_of_a_session_is_shown() {
     };
     insta::assert_snapshot!(session_lines(&whole, NOW).join("\n"));
 }
+
+#[test]
+fn c45_who_was_paused_before_the_server_began_is_so_since_the_last_change_at_least() {
+    let mut held = fleet().remove(6);
+    held.last_run = Some(ended(RunOutcome::Completed, 90_000));
+    held.updated_at = ago(600);
+    held.since = None;
+    let row = |session: &SessionSummary| shown(std::slice::from_ref(session), 120);
+    assert!(row(&held).contains(" 10m\n"), "{}", row(&held));
+    let lines = session_lines(&held, NOW).join("\n");
+    assert!(lines.contains("paused for at least 10 min 0 s"), "{lines}");
+    // Its run may have settled after that.
+    held.last_run = Some(ended(RunOutcome::Completed, 300));
+    assert!(row(&held).contains(" 5m\n"), "{}", row(&held));
+    held.phase = Phase::Dormant;
+    let lines = session_lines(&held, NOW).join("\n");
+    assert!(lines.contains("dormant\n"), "{lines}");
+    assert!(
+        row(&held).contains(" 5m\n"),
+        "its last run is what is known"
+    );
+}
+
+#[test]
+fn a_directory_that_is_cut_keeps_its_end_and_its_mark() {
+    assert_eq!(path_in_columns(".worktrees/fix-a", 9), "\u{2026}es/fix-a");
+    assert_eq!(path_in_columns("*.worktrees/fix-a", 9), "*\u{2026}s/fix-a");
+    assert_eq!(path_in_columns("docs", 9), "docs");
+    assert_eq!(path_in_columns("*docs", 1), "\u{2026}");
+}
