@@ -142,6 +142,10 @@ pub(crate) struct Board {
     /// How many lines of the selected session are above those that are shown.
     pub(crate) above: u16,
     pub(crate) filter: String,
+    /// The filter of the command line, which only the server knows to apply; empty: all are told.
+    pub(crate) wanted: String,
+    /// Some session has had messages that wait.
+    pub(crate) queues: bool,
     pub(crate) mode: Mode,
     pub(crate) link: Link,
     pub(crate) notice: Option<Notice>,
@@ -155,6 +159,8 @@ impl Default for Board {
             selected: None,
             above: 0,
             filter: String::new(),
+            wanted: String::new(),
+            queues: false,
             mode: Mode::default(),
             link: Link::Opening,
             notice: None,
@@ -163,6 +169,14 @@ impl Default for Board {
 }
 
 impl Board {
+    /// One of the sessions that a filter of the command line wants.
+    pub(crate) fn wanting(wanted: String) -> Self {
+        Self {
+            wanted,
+            ..Self::default()
+        }
+    }
+
     /// Takes in what the watch told.
     pub(crate) fn told(&mut self, item: FleetWatchItem) {
         match item {
@@ -170,6 +184,7 @@ impl Board {
                 for id in gone {
                     self.sessions.remove(&id);
                 }
+                self.queues |= sessions.iter().any(|session| session.queued > 0);
                 let sessions = sessions.into_iter();
                 self.sessions
                     .extend(sessions.map(|session| (session.id, session)));

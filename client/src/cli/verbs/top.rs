@@ -14,6 +14,7 @@ use sessionplane_core::contract::{CallOptions, DispatchRequest, SessionControl a
 use sessionplane_core::domain::command::{Command, DispatchAnswer};
 use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::fleet::metadata::MetadataChange;
+use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
 
 use crate::cli::args::TopArgs;
@@ -22,6 +23,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::fleet;
 use crate::cli::hint::{self, Effect};
 use crate::cli::program;
+use crate::cli::render::{named, phase_words};
 use crate::cli::screen::Screen;
 use crate::cli::top::{Act, Board, FullScreen, Link, Notice, draw, key, pasted};
 use crate::clock::{mint_request_id, now};
@@ -46,9 +48,10 @@ pub(super) async fn run(
             "top needs a terminal; `agents --watch` tells changes line by line",
         ));
     }
-    let options = fleet::watching(args.wanted.filter(), context.opening());
+    let filter = args.wanted.filter();
+    let options = fleet::watching(filter.clone(), context.opening());
     let mut desk = Desk {
-        board: Board::default(),
+        board: Board::wanting(filter),
         doing: FuturesUnordered::new(),
         client: context.client.clone(),
         colours: screen.is_coloured(),
@@ -207,11 +210,11 @@ impl Desk {
         let mut signals = Signals::new()?;
         let child = std::env::current_exe().and_then(|program| {
             let mut attach = tokio::process::Command::new(program);
+            // By the name that this one was called by: its hints are then those of who types.
+            attach.arg0(std::env::args_os().next().unwrap_or_default());
             attach.args(program::flags());
             attach.arg("attach").arg(session.to_string());
             attach.spawn()
-            // By the name that this one was called by: its hints are then those of who types.
-            attach.arg0(std::env::args_os().next().unwrap_or_default());
         });
         let ran = match child {
             Ok(mut child) => loop {
@@ -279,11 +282,11 @@ fn doing(client: Client, act: Act) -> Doing {
             }
             Act::Pause(session, true) => {
                 let paused = client.pause_session(SessionRef::Id(session), call()).await;
-                paused.map(|_| Notice::Done("paused".to_owned()))
+                paused.map(|it| Notice::Done(at(&it)))
             }
             Act::Pause(session, false) => {
                 let resumed = client.resume_session(SessionRef::Id(session), call()).await;
-                resumed.map(|_| Notice::Done("resumed".to_owned()))
+                resumed.map(|it| Notice::Done(at(&it)))
             }
             Act::Quit | Act::Suspend | Act::Attach(_) => Ok(Notice::Done(String::new())),
         };
@@ -293,6 +296,12 @@ fn doing(client: Client, act: Act) -> Doing {
             Outcome::Unknown | Outcome::StreamEnded => Notice::Unknown(error.message),
         })
     })
+}
+
+/// What a session is at after what was done to it: who is paused may still be working.
+fn at(session: &SessionSummary) -> String {
+    let phase = phase_words(session.phase, session.paused);
+    format!("{} is {phase}", named(session))
 }
 
 fn call() -> CallOptions {
@@ -318,4 +327,23 @@ async fn give(
         DispatchAnswer::Accepted(_) => Notice::Done(words.to_owned()),
         DispatchAnswer::Rejected(rejection) => Notice::Failed(rejection.message),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use sessionplane_core::domain::fleet::phase::Phase;
+
+    use super::*;
+    use crate::cli::testing::session;
+
+    #[test]
+    fn who_is_paused_while_it_works_is_told_to_be_pausing() {
+        let mut paused = session(1);
+        paused.name = Some("docs".parse().unwrap());
+        paused.paused = true;
+        paused.phase = Phase::Working;
+        assert_eq!(at(&paused), "docs is pausing");
+        paused.phase = Phase::Paused;
+        assert_eq!(at(&paused), "docs is paused");
+    }
 }

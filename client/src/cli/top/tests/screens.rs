@@ -1,5 +1,7 @@
 //! How the board looks, in terminals of every size.
 
+use sessionplane_core::domain::run::Failure;
+
 use super::*;
 
 #[test]
@@ -96,11 +98,11 @@ fn every_key_can_be_read_however_low_the_terminal_is() {
 #[test]
 fn all_of_a_session_can_be_read_beneath_the_table() {
     let mut board = fleet();
-    assert!(!screen(&board, 80, 24).contains("last run"));
+    assert!(!screen(&board, 80, 18).contains("last run"));
     let mut seen = String::new();
     for _ in 0..20 {
         press(&mut board, KeyCode::Char('J'));
-        seen += &screen(&board, 80, 24);
+        seen += &screen(&board, 80, 18);
     }
     assert!(
         seen.contains("last run") && seen.contains("updated"),
@@ -159,4 +161,97 @@ fn what_others_wrote_does_not_steer_the_terminal() {
         "{shown}"
     );
     assert!(shown.contains("\\e[2J"));
+}
+
+#[test]
+fn a_notice_is_read_in_full_however_long_it_is() {
+    let mut board = fleet();
+    let words = "a name is 1 to 63 characters of a-z, 0-9 and inner hyphens, and this one has \
+                 another character in it, which is no letter: \u{e9}";
+    board.notice = Some(Notice::Failed(words.to_owned()));
+    let shown = screen(&board, 80, 12);
+    assert!(shown.contains("which is no letter: \u{e9}"), "{shown}");
+    assert!(shown.contains("> needs input"), "{shown}");
+    board.notice = None;
+    board.link = Link::Lost("x".repeat(150));
+    let shown = screen(&board, 80, 12);
+    assert_eq!(shown.matches('x').count() - fleet_of_x(), 150, "{shown}");
+    // Where there is no room for it, that is seen.
+    board.link = Link::Lost("x ".repeat(150));
+    assert!(screen(&board, 20, 6).contains('\u{2026}'));
+}
+
+/// How often an x is on the board itself.
+fn fleet_of_x() -> usize {
+    screen(&fleet(), 80, 10)
+        .lines()
+        .take(9)
+        .collect::<String>()
+        .matches('x')
+        .count()
+}
+
+#[test]
+fn a_tall_terminal_shows_more_of_the_session_and_how_its_last_run_ended() {
+    let mut board = fleet();
+    let mut failed = session(2, "docs", Phase::Ready);
+    failed.last_run = failed.last_run.map(|last| LastRun {
+        outcome: RunOutcome::Failed(Failure {
+            code: "budget".to_owned(),
+            details: "it cost too much".to_owned(),
+            retryable: false,
+        }),
+        ..last
+    });
+    board.told(changed(vec![failed]));
+    select(&mut board, "docs");
+    let shown = screen(&board, 80, 30);
+    for words in ["LAST RUN", "failed: b", "it cost too much", "updated"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+#[test]
+fn c46_where_sessions_work_is_told_by_the_end_that_differs() {
+    let mut board = Board::default();
+    let at = |number: u128, name: &str| {
+        let mut session = session(number, name, Phase::Working);
+        session.place.as_mut().unwrap().directory =
+            Directory::parse(&format!(".worktrees/fix-a-long-one-{name}")).unwrap();
+        session
+    };
+    board.told(changed(vec![at(1, "aa"), at(2, "bb")]));
+    for width in [80, 140] {
+        let shown = screen(&board, width, 12);
+        for end in ["long-one-aa ", "long-one-bb "] {
+            assert!(shown.contains(end), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn a_column_of_queues_is_there_from_the_first_one_on() {
+    let mut board = fleet();
+    assert!(!screen(&board, 80, 12).contains("QUEUE"));
+    let mut queued = session(2, "docs", Phase::Queued);
+    queued.queued = 1;
+    board.told(changed(vec![queued]));
+    assert!(screen(&board, 90, 12).contains("QUEUE"));
+    board.told(changed(vec![session(2, "docs", Phase::Ready)]));
+    assert!(screen(&board, 90, 12).contains("QUEUE"), "nothing moves");
+}
+
+#[test]
+fn c46_where_the_filter_of_the_command_line_wants_none_it_is_blamed() {
+    let mut board = Board::wanting("labels.team = \"wbe\"".to_owned());
+    board.told(FleetWatchItem::Current);
+    let shown = screen(&board, 100, 12);
+    assert!(
+        shown.contains("the filter of the command line wants: labels.team = \"wbe\""),
+        "{shown}"
+    );
+    assert!(!shown.contains("no session yet"), "{shown}");
+    board.told(changed(vec![session(1, "docs", Phase::Ready)]));
+    let shown = screen(&board, 100, 12);
+    assert!(shown.contains("only labels.team = \"wbe\""), "{shown}");
 }
