@@ -158,6 +158,78 @@ async fn c42_a_tree_whose_supervisor_was_killed_is_found_by_its_mark() {
     drop(started);
 }
 
+/// Goes on in its second thread and leaves with the first: the system calls it a zombie then.
+const LONE: &str = r"
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *stay(void *nothing) { for (;;) sleep(1000); return nothing; }
+int main(void) {
+    pthread_t thread;
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    pthread_create(&thread, 0, stay, 0);
+    syscall(SYS_exit, 0);
+}
+";
+
+/// Threads of a process that have not ended.
+fn threads(pid: i32) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    let states = tasks.map(|task| std::fs::read_to_string(task.path().join("stat")));
+    let lives = |stat: &String| !stat.contains(") Z ") && !stat.contains(") X ");
+    states.flatten().filter(lives).count()
+}
+
+async fn lone(
+    hall: &Hall,
+) -> (
+    sessionplane_server::adapters::process_host::Started,
+    Vec<i32>,
+) {
+    let source = hall.path("lone.c");
+    std::fs::write(&source, LONE).unwrap();
+    let made = std::process::Command::new("cc")
+        .arg("-pthread")
+        .arg(&source)
+        .arg("-o")
+        .arg(hall.path("work/lone"))
+        .status();
+    assert!(made.unwrap().success(), "whoever links Rust has it");
+    let script = "trap '' TERM; setsid ./lone & echo $!; echo $PPID; read line";
+    let mut started = hall.start(hall.shell(script, Access::ReadOnly)).await;
+    let pids = numbers(&mut started, 2).await;
+    let left = async {
+        while runs(pids[0]) {
+            // No event tells of the end of a thread.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(DEADLINE, left)
+        .await
+        .expect("its first thread leaves");
+    assert_eq!(threads(pids[0]), 1);
+    (started, pids)
+}
+
+#[tokio::test]
+async fn c42_what_goes_on_without_its_first_thread_is_ended_like_any_other() {
+    let hall = Hall::new();
+    let (started, pids) = lone(&hall).await;
+    drop(started);
+    hall.gone().await;
+    assert_eq!(threads(pids[0]), 0);
+    // Also without its supervisor: then it is found by its mark.
+    let (started, pids) = lone(&hall).await;
+    kill(pids[1]);
+    hall.gone().await;
+    assert_eq!(threads(pids[0]), 0);
+    assert_eq!(hall.left(), (0, 0));
+    drop(started);
+}
+
 /// With neither supervisor nor mark it falls to the server. Here it can kill its supervisor, because the
 /// system does not scope signals; by its number, as a stranger would.
 #[tokio::test]

@@ -49,6 +49,7 @@ mod witness;
 mod write;
 
 pub use device::{RoundProbe, RoundStep};
+pub(crate) use directory::open_again;
 pub use directory::{create_private, in_use};
 pub use open::{OpenError, StoreOptions};
 pub use snapshot::Snapshot;
