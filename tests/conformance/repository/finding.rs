@@ -54,7 +54,7 @@ async fn some(store: &dyn Store, query: &SessionQuery) -> Vec<StoredSession> {
         let held = store.holder(id).await.unwrap().is_some();
         let cut = store.cut(id).await.unwrap().is_some();
         assert_eq!(found.leased, held || cut, "{id}");
-        sessions.push(found.session);
+        sessions.push((*found.session).clone());
     }
     sessions
 }

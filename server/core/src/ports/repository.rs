@@ -5,6 +5,8 @@
 //! lease clause and the expected head are checked in the same atomic step as the write; one
 //! caller's refusal never disturbs another's commit.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::domain::binding::{Binding, BindingKey};
@@ -120,7 +122,7 @@ impl EntryRange {
 #[derive(Clone, PartialEq, Debug)]
 pub struct FoundSession {
     /// Its rows.
-    pub session: StoredSession,
+    pub session: Arc<StoredSession>,
     /// Whether a lease record names it: it is held, or its run was cut, which
     /// [`LeaseStore::cut`](super::lease_store::LeaseStore::cut) tells. Read after the rows.
     pub leased: bool,

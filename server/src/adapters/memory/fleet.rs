@@ -1,6 +1,7 @@
 //! What the memory store keeps of the fleet: changes of metadata, deletions, and finding sessions.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use sessionplane_core::domain::binding::Binding;
 use sessionplane_core::domain::commit::{DeletionCommit, MetadataCommit};
@@ -120,7 +121,7 @@ impl Tables {
         let found = found.into_iter().take(query.max.max(1));
         found
             .map(|(_, stored)| FoundSession {
-                session: stored.clone(),
+                session: Arc::new(stored.clone()),
                 leased: self.is_leased(stored.record.id),
             })
             .collect()

@@ -326,7 +326,8 @@ impl Repository for SledStore {
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {
-        self.read(move |reader| reader.session(id)).await
+        let read = move |reader: &Reader| reader.session(id);
+        Ok(self.read(read).await?.map(Arc::unwrap_or_clone))
     }
 
     async fn resolve(

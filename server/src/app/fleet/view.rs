@@ -70,7 +70,7 @@ impl Viewer {
         found: FoundSession,
         ticket: Ticket,
     ) -> Result<Option<Arc<SessionSummary>>, CallError> {
-        let stored = found.session;
+        let stored = &found.session;
         let (id, context) = (stored.record.id, &self.context);
         if let Some(channel) = context.channels.get(id) {
             return Ok(channel.shown());
@@ -86,7 +86,7 @@ impl Viewer {
         match context.channels.judge(id, ticket) {
             Judged::Channel(channel) => Ok(channel.shown()),
             Judged::Counts => {
-                let summary = SessionSummary::dormant(&stored, ticket.revision);
+                let summary = SessionSummary::dormant(stored, ticket.revision);
                 Ok(Some(Arc::new(summary)))
             }
             Judged::Outdated => self.summary(id).await,

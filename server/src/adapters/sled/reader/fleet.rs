@@ -1,6 +1,7 @@
 //! Finding sessions by an index, and what is left of deleted ones.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use ::sled::IVec;
 use sessionplane_core::domain::audit::AuditRecord;
@@ -49,7 +50,7 @@ impl Reader {
 
     /// Which of them a lease record names. There are as many records as sessions are at work: where those
     /// between the first and the last session are few, they are read at once.
-    fn leased(&self, found: Vec<StoredSession>) -> Result<Vec<FoundSession>, ReadError> {
+    fn leased(&self, found: Vec<Arc<StoredSession>>) -> Result<Vec<FoundSession>, ReadError> {
         let ids = || found.iter().map(|session| session.record.id);
         let (Some(first), Some(last)) = (ids().min(), ids().max()) else {
             return Ok(Vec::new());
@@ -57,7 +58,7 @@ impl Reader {
         let range = keys::lease(first)..keys::after(&keys::lease(last));
         let (leases, rest) = self.part(&range, false, PAGE)?;
         let is_all = rest.start >= rest.end;
-        let leased = |session: StoredSession| {
+        let leased = |session: Arc<StoredSession>| {
             let id = session.record.id;
             let leased = if is_all {
                 leases.contains_key(keys::lease(id).as_slice())
@@ -75,7 +76,7 @@ impl Reader {
         query: &SessionQuery,
         key: &[u8],
         value: IVec,
-    ) -> Result<Option<StoredSession>, ReadError> {
+    ) -> Result<Option<Arc<StoredSession>>, ReadError> {
         if !by_name(query) {
             let id = keys::found_session(key).ok_or_else(|| damaged(key, "it names no session"))?;
             let session = self.session(id)?;
@@ -85,7 +86,7 @@ impl Reader {
             return Ok(None);
         };
         let Address(id) = decode(key, &payload)?;
-        let named = |session: &StoredSession| {
+        let named = |session: &Arc<StoredSession>| {
             let name = session.record.metadata.name.as_ref();
             name.is_some_and(|name| keys::name(&query.tenant, name) == key)
         };
