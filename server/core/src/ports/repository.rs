@@ -118,7 +118,7 @@ impl EntryRange {
     }
 }
 
-/// A session that an index leads to.
+/// A session that an index or a reference leads to.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FoundSession {
     /// Its rows.
@@ -186,6 +186,12 @@ pub trait Repository: Send + Sync {
         tenant: &TenantId,
         session: &SessionRef,
     ) -> Result<Option<SessionId>, ReadError>;
+    /// The session behind a reference in a tenant: what `resolve` and `session` say, in one read.
+    async fn look_up(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<FoundSession>, ReadError>;
     /// Entries in append order.
     async fn entries(&self, session: SessionId, range: EntryRange)
     -> Result<Vec<Entry>, ReadError>;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sessionplane_core::domain::binding::Binding;
 use sessionplane_core::domain::commit::{DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::fleet::filter::StoredTerm;
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::ids::{SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::session::{SessionRecord, StoredSession};
 use sessionplane_core::ports::repository::{
     DeletedSession, FoundSession, SessionPlace, SessionQuery,
@@ -89,6 +89,14 @@ impl Tables {
         self.entries.remove(&session);
         self.deleted.remove(&session);
         true
+    }
+
+    pub(super) fn look_up(&self, tenant: &TenantId, session: &SessionRef) -> Option<FoundSession> {
+        let id = self.resolve(tenant, session)?;
+        Some(FoundSession {
+            session: Arc::new(self.session(id)?),
+            leased: self.is_leased(id),
+        })
     }
 
     pub(super) fn find(&self, query: &SessionQuery) -> Vec<FoundSession> {

@@ -340,6 +340,16 @@ impl Repository for SledStore {
             .await
     }
 
+    async fn look_up(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<FoundSession>, ReadError> {
+        let (tenant, session) = (tenant.clone(), session.clone());
+        self.read(move |reader| reader.look_up(&tenant, &session))
+            .await
+    }
+
     async fn entries(
         &self,
         session: SessionId,

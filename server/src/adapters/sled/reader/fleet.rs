@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ::sled::IVec;
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::fleet::filter::StoredTerm;
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::ids::{SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::ports::repository::{
     DeletedSession, FoundSession, ReadError, SessionPlace, SessionQuery,
@@ -91,6 +91,26 @@ impl Reader {
             name.is_some_and(|name| keys::name(&query.tenant, name) == key)
         };
         Ok(self.session(id)?.filter(named))
+    }
+
+    /// The session behind a reference in a tenant, and whether a lease record names it.
+    pub(in crate::adapters::sled) fn look_up(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<FoundSession>, ReadError> {
+        let id = match session {
+            // Its record says whose it is.
+            SessionRef::Id(id) => Some(*id),
+            _ => self.resolve(tenant, session)?,
+        };
+        let found = id.map(|id| self.session(id)).transpose()?.flatten();
+        let mine = found.filter(|session| session.record.tenant == *tenant);
+        mine.map(|session| {
+            let leased = self.is_leased(session.record.id)?;
+            Ok(FoundSession { session, leased })
+        })
+        .transpose()
     }
 
     /// Records of a range as they are at one moment, the first ones or the last ones; and the rest of
