@@ -37,6 +37,7 @@ mod keys;
 mod lookup;
 mod open;
 mod reader;
+mod recent;
 mod round;
 mod snapshot;
 mod store;
