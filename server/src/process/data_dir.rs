@@ -228,8 +228,8 @@ mod tests {
         let data = directory(0o700);
         let store = data.path().join(STORE);
         fs::create_dir(&store).unwrap();
-        fs::set_permissions(&store, Permissions::from_mode(0)).unwrap();
-        fs::set_permissions(data.path(), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&store, Permissions::from_mode(0o000)).unwrap();
+        fs::set_permissions(data.path(), Permissions::from_mode(0o000)).unwrap();
         prepare(data.path()).unwrap();
         assert_eq!((mode(data.path()), mode(&store)), (0o700, 0o700));
     }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::iter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
@@ -106,11 +106,11 @@ pub(super) fn bears(pid: i32, mark: &str) -> bool {
     // Once the first thread has left nothing is told of it, and all is of the others.
     let others = own.join("task").read_dir().into_iter().flatten().flatten();
     let others = others.map(|thread| thread.path());
-    iter::once(own).chain(others).any(|path| told(path, mark))
+    iter::once(own).chain(others).any(|path| told(&path, mark))
 }
 
 /// Whether a process or a thread has this mark in its environment.
-fn told(path: PathBuf, mark: &str) -> bool {
+fn told(path: &Path, mark: &str) -> bool {
     let mut environment = Vec::new();
     let path = path.join("environ");
     let read = File::open(path)

@@ -302,7 +302,7 @@ mod tests {
         let store = data.path().join("store");
         fs::create_dir(&store).unwrap();
         for directory in [store.as_path(), data.path()] {
-            fs::set_permissions(directory, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o000)).unwrap();
         }
         enter_again(&store.join(DATABASE));
         for directory in [data.path(), store.as_path()] {
