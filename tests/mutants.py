@@ -176,7 +176,8 @@ class Copy:
             return "hung", output
         ran = sum(int(count) for pair in re.findall(r"(\d+) passed; (\d+) failed", output) for count in pair)
         if ran == 0:
-            return "absent", output
+            # A process that a signal ended says nothing of its tests: something was noticed.
+            return ("failed" if status and "(signal: " in output else "absent"), output
         return ("passed" if status == 0 else "failed"), output
 
     def unsound(self, run: tuple[str, ...], bins: bool, tests: set[str]) -> dict[str, str]:

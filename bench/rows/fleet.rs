@@ -1,6 +1,9 @@
 //! Sessions found among a million at rest: by name, key and id against a thousand, and a page of a
 //! search against a bare unary call.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use sessionplane::v1 as wire;
 use sessionplane::v1::fleet_client::FleetClient;
 use sessionplane::v1::session_ref::Ref;
@@ -40,6 +43,8 @@ struct Rested {
     server: Server,
     target: Target,
     sessions: u64,
+    /// The session that was asked for last, in whatever round.
+    asked: Arc<AtomicU64>,
     _home: Home,
 }
 
@@ -57,6 +62,7 @@ impl Rested {
             server,
             target,
             sessions,
+            asked: Arc::default(),
             _home: home,
         })
     }
@@ -118,16 +124,18 @@ fn id(number: u64) -> SessionId {
     session_id(number)
 }
 
-/// One caller that asks for sessions from all over the fleet.
+/// One caller that asks for sessions from all over the fleet, and goes on where the last one ended: what
+/// a round asked for is in no cache for it.
 async fn resolved(settings: &Settings, fleet: &Rested, reference: Reference) -> Outcome<Sample> {
     let sessions = fleet.sessions;
     closed_loop(Some(&fleet.server), 1, settings.round, |_| {
         let target = fleet.target.clone();
         let client = FleetClient::new(target.channel(0));
-        let mut number = 0;
+        let asked = Arc::clone(&fleet.asked);
         move || {
             // Far from the one before, and each in its turn.
-            number = (number + sessions * 5 / 8 + 1) % sessions;
+            let number = (asked.load(Ordering::Relaxed) + sessions * 5 / 8 + 1) % sessions;
+            asked.store(number, Ordering::Relaxed);
             let request = target.request(wire::GetSessionRequest {
                 session: Some(reference(number)),
             });

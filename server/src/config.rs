@@ -236,12 +236,13 @@ impl Settings {
         agents.collect()
     }
 
-    /// The workspaces that are configured.
+    /// The workspaces that are configured, with where they are.
     ///
     /// # Errors
     /// When a name is malformed.
     pub fn named_workspaces(&self) -> Result<BTreeMap<WorkspaceName, Workspace>, ConfigError> {
-        let named = self.workspaces.iter().map(|(name, space)| {
+        let rooted = self.workspaces.iter().filter(|(_, space)| space.has_root());
+        let named = rooted.map(|(name, space)| {
             let name = workspace_name(&format!("workspaces.{name}.root"), name)?;
             Ok((name, space.clone()))
         });
@@ -251,13 +252,16 @@ impl Settings {
     fn built_in(&self, flag: Option<&Path>, here: &Path) -> Result<Vec<Served>, ConfigError> {
         let demo = agent_name("agents", "demo")?;
         let unnamed = |root: &Path| {
+            // What is said of it beside its root holds wherever that comes from.
+            let said = self.workspaces.get(demo.as_str());
             let space = Workspace {
                 root: root.to_owned(),
-                ..Workspace::default()
+                ..said.cloned().unwrap_or_default()
             };
             workspace_name("agents.demo", demo.as_str()).map(|name| (name, space))
         };
-        let workspace = match (flag, self.workspaces.iter().next()) {
+        let mut rooted = self.workspaces.iter().filter(|(_, space)| space.has_root());
+        let workspace = match (flag, rooted.next()) {
             (Some(flag), _) => unnamed(flag)?,
             (None, Some((name, space))) => (workspace_name(name, name)?, space.clone()),
             (None, None) => unnamed(here)?,

@@ -160,6 +160,14 @@ impl Repository for Slow {
         slowly(self.0.resolve(tenant, session)).await
     }
 
+    async fn look_up(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<FoundSession>, ReadError> {
+        slowly(self.0.look_up(tenant, session)).await
+    }
+
     async fn entries(
         &self,
         session: SessionId,

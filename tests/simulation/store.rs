@@ -80,6 +80,14 @@ impl Repository for SlowStore {
         self.slowly(self.inner.resolve(tenant, session)).await
     }
 
+    async fn look_up(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<FoundSession>, ReadError> {
+        self.slowly(self.inner.look_up(tenant, session)).await
+    }
+
     async fn entries(
         &self,
         session: SessionId,

@@ -45,6 +45,7 @@ mod tree;
 pub use host::{Bounds, HostError, ProcessHost, Where, apart};
 pub use keeper::{Hold, Started};
 pub use lines::{Lines, MAX_LINE_BYTES};
+pub use note::NOTES;
 pub use order::{Order, Program};
 pub use ruleset::{Edition, Reach};
 pub use setup::{SETUP_VERB, setup};

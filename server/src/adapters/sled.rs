@@ -37,6 +37,7 @@ mod keys;
 mod lookup;
 mod open;
 mod reader;
+mod recent;
 mod round;
 mod snapshot;
 mod store;
@@ -49,6 +50,7 @@ mod witness;
 mod write;
 
 pub use device::{RoundProbe, RoundStep};
+pub(crate) use directory::open_again;
 pub use directory::{create_private, in_use};
 pub use open::{OpenError, StoreOptions};
 pub use snapshot::Snapshot;

@@ -3,7 +3,7 @@
 use sessionplane_core::domain::ids::{AgentName, WorkspaceName};
 
 use super::setting::{Kind, Setting, Value, of};
-use super::{ConfigError, Settings, agent_name, value, workspace_name};
+use super::{ConfigError, Settings, Workspace, agent_name, value, workspace_name};
 
 /// The agents whose sessions may be created in a workspace or moved there.
 pub(super) const AGENTS: Setting = Setting {
@@ -25,6 +25,16 @@ pub(super) const AGENTS: Setting = Setting {
     },
 };
 
+/// The workspace of the built-in agents, where it has no other name.
+const BUILT_IN: &str = "demo";
+
+impl Workspace {
+    /// Whether it is said where it is.
+    pub(super) fn has_root(&self) -> bool {
+        !self.root.as_os_str().is_empty()
+    }
+}
+
 impl Settings {
     /// The workspaces that an agent may work in beside its own, in order of their names.
     pub(super) fn further(
@@ -45,7 +55,13 @@ impl Settings {
     pub(super) fn wrong_with_spaces(&self, known: &[AgentName]) -> Vec<ConfigError> {
         let mut wrong = Vec::new();
         for (name, space) in &self.workspaces {
-            wrong.extend(workspace_name(&format!("workspaces.{name}.root"), name).err());
+            let root = format!("workspaces.{name}.root");
+            wrong.extend(workspace_name(&root, name).err());
+            // That of the built-in agents is where the command line or the start says.
+            let is_built_in = self.agents.is_empty() && name == BUILT_IN;
+            if !space.has_root() && !is_built_in {
+                wrong.push(value(&root, "is missing: name the directory"));
+            }
             let key = format!("workspaces.{name}.agents");
             for agent in &space.agents {
                 match agent_name(&key, agent) {

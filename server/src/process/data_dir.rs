@@ -7,12 +7,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::ProcessError;
+use super::contents::ARTIFACTS;
 use crate::adapters::authn::{OWNER_FILE, TOKENS_FILE};
+use crate::adapters::process_host::NOTES;
 use crate::adapters::secret::SECRET_FILE;
-use crate::adapters::sled::create_private;
+use crate::adapters::sled::{create_private, open_again};
 
 /// Where the store lives in the data directory.
 pub(super) const STORE: &str = "store";
+/// The directories in it.
+const WITHIN: [&str; 3] = [STORE, ARTIFACTS, NOTES];
 
 /// Makes a directory that nobody but its owner can enter. One that is there already is closed to
 /// others if it is empty or ours; if it holds something else and others can enter it, then closing
@@ -28,7 +32,12 @@ pub(super) fn prepare(path: &Path) -> Result<(), ProcessError> {
     if !found.is_dir() {
         return Err(failed(io::ErrorKind::NotADirectory.into()));
     }
-    let others_may = found.permissions().mode() & 0o077;
+    let mode = found.permissions().mode();
+    let others_may = mode & 0o077;
+    // One that its owner cannot enter is in nobody's use: an agent closed it.
+    if others_may == 0 || mode & 0o500 != 0o500 {
+        enter(path).map_err(failed)?;
+    }
     if others_may == 0 {
         return Ok(());
     }
@@ -38,6 +47,20 @@ pub(super) fn prepare(path: &Path) -> Result<(), ProcessError> {
         });
     }
     fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed)
+}
+
+/// Lets this server into the directory and those in it again, if another program of this user closed them:
+/// an agent that did is in nobody's way.
+fn enter(path: &Path) -> io::Result<()> {
+    open_again(path)?;
+    for name in WITHIN {
+        match absent(open_again(&path.join(name))) {
+            // The directory is another user's: what follows says so.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            looked => drop(looked?),
+        }
+    }
+    Ok(())
 }
 
 /// How often it is looked whether it was opened.
@@ -79,7 +102,7 @@ fn closed(path: &Path, failed: bool) -> bool {
         }
         Ok(())
     });
-    let result = directory.and(files);
+    let result = directory.and(files).and_then(|()| enter(path));
     if let Err(error) = &result
         && !failed
     {
@@ -198,6 +221,17 @@ mod tests {
             prepare(ours.path()).unwrap();
             assert_eq!(mode(ours.path()), 0o700);
         }
+    }
+
+    #[test]
+    fn c57_a_start_enters_what_an_agent_closed() {
+        let data = directory(0o700);
+        let store = data.path().join(STORE);
+        fs::create_dir(&store).unwrap();
+        fs::set_permissions(&store, Permissions::from_mode(0o000)).unwrap();
+        fs::set_permissions(data.path(), Permissions::from_mode(0o000)).unwrap();
+        prepare(data.path()).unwrap();
+        assert_eq!((mode(data.path()), mode(&store)), (0o700, 0o700));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use sessionplane_core::domain::fleet::filter::StoredTerm;
 use sessionplane_core::domain::fleet::labels::{LabelKey, LabelValue};
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::ids::{SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::session::StoredSession;
-use sessionplane_core::ports::repository::{SessionPlace, SessionQuery};
+use sessionplane_core::ports::repository::{FoundSession, SessionPlace, SessionQuery};
 
 use super::script::{Script, session_id};
 use super::{Store, Subject};
@@ -54,9 +54,24 @@ async fn some(store: &dyn Store, query: &SessionQuery) -> Vec<StoredSession> {
         let held = store.holder(id).await.unwrap().is_some();
         let cut = store.cut(id).await.unwrap().is_some();
         assert_eq!(found.leased, held || cut, "{id}");
-        sessions.push(found.session);
+        looked_up(store, &query.tenant, &found).await;
+        sessions.push((*found.session).clone());
     }
     sessions
+}
+
+/// Whatever a session is called by, looking it up says what was found, and nothing in another tenant.
+async fn looked_up(store: &dyn Store, tenant: &TenantId, found: &FoundSession) {
+    let record = &found.session.record;
+    let name = record.metadata.name.clone().map(SessionRef::Name);
+    let key = record.external_key.clone().map(SessionRef::ExternalKey);
+    let names = [Some(SessionRef::Id(record.id)), name, key];
+    for reference in names.into_iter().flatten() {
+        let there = store.look_up(tenant, &reference).await;
+        assert_eq!(there.as_ref(), Ok(&Some(found.clone())), "{reference}");
+        let elsewhere = "elsewhere".parse().unwrap();
+        assert_eq!(store.look_up(&elsewhere, &reference).await, Ok(None));
+    }
 }
 
 /// All sessions of a term, page by page; each page but the last is full.
@@ -222,6 +237,9 @@ pub(crate) async fn a_session_is_found_by_what_it_is_now(subject: &mut dyn Subje
     for gone in [workspace("main"), workspace("other")] {
         assert_eq!(ids(&*store, &gone).await, [], "{gone:?}");
     }
+    drop(store);
+    // A row that nobody finds it by is not left either.
+    subject.is_whole().await;
 }
 
 /// Names and labels alike, tenants whose names begin with one another's: nobody sees the other.

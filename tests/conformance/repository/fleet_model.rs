@@ -257,7 +257,7 @@ async fn pages(store: &dyn Store, term: &StoredTerm, descending: bool) -> Vec<St
             let held = store.holder(id).await.unwrap().is_some();
             let cut = store.cut(id).await.unwrap().is_some();
             assert_eq!(found.leased, held || cut, "{id}");
-            all.push(found.session);
+            all.push((*found.session).clone());
         }
         if !full {
             return all;

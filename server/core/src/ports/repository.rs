@@ -5,6 +5,8 @@
 //! lease clause and the expected head are checked in the same atomic step as the write; one
 //! caller's refusal never disturbs another's commit.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::domain::binding::{Binding, BindingKey};
@@ -116,11 +118,11 @@ impl EntryRange {
     }
 }
 
-/// A session that an index leads to.
+/// A session that an index or a reference leads to.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FoundSession {
     /// Its rows.
-    pub session: StoredSession,
+    pub session: Arc<StoredSession>,
     /// Whether a lease record names it: it is held, or its run was cut, which
     /// [`LeaseStore::cut`](super::lease_store::LeaseStore::cut) tells. Read after the rows.
     pub leased: bool,
@@ -184,6 +186,12 @@ pub trait Repository: Send + Sync {
         tenant: &TenantId,
         session: &SessionRef,
     ) -> Result<Option<SessionId>, ReadError>;
+    /// The session behind a reference in a tenant: what `resolve` and `session` say, in one read.
+    async fn look_up(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<FoundSession>, ReadError>;
     /// Entries in append order.
     async fn entries(&self, session: SessionId, range: EntryRange)
     -> Result<Vec<Entry>, ReadError>;

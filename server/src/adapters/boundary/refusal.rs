@@ -36,8 +36,8 @@ pub enum Refusal {
     NoName,
     /// The folder is given for reading only.
     #[error(
-        "the workspace is given for reading only; `writable = true` in its part of the configuration \
-         lets it be written"
+        "the workspace is given for reading only; let it be written where the server is started: \
+         `--set workspaces.NAME.writable=true`, or `writable = true` in its part of the configuration"
     )]
     ReadOnly,
     /// Something has that name already.

@@ -1,11 +1,12 @@
 //! What the memory store keeps of the fleet: changes of metadata, deletions, and finding sessions.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use sessionplane_core::domain::binding::Binding;
 use sessionplane_core::domain::commit::{DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::fleet::filter::StoredTerm;
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::ids::{SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::session::{SessionRecord, StoredSession};
 use sessionplane_core::ports::repository::{
     DeletedSession, FoundSession, SessionPlace, SessionQuery,
@@ -90,6 +91,14 @@ impl Tables {
         true
     }
 
+    pub(super) fn look_up(&self, tenant: &TenantId, session: &SessionRef) -> Option<FoundSession> {
+        let id = self.resolve(tenant, session)?;
+        Some(FoundSession {
+            session: Arc::new(self.session(id)?),
+            leased: self.is_leased(id),
+        })
+    }
+
     pub(super) fn find(&self, query: &SessionQuery) -> Vec<FoundSession> {
         let by_name = matches!(query.term, StoredTerm::NamePrefix(_));
         let place = |stored: &StoredSession| {
@@ -120,7 +129,7 @@ impl Tables {
         let found = found.into_iter().take(query.max.max(1));
         found
             .map(|(_, stored)| FoundSession {
-                session: stored.clone(),
+                session: Arc::new(stored.clone()),
                 leased: self.is_leased(stored.record.id),
             })
             .collect()

@@ -225,6 +225,14 @@ impl Repository for MemoryStore {
         self.read(|tables| tables.resolve(tenant, session))
     }
 
+    async fn look_up(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<FoundSession>, ReadError> {
+        self.read(|tables| tables.look_up(tenant, session))
+    }
+
     async fn entries(
         &self,
         session: SessionId,

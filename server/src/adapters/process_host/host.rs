@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::filter;
 use super::keeper::{End, Keeper, Started};
 use super::leftover::{self, Alive, Removed};
-use super::note::{Notes, mark};
+use super::note::{NOTES, Notes, mark};
 use super::order::Order;
 use super::ruleset::{self, Edition, Reach};
 use crate::adapters::boundary::Boundary;
@@ -168,7 +168,7 @@ impl ProcessHost {
         // What loses its supervisor, and cleared its mark away, falls to this process instead of the
         // system, and is found there.
         set_child_subreaper(Some(getpid()))?;
-        let notes = Notes::open(&place.data_dir.join("processes"))?;
+        let notes = Notes::open(&place.data_dir.join(NOTES))?;
         Ok(Self(Arc::new(Inner {
             place,
             bounds,

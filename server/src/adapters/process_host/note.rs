@@ -14,6 +14,8 @@ use crate::adapters::private_file;
 
 /// Digits of a mark.
 const DIGITS: usize = 32;
+/// Where the notes lie in the data directory.
+pub const NOTES: &str = "processes";
 /// The largest note.
 const BYTES: u64 = 64 * 1024;
 
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn c42_a_note_is_told_as_it_was_written_and_a_damaged_one_by_its_mark() {
         let folder = tempfile::tempdir().unwrap();
-        let notes = Notes::open(&folder.path().join("processes")).unwrap();
+        let notes = Notes::open(&folder.path().join(NOTES)).unwrap();
         let note = Note {
             session: "s".to_owned(),
             boot: Some("b".to_owned()),
@@ -139,7 +141,7 @@ mod tests {
         notes.begin(&whole).unwrap_err();
         notes.write(&whole, &note).unwrap();
         notes.write(&damaged, &note).unwrap();
-        let at = |name: &str| folder.path().join("processes").join(name);
+        let at = |name: &str| folder.path().join(NOTES).join(name);
         fs::write(at(&damaged), "{").unwrap();
         fs::write(at(".cut"), "").unwrap();
         let mut all = notes.all().unwrap();

@@ -26,6 +26,8 @@ pub const SETUP_VERB: &str = "__set-up";
 const OWN: &str = "/proc/self/exe";
 /// Descriptors that a program may open, unless it asks for more itself.
 const OPEN_FILES: u64 = 1024;
+/// Descriptors that it may ask for at most.
+const MOST_FILES: u64 = 65_536;
 
 /// What is said before it goes on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -94,15 +96,15 @@ fn separate(parent: i32) -> io::Result<()> {
     Err(io::Error::other("its supervisor is gone"))
 }
 
-/// No dumps of memory into the folder, and as many descriptors as programs expect.
+/// No dumps of memory into the folder, and as many descriptors as programs expect. They may have no more
+/// than half of what this server may have: the system counts those that are being sent by all processes
+/// of a user, and lets each send until there are as many as it may have open itself.
 fn bound_resources() -> io::Result<()> {
-    let files = getrlimit(Resource::Nofile);
-    let current = files
-        .maximum
-        .map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+    let own = getrlimit(Resource::Nofile).maximum;
+    let most = own.map_or(MOST_FILES, |own| (own / 2).min(MOST_FILES));
     let files = Rlimit {
-        current: Some(current),
-        maximum: files.maximum,
+        current: Some(most.min(OPEN_FILES)),
+        maximum: Some(most),
     };
     setrlimit(Resource::Nofile, files)?;
     let dumps = Rlimit {

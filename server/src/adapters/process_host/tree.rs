@@ -7,7 +7,8 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::path::PathBuf;
+use std::iter;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
@@ -59,12 +60,15 @@ fn parse(pid: i32, line: &str) -> Option<Seen> {
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    // The 22nd of all; two stand before the bracket closes, and two were taken.
-    let began = fields.nth(17)?.parse().ok()?;
+    // The 20th and the 22nd of all; two stand before the bracket closes, and two were taken.
+    let threads: u64 = fields.nth(15)?.parse().ok()?;
+    let began = fields.nth(1)?.parse().ok()?;
+    // The state is that of the first thread: the others may go on without it.
+    let ended = matches!(state, "Z" | "X") && threads <= 1;
     Some(Seen {
         which: Which { pid, began },
         parent,
-        ended: matches!(state, "Z" | "X"),
+        ended,
     })
 }
 
@@ -98,8 +102,17 @@ pub(super) fn beneath(all: &[Seen], roots: &[i32]) -> Vec<Seen> {
 
 /// Whether a process was started with this mark.
 pub(super) fn bears(pid: i32, mark: &str) -> bool {
+    let own = PathBuf::from(format!("/proc/{pid}"));
+    // Once the first thread has left nothing is told of it, and all is of the others.
+    let others = own.join("task").read_dir().into_iter().flatten().flatten();
+    let others = others.map(|thread| thread.path());
+    iter::once(own).chain(others).any(|path| told(&path, mark))
+}
+
+/// Whether a process or a thread has this mark in its environment.
+fn told(path: &Path, mark: &str) -> bool {
     let mut environment = Vec::new();
-    let path = PathBuf::from(format!("/proc/{pid}/environ"));
+    let path = path.join("environ");
     let read = File::open(path)
         .and_then(|file| file.take(ENVIRONMENT_BYTES).read_to_end(&mut environment));
     let wanted = format!("{MARK}={mark}");
@@ -188,6 +201,8 @@ pub(super) fn strike(find: &dyn Fn() -> io::Result<Vec<Seen>>) -> io::Result<usi
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
 
     #[test]
@@ -199,6 +214,10 @@ mod tests {
             (7, 4711, false)
         );
         assert_eq!(parse(9, "9 (a) Z"), None);
+        let left =
+            |threads| format!("9 (a) Z 7 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 {threads} 0 4711 1");
+        assert!(parse(9, &left(1)).unwrap().ended);
+        assert!(!parse(9, &left(2)).unwrap().ended, "others go on");
     }
 
     #[test]
@@ -226,8 +245,9 @@ mod tests {
             ..seen.which
         };
         signal(earlier, Signal::KILL);
-        assert!(child.try_wait().unwrap().is_none());
-        signal(seen.which, Signal::KILL);
-        assert!(!child.wait().unwrap().success());
+        signal(seen.which, Signal::TERM);
+        // What comes first ends it, and nothing else was sent before.
+        let ended = child.wait().unwrap();
+        assert_eq!(ended.signal(), Some(Signal::TERM.as_raw()));
     }
 }

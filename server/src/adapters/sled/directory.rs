@@ -5,7 +5,9 @@
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -235,7 +237,14 @@ impl Place {
         if !at_once && self.checked.elapsed() < CHECK_EVERY {
             return Ok(());
         }
-        let found = fs::metadata(&self.database).map(|found| (found.dev(), found.ino()));
+        let look = || fs::metadata(&self.database).map(|found| (found.dev(), found.ino()));
+        let found = match look() {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                enter_again(&self.database);
+                look()
+            }
+            found => found,
+        };
         match found {
             Ok(found) if found == self.opened => {
                 self.checked = now();
@@ -253,9 +262,54 @@ impl Place {
     }
 }
 
+/// What was closed above the database, to this server as well, is opened to it again. What cannot be
+/// mended is told by the look that follows.
+fn enter_again(database: &Path) {
+    // The store's own directory and the data directory: nothing above is this server's.
+    let mut above: Vec<_> = database.ancestors().skip(1).take(2).collect();
+    above.reverse();
+    for directory in above {
+        if let Err(error) = open_again(directory) {
+            let directory = directory.display();
+            tracing::error!(%directory, %error, "this directory cannot be opened again");
+        }
+    }
+}
+
+/// Lets this user into a directory of its own again that another of its programs closed, and tells that.
+/// Anything else is left as it is.
+pub(crate) fn open_again(directory: &Path) -> io::Result<()> {
+    let about = fs::symlink_metadata(directory)?;
+    let mode = about.permissions().mode() & 0o777;
+    let is_ours = about.is_dir() && about.uid() == rustix::process::geteuid().as_raw();
+    if !is_ours || mode & 0o700 == 0o700 {
+        return Ok(());
+    }
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+    let (directory, was) = (directory.display(), format!("{mode:o}"));
+    tracing::error!(%directory, was, "another program of this user closed this directory to the server; it \
+        is open to it again");
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn c57_a_directory_that_was_closed_to_its_own_server_is_entered_again() {
+        let data = tempfile::TempDir::new().unwrap();
+        let store = data.path().join("store");
+        fs::create_dir(&store).unwrap();
+        for directory in [store.as_path(), data.path()] {
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o000)).unwrap();
+        }
+        enter_again(&store.join(DATABASE));
+        for directory in [data.path(), store.as_path()] {
+            let mode = fs::metadata(directory).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{}", directory.display());
+        }
+    }
 
     #[test]
     fn c39_every_level_that_is_created_is_made_durable_in_the_one_above() {

@@ -22,8 +22,11 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ::sled::IVec;
+use sessionplane_core::domain::ids::SessionId;
 use tokio::sync::watch;
 
+use super::keys::{Named, named};
+use super::recent::Recent;
 use super::snapshot::Kept;
 
 /// Keys of the round in flight, with the values they had before it.
@@ -33,6 +36,8 @@ pub(super) type Replaced = BTreeMap<IVec, Option<IVec>>;
 #[derive(Default)]
 pub(super) struct InFlight {
     state: RwLock<State>,
+    /// Sessions that were read a short while ago, as readers may see them.
+    pub(super) recent: Recent,
     /// Whether there is a snapshot, for who waits until there is none.
     pub(super) snapshots: watch::Sender<bool>,
 }
@@ -56,9 +61,11 @@ impl InFlight {
         state.replaced = replaced;
     }
 
-    /// Shows the round: it is synced.
+    /// Shows the round: it is synced. What was read of the sessions that it wrote goes in the same step.
     pub(super) fn clear(&self) {
-        self.change().replaced = Replaced::new();
+        let mut state = self.change();
+        let shown = std::mem::take(&mut state.replaced);
+        self.recent.show(shown.keys().filter_map(|key| row_of(key)));
     }
 
     /// What a reader may see of a key under which the store held `seen` just now.
@@ -79,6 +86,14 @@ impl InFlight {
     /// To change it, between scans.
     pub(super) fn change(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The session whose record or head lies under a key.
+fn row_of(key: &[u8]) -> Option<SessionId> {
+    match named(key) {
+        Some(Named::Session(id) | Named::Head(id)) => Some(id),
+        _ => None,
     }
 }
 

@@ -64,19 +64,29 @@ impl Reader {
         self.inflight.snapshots.subscribe()
     }
 
-    pub(super) fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {
-        let Some(record) = fetch::<SessionRecord>(self, &keys::session(id))? else {
+    pub(super) fn session(&self, id: SessionId) -> Result<Option<Arc<StoredSession>>, ReadError> {
+        let recent = &self.inflight.recent;
+        let reading = match recent.get(id) {
+            Ok(session) => return Ok(Some(session)),
+            Err(reading) => reading,
+        };
+        let (record_key, head_key) = (keys::session(id), keys::head(id));
+        let Some(payload) = frame::load(self, &record_key)? else {
             return Ok(None);
         };
+        let record: SessionRecord = decode(&record_key, &payload)?;
         // Written by the commit that wrote the record, so it is there whatever is in flight; unless
         // the session was deleted in between.
-        if let Some(HeadRow { head, .. }) = self.head(id)? {
-            return Ok(Some(StoredSession { record, head }));
-        }
-        match self.raw(&keys::session(id))? {
-            Some(_) => Err(damaged(&keys::head(id), "it is missing")),
-            None => Ok(None),
-        }
+        let Some(head_payload) = frame::load(self, &head_key)? else {
+            return match self.raw(&record_key)? {
+                Some(_) => Err(damaged(&head_key, "it is missing")),
+                None => Ok(None),
+            };
+        };
+        let HeadRow { head, .. } = decode(&head_key, &head_payload)?;
+        let session = Arc::new(StoredSession { record, head });
+        recent.keep(reading, &session, payload.len() + head_payload.len());
+        Ok(Some(session))
     }
 
     fn head(&self, id: SessionId) -> Result<Option<HeadRow>, ReadError> {

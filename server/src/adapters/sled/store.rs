@@ -326,7 +326,8 @@ impl Repository for SledStore {
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<StoredSession>, ReadError> {
-        self.read(move |reader| reader.session(id)).await
+        let read = move |reader: &Reader| reader.session(id);
+        Ok(self.read(read).await?.map(Arc::unwrap_or_clone))
     }
 
     async fn resolve(
@@ -336,6 +337,16 @@ impl Repository for SledStore {
     ) -> Result<Option<SessionId>, ReadError> {
         let (tenant, session) = (tenant.clone(), session.clone());
         self.read(move |reader| reader.resolve(&tenant, &session))
+            .await
+    }
+
+    async fn look_up(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<FoundSession>, ReadError> {
+        let (tenant, session) = (tenant.clone(), session.clone());
+        self.read(move |reader| reader.look_up(&tenant, &session))
             .await
     }
 

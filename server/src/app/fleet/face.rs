@@ -7,7 +7,6 @@ use sessionplane_core::contract::fleet::{
     WatchSessions,
 };
 use sessionplane_core::contract::{CallOptions, ResultStream};
-use sessionplane_core::domain::access::Action;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::SessionRef;
@@ -30,11 +29,7 @@ impl Fleet for AppCaller {
         session: SessionRef,
         options: CallOptions,
     ) -> Result<SessionSummary, CallError> {
-        let get = async {
-            let (id, _) = self.session(&session, Action::ReadMetadata).await?;
-            self.present(id).await
-        };
-        self.within(options.deadline, get).await
+        self.within(options.deadline, self.shown(session)).await
     }
 
     async fn list_sessions(

@@ -76,7 +76,8 @@ impl AppCaller {
         };
         let (sessions, next) = self.viewer().page(&search, place).await?;
         Ok(SessionPage {
-            sessions: sessions.iter().map(|it| (**it).clone()).collect(),
+            // Most of them were made for this page alone, and are only moved.
+            sessions: sessions.into_iter().map(Arc::unwrap_or_clone).collect(),
             next: next.map(|place| token::make(&question, &place.encode())),
         })
     }

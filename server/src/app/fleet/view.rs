@@ -5,10 +5,10 @@ use std::sync::Arc;
 use sessionplane_core::domain::access::{Action, Principal, Resource};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::ids::{SessionId, SessionRef};
 use sessionplane_core::ports::repository::FoundSession;
 
-use crate::app::caller::store;
+use crate::app::caller::{AppCaller, store};
 use crate::app::channels::{Judged, Ticket};
 use crate::app::context::Context;
 
@@ -16,11 +16,48 @@ use crate::app::context::Context;
 /// a table was swept: that ends.
 const ATTEMPTS: usize = 64;
 
+/// What was read of a session says of it.
+enum Seen {
+    /// What it shows; nothing where it is not there.
+    Shown(Option<Arc<SessionSummary>>),
+    /// It has to be read again, or its run settled first.
+    Unsettled,
+}
+
 /// Looks at sessions on behalf of a caller.
 #[derive(Clone)]
 pub(super) struct Viewer {
     pub(super) context: Arc<Context>,
     pub(super) principal: Principal,
+}
+
+impl AppCaller {
+    /// The session behind a reference as it is now. One that is at rest takes one read of the store: a
+    /// read waits for a thread to make it, and that is most of what it costs.
+    pub(super) async fn shown(&self, session: SessionRef) -> Result<SessionSummary, CallError> {
+        let viewer = self.viewer();
+        let ticket = viewer.ticket().await?;
+        let repository = &self.context.ports.repository;
+        let at_rest = match session {
+            SessionRef::Id(id) => self.context.channels.get(id).is_none(),
+            _ => true,
+        };
+        if at_rest
+            // What is damaged is told below, and only to who may see the session.
+            && let Ok(found) = repository
+                .look_up(&self.principal().tenant, &session)
+                .await
+        {
+            let found = found.ok_or_else(CallError::no_such_session)?;
+            let id = found.session.record.id;
+            self.authorize_session(id, Action::ReadMetadata).await?;
+            let shown = viewer.looked_up(found, ticket).await?;
+            let shown = shown.ok_or_else(CallError::no_such_session)?;
+            return Ok(Arc::unwrap_or_clone(shown));
+        }
+        let (id, _) = self.session(&session, Action::ReadMetadata).await?;
+        self.present(id).await
+    }
 }
 
 impl Viewer {
@@ -70,26 +107,43 @@ impl Viewer {
         found: FoundSession,
         ticket: Ticket,
     ) -> Result<Option<Arc<SessionSummary>>, CallError> {
-        let stored = found.session;
-        let (id, context) = (stored.record.id, &self.context);
-        if let Some(channel) = context.channels.get(id) {
-            return Ok(channel.shown());
+        if let Seen::Shown(shown) = self.judged(&found, ticket) {
+            return Ok(shown);
         }
+        let (id, context) = (found.session.record.id, &self.context);
         if found.leased {
             // It may be a run that a crash cut. One that cannot be settled keeps nobody from finding the
             // others, as one whose record is damaged does not.
             if context.settled(id).await.is_err() {
                 return Ok(None);
             }
-            return self.summary(id).await;
         }
-        match context.channels.judge(id, ticket) {
-            Judged::Channel(channel) => Ok(channel.shown()),
-            Judged::Counts => {
-                let summary = SessionSummary::dormant(&stored, ticket.revision);
-                Ok(Some(Arc::new(summary)))
+        self.summary(id).await
+    }
+
+    /// The same of one session that was asked for: if its run was cut and cannot be settled, that is
+    /// the answer.
+    pub(super) async fn looked_up(
+        &self,
+        found: FoundSession,
+        ticket: Ticket,
+    ) -> Result<Option<Arc<SessionSummary>>, CallError> {
+        match self.judged(&found, ticket) {
+            Seen::Shown(shown) => Ok(shown),
+            Seen::Unsettled => self.summary(found.session.record.id).await,
+        }
+    }
+
+    /// What a session shows that was read after a ticket was taken.
+    fn judged(&self, found: &FoundSession, ticket: Ticket) -> Seen {
+        let stored = &found.session;
+        match self.context.channels.judge(stored.record.id, ticket) {
+            Judged::Channel(channel) => Seen::Shown(channel.shown()),
+            Judged::Counts if !found.leased => {
+                let summary = SessionSummary::dormant(stored, ticket.revision);
+                Seen::Shown(Some(Arc::new(summary)))
             }
-            Judged::Outdated => self.summary(id).await,
+            Judged::Counts | Judged::Outdated => Seen::Unsettled,
         }
     }
 

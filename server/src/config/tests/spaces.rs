@@ -50,3 +50,41 @@ fn c53_a_workspace_names_the_agents_that_may_work_in_it_too() {
     );
     assert!(malformed.contains("workspaces.docs.agents"), "{malformed}");
 }
+
+/// What is said of the built-in agents' workspace holds, also where its place comes from the command line.
+#[test]
+fn the_workspace_of_the_command_line_is_as_writable_as_it_is_said_to_be() {
+    let space = |settings: &Settings, flag: Option<&str>| {
+        let served = settings.agents(flag.map(Path::new), Path::new("/here"));
+        let (name, space) = served.unwrap()[0].workspace.clone().unwrap();
+        (name.to_string(), space.root, space.writable)
+    };
+    let demo = |root: &str, writable| ("demo".to_owned(), PathBuf::from(root), writable);
+    let plain = right("");
+    assert_eq!(space(&plain, Some("/flag")), demo("/flag", false));
+    // As a flag says it: of a file a root is wanted.
+    let mut said = right("");
+    said.workspaces
+        .entry("demo".to_owned())
+        .or_default()
+        .writable = true;
+    assert_eq!(space(&said, Some("/flag")), demo("/flag", true));
+    assert_eq!(space(&said, None), demo("/here", true));
+    assert!(
+        said.named_workspaces().unwrap().is_empty(),
+        "it is nowhere of its own"
+    );
+    assert!(said.wrong_with_spaces(&[]).is_empty());
+    let rooted = right("[workspaces.demo]\nroot = \"/file\"\nwritable = true");
+    assert_eq!(space(&rooted, Some("/flag")), demo("/flag", true));
+    assert_eq!(space(&rooted, None), demo("/file", true));
+    // No other one is anywhere without a root.
+    said.workspaces.entry("main".to_owned()).or_default();
+    let wrong = said.wrong_with_spaces(&[]);
+    let wrong: Vec<_> = wrong.iter().map(ToString::to_string).collect();
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert!(
+        wrong[0].contains("workspaces.main.root: is missing"),
+        "{wrong:?}"
+    );
+}

@@ -1,11 +1,12 @@
 //! Finding sessions by an index, and what is left of deleted ones.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use ::sled::IVec;
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::fleet::filter::StoredTerm;
-use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::domain::ids::{SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::session::StoredSession;
 use sessionplane_core::ports::repository::{
     DeletedSession, FoundSession, ReadError, SessionPlace, SessionQuery,
@@ -49,7 +50,7 @@ impl Reader {
 
     /// Which of them a lease record names. There are as many records as sessions are at work: where those
     /// between the first and the last session are few, they are read at once.
-    fn leased(&self, found: Vec<StoredSession>) -> Result<Vec<FoundSession>, ReadError> {
+    fn leased(&self, found: Vec<Arc<StoredSession>>) -> Result<Vec<FoundSession>, ReadError> {
         let ids = || found.iter().map(|session| session.record.id);
         let (Some(first), Some(last)) = (ids().min(), ids().max()) else {
             return Ok(Vec::new());
@@ -57,7 +58,7 @@ impl Reader {
         let range = keys::lease(first)..keys::after(&keys::lease(last));
         let (leases, rest) = self.part(&range, false, PAGE)?;
         let is_all = rest.start >= rest.end;
-        let leased = |session: StoredSession| {
+        let leased = |session: Arc<StoredSession>| {
             let id = session.record.id;
             let leased = if is_all {
                 leases.contains_key(keys::lease(id).as_slice())
@@ -75,7 +76,7 @@ impl Reader {
         query: &SessionQuery,
         key: &[u8],
         value: IVec,
-    ) -> Result<Option<StoredSession>, ReadError> {
+    ) -> Result<Option<Arc<StoredSession>>, ReadError> {
         if !by_name(query) {
             let id = keys::found_session(key).ok_or_else(|| damaged(key, "it names no session"))?;
             let session = self.session(id)?;
@@ -85,11 +86,31 @@ impl Reader {
             return Ok(None);
         };
         let Address(id) = decode(key, &payload)?;
-        let named = |session: &StoredSession| {
+        let named = |session: &Arc<StoredSession>| {
             let name = session.record.metadata.name.as_ref();
             name.is_some_and(|name| keys::name(&query.tenant, name) == key)
         };
         Ok(self.session(id)?.filter(named))
+    }
+
+    /// The session behind a reference in a tenant, and whether a lease record names it.
+    pub(in crate::adapters::sled) fn look_up(
+        &self,
+        tenant: &TenantId,
+        session: &SessionRef,
+    ) -> Result<Option<FoundSession>, ReadError> {
+        let id = match session {
+            // Its record says whose it is.
+            SessionRef::Id(id) => Some(*id),
+            _ => self.resolve(tenant, session)?,
+        };
+        let found = id.map(|id| self.session(id)).transpose()?.flatten();
+        let mine = found.filter(|session| session.record.tenant == *tenant);
+        mine.map(|session| {
+            let leased = self.is_leased(session.record.id)?;
+            Ok(FoundSession { session, leased })
+        })
+        .transpose()
     }
 
     /// Records of a range as they are at one moment, the first ones or the last ones; and the rest of

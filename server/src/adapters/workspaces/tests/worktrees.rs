@@ -177,8 +177,9 @@ async fn c45_what_cannot_be_made_is_said_and_nothing_is_left() {
     let said = said.expect_err("it is read-only").to_string();
     assert_eq!(
         said,
-        "the worktree could not be made: the workspace is given for reading only; `writable = true` \
-         in its part of the configuration lets it be written"
+        "the worktree could not be made: the workspace is given for reading only; let it be written \
+         where the server is started: `--set workspaces.NAME.writable=true`, or `writable = true` in its \
+         part of the configuration"
     );
     assert_eq!(everything(&scene.inside), before);
     // A commit whose files cannot be read is found out on the way, and all is taken back.

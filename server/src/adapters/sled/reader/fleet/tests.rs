@@ -83,7 +83,8 @@ fn crowd(directory: &tempfile::TempDir) -> Reader {
 }
 
 /// A page costs what it holds, wherever it begins and however many there are: a row of each session, its
-/// record and its head, and the row that begins the rest.
+/// record and its head, and the row that begins the rest. Of what was read a short while ago the rows
+/// alone.
 #[test]
 fn c47_a_page_by_any_term_in_either_order_reads_as_much_as_it_holds() {
     const PAGE: usize = 100;
@@ -116,9 +117,12 @@ fn c47_a_page_by_any_term_in_either_order_reads_as_much_as_it_holds() {
                 descending,
                 max: PAGE,
             };
-            counted::taken();
-            assert_eq!(reader.find(&query).unwrap().len(), PAGE, "{query:?}");
-            assert_eq!(counted::taken(), 3 * PAGE + 1, "{query:?}");
+            reader.inflight.recent.show((1..=SESSIONS).map(id));
+            for reads in [3 * PAGE + 1, PAGE + 1] {
+                counted::taken();
+                assert_eq!(reader.find(&query).unwrap().len(), PAGE, "{query:?}");
+                assert_eq!(counted::taken(), reads, "{query:?}");
+            }
         }
     }
 }
