@@ -62,10 +62,7 @@ pub(super) async fn run(
     let question = match named {
         Some(id) => match listed(id, &state) {
             Some(question) => question,
-            None if context.globals.request_id.is_none() => {
-                return Err(not_open(id, &called(&state.view)));
-            }
-            None => return unlisted(id, &given, session, context, screen).await,
+            None => return unlisted((id, &state), &given, session, context, screen).await,
         },
         None => meant(&state, &session, context)?,
     };
@@ -109,12 +106,15 @@ fn response(
 /// same answer. What kind of answer that was nobody tells any more: each kind is tried, of which
 /// none can answer anything anew.
 async fn unlisted(
-    id: InteractionId,
+    (id, state): (InteractionId, &SessionState),
     given: &Given,
     session: SessionRef,
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
+    if context.globals.request_id.is_none() {
+        return Err(not_open(id, &called(&state.view)));
+    }
     let words = format!("answered {id}");
     for answer in given.any_kind() {
         let request = response(id, answer, session.clone());
