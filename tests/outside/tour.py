@@ -128,6 +128,8 @@ class Terminal:
 
     def lines(self, text: str) -> list[str]:
         """As a terminal of somebody with the default settings would show them."""
+        # What is one line with the program's short name may be two with its whole path.
+        text = re.sub(r" \\\n +", " ", text)
         text = text.replace(str(SESSIONCTL), "target/debug/sessionctl")
         text = text.replace(str(self.folder), FOLDER)
         if not self.server:
