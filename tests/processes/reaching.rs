@@ -239,6 +239,23 @@ impl Drop for Victim {
     }
 }
 
+/// The system counts the descriptors that all processes of a user have sent and nobody has taken yet, and
+/// lets each send until they are as many as it may have open itself: the server must have room left.
+#[tokio::test]
+async fn c42_c60_what_it_leaves_in_flight_leaves_the_server_room_to_start_others() {
+    let own = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let own = own.maximum.unwrap_or(u64::MAX);
+    let hall = laid_out();
+    let said = hall
+        .says("ulimit -Hn; ulimit -n 2>&1", Access::ReadOnly)
+        .await;
+    let [most, usual] = &said[..] else {
+        panic!("{said:?}");
+    };
+    let (most, usual): (u64, u64) = (most.parse().unwrap(), usual.parse().unwrap());
+    assert!(most <= own / 2 && usual <= most, "{said:?} of {own}");
+}
+
 /// A limit of processor time ends a process as a signal does, and Landlock knows nothing of it.
 #[tokio::test]
 async fn c42_c57_it_can_set_no_limit_and_no_priority_of_a_process_outside() {
