@@ -5,9 +5,8 @@
 //! has by now is never struck.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io::{self, Read as _};
-use std::iter;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{
@@ -103,24 +102,25 @@ pub(super) fn beneath(all: &[Seen], roots: &[i32]) -> Vec<Seen> {
 /// Whether a process was started with this mark.
 pub(super) fn bears(pid: i32, mark: &str) -> bool {
     let own = PathBuf::from(format!("/proc/{pid}"));
-    // Once the first thread has left nothing is told of it, and all is of the others.
-    let others = own.join("task").read_dir().into_iter().flatten().flatten();
-    let others = others.map(|thread| thread.path());
-    iter::once(own).chain(others).any(|path| told(&path, mark))
+    told(&own, mark).unwrap_or_else(|| {
+        // Once the first thread has left nothing is told of it, and all is of the others.
+        let others = own.join("task").read_dir().into_iter().flatten().flatten();
+        let told = |thread: DirEntry| told(&thread.path(), mark);
+        others.into_iter().find_map(told).unwrap_or(false)
+    })
 }
 
-/// Whether a process or a thread has this mark in its environment.
-fn told(path: &Path, mark: &str) -> bool {
+/// Whether a process or a thread has this mark in its environment; nothing where none is told.
+fn told(path: &Path, mark: &str) -> Option<bool> {
     let mut environment = Vec::new();
-    let path = path.join("environ");
-    let read = File::open(path)
-        .and_then(|file| file.take(ENVIRONMENT_BYTES).read_to_end(&mut environment));
-    let wanted = format!("{MARK}={mark}");
     // Of one that ended meanwhile, or is another user's, nothing is read: it is not ours to find.
-    read.is_ok()
-        && environment
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == wanted.as_bytes())
+    File::open(path.join("environ"))
+        .and_then(|file| file.take(ENVIRONMENT_BYTES).read_to_end(&mut environment))
+        .ok()
+        .filter(|bytes| *bytes > 0)?;
+    let wanted = format!("{MARK}={mark}");
+    let mut variables = environment.split(|byte| *byte == 0);
+    Some(variables.any(|variable| variable == wanted.as_bytes()))
 }
 
 /// How many filters of calls a process is under; none where the system does not tell. It never gets rid
