@@ -9,6 +9,8 @@ use sessionplane::v1::fleet_client::FleetClient;
 use sessionplane::v1::session_ref::Ref;
 use sessionplane_core::domain::fleet::labels::{LabelKey, LabelValue, Labels};
 use sessionplane_core::domain::ids::SessionId;
+use sessionplane_core::ports::clock::Clock as _;
+use sessionplane_server::adapters::clock::TokioClock;
 
 use super::session::by_id;
 use super::{Pair, unary};
@@ -55,7 +57,12 @@ impl Rested {
         // Makes the directory, with its keys.
         drop(home.start()?);
         let store = home.data().join("store");
-        fill::at_rest(&store, sessions, move |number| member(number, sessions)).await;
+        // Of now: request bindings of long ago would be forgotten while sessions are looked for.
+        let now = TokioClock::start().now().as_millis();
+        fill::at_rest(&store, sessions, move |number| {
+            member(number, sessions, now)
+        })
+        .await;
         let server = home.start()?;
         let target = Target::connect(&server, 1).await?;
         Ok(Self {
@@ -68,12 +75,14 @@ impl Rested {
     }
 }
 
-/// A session of the owner's tenant with a name, a key and a label.
-fn member(number: u64, sessions: u64) -> Script {
+/// A session of the owner's tenant with a name, a key and a label, that ran at `now`, in milliseconds
+/// since the epoch.
+fn member(number: u64, sessions: u64, now: u64) -> Script {
     let mut script = Script::new(number)
         .tenant("default")
         .named(&format!("dormant-{number}"))
         .keyed(&format!("ticket-{number}"));
+    script.now = now;
     let team = format!("t{}", number % sessions.div_ceil(OF_A_TEAM));
     let label = LabelKey::parse("team")
         .ok()

@@ -35,6 +35,7 @@ pub mod session_mail;
 pub mod session_task;
 mod session_timers;
 pub mod single_flight;
+mod sweeping;
 mod transcript;
 mod work;
 

@@ -248,7 +248,7 @@ async fn serve(
         config: face_config(config),
     };
     let mut fatal = store.fatal();
-    let sweeper = wiring::sweep_bindings(app.clone());
+    let sweeper = app.forget_bindings();
     let followed = follow(&identities, tls, start.options.reload.clone(), data_dir);
     let backups = wiring::backups(listening, &store, &artifacts);
     tokio::pin!(sweeper, followed, backups);

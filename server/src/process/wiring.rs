@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::ids::{AgentName, WorkspaceName};
@@ -20,14 +19,9 @@ use crate::adapters::engine::scripted::{SCRIPTED_VERB, ScriptedEngine};
 use crate::adapters::git;
 use crate::adapters::process_host::{self, ProcessHost, Program, Reach};
 use crate::adapters::sled::SledStore;
+use crate::app::Ports;
 use crate::app::agents::AgentCatalog;
-use crate::app::{App, Ports};
 use crate::config::{EngineKind, Served, Settings};
-
-/// How often old request bindings are looked for.
-const SWEEP_EVERY: Duration = Duration::from_secs(600);
-/// Bindings that one pass forgets at most; the next pass goes on.
-const SWEEP_AT_MOST: usize = 1000;
 
 /// What the configured agents are made of.
 pub(super) struct Parts<'a> {
@@ -230,21 +224,5 @@ pub(super) async fn backups(
     match listening {
         Some(backups) => backups.serve(store, artifacts).await,
         None => std::future::pending().await,
-    }
-}
-
-/// Forgets request bindings whose time is over, for as long as it is polled.
-pub(super) async fn sweep_bindings(app: App) {
-    loop {
-        match app.sweep_bindings(SWEEP_AT_MOST).await {
-            // There may be more: a busy server binds faster than one pass an interval forgets.
-            Ok(SWEEP_AT_MOST) => continue,
-            Ok(0) => {}
-            Ok(count) => tracing::info!(count, "forgot old request bindings"),
-            Err(error) => {
-                tracing::warn!(%error, "request bindings could not be swept; trying again later");
-            }
-        }
-        app.sleep(SWEEP_EVERY).await;
     }
 }
