@@ -24,6 +24,7 @@ pub mod observation;
 mod observe;
 mod observer;
 pub(crate) mod pages;
+mod permission;
 pub mod recovery;
 pub mod residents;
 mod ring_budget;
