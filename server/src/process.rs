@@ -15,6 +15,7 @@ mod grounds;
 pub mod health;
 mod identity;
 mod notify;
+pub mod policy_tool;
 mod preflight;
 pub mod store_tools;
 pub mod token;

@@ -7,6 +7,7 @@
 
 mod authorizer;
 mod entities;
+pub mod expectations;
 mod files;
 mod mentions;
 mod role;

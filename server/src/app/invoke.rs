@@ -2,6 +2,8 @@
 
 mod streams;
 
+use std::sync::Arc;
+
 use futures_util::stream;
 use sessionplane_core::contract::{CallOptions, InvokeEvent, InvokeRequest, Parent, ResultStream};
 use sessionplane_core::domain::access::{Action, Decision, PolicyContext, Resource, SessionFacts};
@@ -18,6 +20,7 @@ use sessionplane_core::domain::session::{Lineage, SessionRecord, StoredSession};
 use tokio::sync::oneshot;
 
 use super::caller::{AppCaller, Bound, check_text, store};
+use super::channel::Channel as EventChannel;
 use super::digest;
 use super::dispatch::{check_same, lost};
 use super::fleet::{Ground, barred, check_name, usual};
@@ -108,7 +111,10 @@ impl AppCaller {
                 position,
                 channel,
                 ..
-            })) => Ok(Some(admitted(channel, run, position, attachment))),
+            })) => {
+                let stream = admitted(channel.clone(), run, position, attachment);
+                Ok(Some(self.while_allowed(stream, channel, request)))
+            }
             Ok(Ok(Reply {
                 answer: Answer::Busy { run },
                 ..
@@ -335,9 +341,21 @@ impl AppCaller {
         })) = answer
             && let Some(so_far) = channel.run_so_far(run)
         {
-            return Ok(joined(channel, run, &so_far, attachment));
+            let stream = joined(channel.clone(), run, &so_far, attachment);
+            return Ok(self.while_allowed(stream, channel, request));
         }
         self.recorded(session, run).await
+    }
+
+    /// C55: the stream of a run, for as long as its caller may have started it.
+    fn while_allowed(
+        &self,
+        stream: ResultStream<InvokeEvent>,
+        channel: Arc<EventChannel>,
+        request: &InvokeRequest,
+    ) -> ResultStream<InvokeEvent> {
+        let said = self.text_context(Channel::Invoke, request.prompt.len());
+        self.guarded(stream, channel, (Action::Invoke, said))
     }
 
     /// The terminal of a run that has settled.

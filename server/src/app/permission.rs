@@ -15,6 +15,7 @@ use sessionplane_core::domain::ids::{SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::place::Place;
 use sessionplane_core::domain::provenance::{Channel, Trust};
 use sessionplane_core::domain::session::{SessionRecord, StoredSession};
+use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::repository::{SessionPlace, SessionQuery};
 
 use super::caller::{AppCaller, store};
@@ -143,18 +144,8 @@ impl AppCaller {
         action: Action,
         context: &PolicyContext<'_>,
     ) -> Result<Decision, CallError> {
-        let resource = subject.resource(&self.principal().tenant);
-        let decision = self.decide(action, &resource, context).await;
-        if decision.allowed {
-            return Ok(decision);
-        }
-        let nothing = PolicyContext::default();
-        for looking in [Action::ReadMetadata, Action::Observe] {
-            if looking != action && self.decide(looking, &resource, &nothing).await.allowed {
-                return Err(denied(action, &decision));
-            }
-        }
-        Err(CallError::no_such_session())
+        let authorizer = &*self.context.ports.authorizer;
+        may(authorizer, self.principal(), subject, action, context).await
     }
 
     /// Whether the caller may know that there is such a session.
@@ -277,6 +268,34 @@ impl AppCaller {
             }
         }
     }
+}
+
+/// Whether a principal may do something with a session. Who may neither observe it nor read its metadata
+/// gets the answer of one that does not exist.
+pub(crate) async fn may(
+    authorizer: &dyn Authorizer,
+    principal: &Principal,
+    subject: &Subject,
+    action: Action,
+    context: &PolicyContext<'_>,
+) -> Result<Decision, CallError> {
+    let resource = subject.resource(&principal.tenant);
+    let asked = authorizer.authorize(principal, action, &resource, context);
+    let decision = asked.await;
+    if decision.allowed {
+        return Ok(decision);
+    }
+    let nothing = PolicyContext::default();
+    for looking in [Action::ReadMetadata, Action::Observe] {
+        if looking == action {
+            continue;
+        }
+        let sees = authorizer.authorize(principal, looking, &resource, &nothing);
+        if sees.await.allowed {
+            return Err(denied(action, &decision));
+        }
+    }
+    Err(CallError::no_such_session())
 }
 
 /// Trust is the credential's, never more than relayed: nothing says that a text was typed.
