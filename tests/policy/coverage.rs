@@ -393,7 +393,7 @@ async fn c54_c55_every_rpc_is_refused_to_who_may_not_have_it_and_given_to_who_ma
 }
 
 #[tokio::test]
-async fn c4_a_session_that_is_hidden_is_answered_like_one_that_is_not_there_to_the_byte() {
+async fn c04_a_session_that_is_hidden_is_answered_like_one_that_is_not_there_to_the_byte() {
     let world = World::new().await;
     let there = scene(&world, 1).await;
     let absent = Scene {

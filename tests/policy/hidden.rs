@@ -37,7 +37,7 @@ async fn pages(world: &World, request: &wire::ListSessionsRequest) -> Vec<(Vec<S
 }
 
 #[tokio::test]
-async fn c4_a_list_is_the_same_to_the_byte_whether_what_is_hidden_is_there_or_not() {
+async fn c04_a_list_is_the_same_to_the_byte_whether_what_is_hidden_is_there_or_not() {
     let world = World::new().await;
     world.hold(READERS);
     let mut shown = Vec::new();
@@ -215,7 +215,7 @@ async fn c47_c55_a_watch_is_told_anew_when_other_policies_hold_and_its_bookmark_
 }
 
 #[tokio::test]
-async fn c4_what_is_refused_names_nothing_that_is_hidden() {
+async fn c04_what_is_refused_names_nothing_that_is_hidden() {
     let world = World::new().await;
     world.hold(
         "@id(\"editors\") permit (principal in Group::\"readers\", action, resource is Session) \
