@@ -213,8 +213,7 @@ async fn serve(
     let artifacts = artifacts(data_dir)?;
     let served = wiring::served(config, start.options)?;
     let grounds = grounds::open(config, &served, data_dir)?;
-    let clock = Arc::new(TokioClock::start());
-    let (policies, authorizer) = identity::policies(config, clock)?;
+    let (policies, authorizer) = identity::policies(config, Arc::new(TokioClock::start()))?;
     let ports = ports(&store, authorizer, artifacts.clone(), &grounds, data_dir)?;
     let (identities, registered) = identity::identities(config, data_dir, ports.clock.clone())?;
     let identities = Arc::new(identities);
@@ -231,8 +230,8 @@ async fn serve(
     // Listeners are bound last: whoever can connect is served, and finds every run settled.
     let guard = identity::guard(tls.as_ref(), &registered);
     let listener = Listener::guarded(&start.address, guard).await?;
-    let names = tls.as_ref().map(TlsFiles::names).unwrap_or_default();
-    let bound = banner::Place::of(&listener).named(names);
+    let bound =
+        banner::Place::of(&listener).named(tls.as_ref().map_or_else(Vec::new, TlsFiles::names));
     let probes = start.listen_for_probes().await?;
     let probed = probes.as_ref().map(banner::Place::of);
     let listening = wiring::listen_for_backups(data_dir);
@@ -252,8 +251,8 @@ async fn serve(
     };
     let mut fatal = store.fatal();
     let sweeper = wiring::sweep_bindings(app.clone());
-    let files = (tls, policies);
-    let followed = follow(&identities, files, start.options.reload.clone(), data_dir);
+    let reload = start.options.reload.clone();
+    let followed = follow(&identities, (tls, policies), reload, data_dir);
     let backups = wiring::backups(listening, &store, &artifacts);
     tokio::pin!(sweeper, followed, backups);
     let ended = {

@@ -26,7 +26,7 @@ pub trait Authorizer: Send + Sync {
     async fn changed_from(&self, version: u64) {
         // One that never changes keeps whoever waits for it waiting.
         let _ = version;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Whether anything that decides about an action asks if sessions share a directory: only then it

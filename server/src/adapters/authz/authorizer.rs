@@ -123,13 +123,11 @@ impl CedarAuthorizer {
         });
         let failed: Vec<String> = failed.filter(|id| slice.forbidding.contains(id)).collect();
         let allowed = answer.decision() == Decided::Allow && failed.is_empty();
-        let mut policies: Vec<String> = match failed.is_empty() {
-            true => answer
-                .diagnostics()
-                .reason()
-                .map(ToString::to_string)
-                .collect(),
-            false => failed,
+        let mut policies: Vec<String> = if failed.is_empty() {
+            let reasons = answer.diagnostics().reason();
+            reasons.map(ToString::to_string).collect()
+        } else {
+            failed
         };
         policies.sort();
         let ways_in = if allowed || !policies.is_empty() {

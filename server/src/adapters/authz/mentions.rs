@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use cedar_policy::Policy;
 use serde_json::Value;
 use sessionplane_core::domain::access::{PolicyContext, SessionFacts};
+use sessionplane_core::domain::ids::{AgentName, ExternalKey, SessionName};
 
 use super::entities::label_texts;
 use super::words::{self, Kind};
@@ -131,10 +132,10 @@ impl Mentions {
             key.text(&facts.id.to_string());
         }
         if asked("name") {
-            key.optional(facts.name.map(|it| it.as_str()));
+            key.optional(facts.name.map(SessionName::as_str));
         }
         if asked("external_key") {
-            key.optional(facts.external_key.map(|it| it.as_str()));
+            key.optional(facts.external_key.map(ExternalKey::as_str));
         }
         if asked("agent") {
             key.text(facts.agent.as_str());
@@ -185,8 +186,8 @@ impl Mentions {
         key.optional(size.map(|it| it.to_string()).as_deref());
         key.optional(*model);
         key.optional(*level);
-        key.optional(agent.map(|it| it.as_str()));
-        key.optional(name.map(|it| it.as_str()));
+        key.optional(agent.map(AgentName::as_str));
+        key.optional(name.map(SessionName::as_str));
         key.optional(place.map(|it| it.workspace.as_str()));
         key.optional(place.map(|it| it.directory.as_str()));
         key.optional(shared.map(|it| if it { "1" } else { "0" }));

@@ -55,8 +55,8 @@ impl Kind {
     /// The entity of this type with that id.
     pub(super) fn uid(self, id: impl AsRef<str>) -> EntityUid {
         static NAMES: LazyLock<Vec<EntityTypeName>> = LazyLock::new(|| {
-            let names = Kind::ALL.map(|kind| EntityTypeName::from_str(kind.as_str()));
-            names.into_iter().flatten().collect()
+            let name = |kind: Kind| EntityTypeName::from_str(kind.as_str()).ok();
+            Kind::ALL.into_iter().filter_map(name).collect()
         });
         // Each is a plain word, so that none is left out.
         let name = NAMES[self as usize].clone();
