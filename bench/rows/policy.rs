@@ -4,7 +4,7 @@
 //! may see all of it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use sessionplane_core::contract::CallOptions;
@@ -29,6 +29,7 @@ use sessionplane_server::app::face::{Caller, Faces as _, ServerEnds};
 use sessionplane_server::app::{App, AppCaller, Ports};
 
 use crate::Outcome;
+use crate::load::now;
 use crate::report::{Goal, Line, Report};
 use crate::settings::Settings;
 
@@ -116,7 +117,7 @@ fn decisions(candidates: usize, round: Duration) -> Outcome<f64> {
         size: Some(100),
         ..PolicyContext::default()
     };
-    let (began, mut count) = (Instant::now(), 0_u32);
+    let (began, mut count) = (now(), 0_u32);
     while began.elapsed() < round {
         for _ in 0..100 {
             let decision = authorizer.decide_anew((&who, Action::Invoke), &resource, &context);
@@ -175,7 +176,7 @@ fn caller(app: &App, group: &str) -> Outcome<AppCaller> {
 
 /// The mean time of something, in microseconds.
 async fn rounds(round: Duration, what: impl AsyncFn() -> Outcome<()>) -> Outcome<f64> {
-    let (began, mut count) = (Instant::now(), 0_u32);
+    let (began, mut count) = (now(), 0_u32);
     while began.elapsed() < round {
         what().await?;
         count += 1;

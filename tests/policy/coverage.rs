@@ -70,6 +70,7 @@ const WRITES: [Told; 3] = [Told::Unknown, Told::Denied, Told::Unknown];
 const LISTS: [Told; 3] = [Told::Nothing, Told::Done, Told::Nothing];
 
 /// The table.
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn rows() -> Vec<Row> {
     vec![
         row(

@@ -226,7 +226,6 @@ pub(crate) fn invoke(name: &str, prompt: &str) -> wire::InvokeRequest {
         session: named(name),
         prompt: Some(wire::Prompt {
             text: prompt.to_owned(),
-            ..Default::default()
         }),
         must_exist: true,
         on_disconnect: wire::OnDisconnect::Detach.into(),
