@@ -8,7 +8,7 @@
 //! `docs/performance.md` tells how to read it.
 //!
 //! `BENCH_SECONDS` (2) is the length of a round, `BENCH_ROUNDS` (5) their number, `BENCH_ROWS`
-//! (`unary,tls,events,dispatch,lossless,lag,admission,runs,burst,reconnect,pages,dormant,watch,fleet`) which rows
+//! (`unary,tls,events,dispatch,lossless,lag,admission,runs,burst,reconnect,pages,dormant,watch,fleet,policy`) which rows
 //! run. `BENCH_QUICK` makes everything small and short, to see that it runs.
 
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]

@@ -10,6 +10,7 @@ mod fleet;
 mod lag;
 mod lossless;
 mod pages;
+mod policy;
 mod reconnect;
 mod runs;
 mod session;
@@ -75,6 +76,9 @@ pub(crate) fn main() -> Outcome<()> {
         }
         if settings.wants("fleet") {
             fleet::measure(&settings, &mut report).await?;
+        }
+        if settings.wants("policy") {
+            policy::measure(&settings, &mut report).await?;
         }
         report.end()
     })

@@ -13,7 +13,7 @@ use sessionplane::v1::session_control_client::SessionControlClient;
 use sessionplane_core::domain::ids::{AgentName, PrincipalId, TenantId};
 use sessionplane_server::adapters::artifacts::MemoryArtifacts;
 use sessionplane_server::adapters::authn::{OWNER_ID, OWNER_TENANT, OwnerToken};
-use sessionplane_server::adapters::authz::GroupAuthorizer;
+use sessionplane_server::adapters::authz::{CedarAuthorizer, PolicySource};
 use sessionplane_server::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use sessionplane_server::adapters::engine::scripted::ScriptedEngine;
 use sessionplane_server::adapters::memory::MemoryStore;
@@ -52,7 +52,13 @@ impl Running {
         let ports = Ports {
             repository: store.clone(),
             leases: store,
-            authorizer: Arc::new(GroupAuthorizer::new(tenant.unwrap(), owner.unwrap())),
+            authorizer: Arc::new(
+                CedarAuthorizer::open(
+                    (tenant.unwrap(), owner.unwrap()),
+                    &[PolicySource::default_set()],
+                )
+                .unwrap(),
+            ),
             artifacts: Arc::new(MemoryArtifacts::default()),
             clock: Arc::new(TokioClock::start()),
             entropy: Arc::new(OsEntropy),

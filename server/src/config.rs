@@ -14,6 +14,7 @@ mod flags;
 mod identity;
 mod load;
 mod page;
+mod policy;
 mod problem;
 mod sandbox;
 mod schema;
@@ -35,6 +36,7 @@ pub use self::flags::{given as given_flags, offered_by};
 pub use self::identity::{IdentityConfig, PrincipalConfig};
 pub use self::load::{FlagValue, Sources, load, look};
 pub use self::page::page;
+pub use self::policy::PolicyConfig;
 pub use self::problem::{Problem, Source};
 pub use self::schema::schema;
 pub(crate) use self::shown::shown;
@@ -112,6 +114,8 @@ pub struct Settings {
     pub log_filter: String,
     /// Who may call beside the owner.
     pub identity: IdentityConfig,
+    /// Who may do what.
+    pub policy: PolicyConfig,
     /// TLS of the listener; without it the listener takes plaintext on loopback only.
     pub tls: TlsConfig,
     /// Where the values come from that are not defaults, by key.
@@ -136,6 +140,7 @@ impl Default for Settings {
             log_json: false,
             log_filter: "info".to_owned(),
             identity: IdentityConfig::default(),
+            policy: PolicyConfig::default(),
             tls: TlsConfig::default(),
             sources: BTreeMap::new(),
         }

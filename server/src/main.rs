@@ -13,6 +13,7 @@ use sessionplane_server::adapters::process_host::{self, SETUP_VERB, SUPERVISE_VE
 use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_by};
 use sessionplane_server::process::config_tool::{self, ConfigCommand};
 use sessionplane_server::process::health::Question;
+use sessionplane_server::process::policy_tool::{self, PolicyCommand};
 use sessionplane_server::process::store_tools::{self, StoreCommand};
 use sessionplane_server::process::token::{self, TokenCommand};
 use sessionplane_server::process::{self, Options};
@@ -59,6 +60,9 @@ enum Verb {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Show, check and test policies: who may do what.
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// Ask a running server whether it takes calls; exits 0 if it does, else 1.
     Health(Question),
     /// Make, list and revoke the tokens of configured principals.
@@ -108,6 +112,7 @@ fn main() -> ExitCode {
     let (arguments, sources) = Arguments::read();
     match &arguments.command {
         Some(Verb::Config { command }) => return config_tool::run(command, &sources),
+        Some(Verb::Policy(command)) => return policy_tool::run(command, &sources),
         Some(Verb::Health(question)) => return health(question, &sources),
         Some(Verb::Token(command)) => return tokens(command, &sources),
         Some(Verb::Store(command)) => return store(command, &sources),

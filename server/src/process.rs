@@ -15,6 +15,7 @@ mod grounds;
 pub mod health;
 mod identity;
 mod notify;
+pub mod policy_tool;
 mod preflight;
 pub mod store_tools;
 pub mod token;
@@ -23,7 +24,6 @@ mod wiring;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sessionplane_core::domain::ids::{PrincipalId, TenantId};
 use tokio::sync::Notify;
 
 use self::banner::Ready;
@@ -34,8 +34,8 @@ use self::preflight::Places;
 use self::wiring::Parts;
 
 use crate::adapters::artifacts::FolderArtifacts;
-use crate::adapters::authn::{Identities, OWNER_ID, OWNER_TENANT};
-use crate::adapters::authz::GroupAuthorizer;
+use crate::adapters::authn::Identities;
+use crate::adapters::authz::{CedarAuthorizer, PolicyFiles};
 use crate::adapters::boundary::Grounds;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::engine::demo::DemoEngine;
@@ -81,8 +81,9 @@ pub fn configuration(options: &Options) -> Result<Settings, ConfigError> {
 /// so that none of them waits behind another that hangs.
 #[must_use]
 pub fn threads(config: &Settings) -> usize {
-    /// The files of TLS, the modes of the data directory, and the store while it is opened or closed.
-    const OTHERS: usize = 3;
+    /// The files of TLS and of policies, the modes of the data directory, and the store while it is
+    /// opened or closed.
+    const OTHERS: usize = 4;
     let demos = match config
         .agents
         .values()
@@ -212,7 +213,8 @@ async fn serve(
     let artifacts = artifacts(data_dir)?;
     let served = wiring::served(config, start.options)?;
     let grounds = grounds::open(config, &served, data_dir)?;
-    let ports = ports(&store, artifacts.clone(), &grounds, data_dir)?;
+    let (policies, authorizer) = identity::policies(config, Arc::new(TokioClock::start()))?;
+    let ports = ports(&store, authorizer, artifacts.clone(), &grounds, data_dir)?;
     let (identities, registered) = identity::identities(config, data_dir, ports.clock.clone())?;
     let identities = Arc::new(identities);
     let tls = identity::tls_files(config, ports.clock.clone())?;
@@ -228,8 +230,8 @@ async fn serve(
     // Listeners are bound last: whoever can connect is served, and finds every run settled.
     let guard = identity::guard(tls.as_ref(), &registered);
     let listener = Listener::guarded(&start.address, guard).await?;
-    let names = tls.as_ref().map(TlsFiles::names).unwrap_or_default();
-    let bound = banner::Place::of(&listener).named(names);
+    let bound =
+        banner::Place::of(&listener).named(tls.as_ref().map_or_else(Vec::new, TlsFiles::names));
     let probes = start.listen_for_probes().await?;
     let probed = probes.as_ref().map(banner::Place::of);
     let listening = wiring::listen_for_backups(data_dir);
@@ -249,7 +251,8 @@ async fn serve(
     };
     let mut fatal = store.fatal();
     let sweeper = app.forget_bindings();
-    let followed = follow(&identities, tls, start.options.reload.clone(), data_dir);
+    let reload = start.options.reload.clone();
+    let followed = follow(&identities, (tls, policies), reload, data_dir);
     let backups = wiring::backups(listening, &store, &artifacts);
     tokio::pin!(sweeper, followed, backups);
     let ended = {
@@ -357,21 +360,32 @@ fn probes_address(config: &Settings) -> Result<Option<Address>, ProcessError> {
 /// Follows the files that may change while the server runs, for as long as it is polled.
 async fn follow(
     identities: &Identities,
-    tls: Option<TlsFiles>,
+    (tls, policies): (Option<TlsFiles>, PolicyFiles),
     reload: Arc<Notify>,
     data_dir: &Path,
 ) {
+    let (of_tls, of_policies) = (Arc::<Notify>::default(), Arc::<Notify>::default());
+    let told = async {
+        loop {
+            reload.notified().await;
+            of_tls.notify_one();
+            of_policies.notify_one();
+        }
+    };
     let tls = async {
         match tls {
-            Some(files) => files.follow(reload).await,
+            Some(files) => files.follow(of_tls.clone()).await,
             None => std::future::pending().await,
         }
     };
-    tokio::join!(identities.follow(), tls, data_dir::keep_closed(data_dir));
+    let policies = policies.follow(of_policies.clone());
+    let closed = data_dir::keep_closed(data_dir);
+    tokio::join!(identities.follow(), told, tls, policies, closed);
 }
 
 fn ports(
     store: &Arc<SledStore>,
+    authorizer: Arc<CedarAuthorizer>,
     artifacts: Arc<FolderArtifacts>,
     grounds: &Grounds,
     data_dir: &Path,
@@ -379,10 +393,7 @@ fn ports(
     Ok(Ports {
         repository: store.clone(),
         leases: store.clone(),
-        authorizer: Arc::new(GroupAuthorizer::new(
-            TenantId::parse(OWNER_TENANT)?,
-            PrincipalId::parse(OWNER_ID)?,
-        )),
+        authorizer,
         artifacts,
         clock: Arc::new(TokioClock::start()),
         entropy: Arc::new(OsEntropy),

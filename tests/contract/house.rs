@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use sessionplane_core::contract::fleet::Fleet;
-use sessionplane_core::domain::access::{Action, Decision, Principal, PrincipalKind, Resource};
+use sessionplane_core::domain::access::{
+    Action, Decision, PolicyContext, Principal, PrincipalKind, Resource,
+};
 use sessionplane_core::domain::capabilities::Capabilities;
 use sessionplane_core::domain::ids::{AgentName, PrincipalId, TenantId};
 use sessionplane_core::domain::interaction::InteractionKind;
@@ -47,11 +49,11 @@ impl Authorizer for OwnTenant {
         &self,
         principal: &Principal,
         _action: Action,
-        resource: &Resource,
+        resource: &Resource<'_>,
+        _context: &PolicyContext<'_>,
     ) -> Decision {
-        let (Resource::Tenant(tenant) | Resource::Session { tenant, .. }) = resource;
         Decision {
-            allowed: *tenant == principal.tenant,
+            allowed: *resource.tenant() == principal.tenant,
             policies: Arc::new(["own-tenant".to_owned()]),
             ways_in: Arc::new([]),
         }

@@ -10,7 +10,7 @@ use sessionplane_core::domain::access::{Principal, PrincipalKind};
 use sessionplane_core::domain::ids::{PrincipalId, TenantId};
 use sessionplane_core::domain::provenance::Trust;
 use sessionplane_server::adapters::artifacts::MemoryArtifacts;
-use sessionplane_server::adapters::authz::GroupAuthorizer;
+use sessionplane_server::adapters::authz::{CedarAuthorizer, PolicySource};
 use sessionplane_server::adapters::clock::SeededEntropy;
 use sessionplane_server::adapters::memory::MemoryStore;
 use sessionplane_server::app::config::AppConfig;
@@ -153,7 +153,13 @@ impl Host {
             let ports = Ports {
                 repository: slow.clone(),
                 leases: slow,
-                authorizer: Arc::new(GroupAuthorizer::new(owner().tenant, owner().id)),
+                authorizer: Arc::new(
+                    CedarAuthorizer::open(
+                        (owner().tenant, owner().id),
+                        &[PolicySource::default_set()],
+                    )
+                    .expect("the default set"),
+                ),
                 artifacts: Arc::new(SlowArtifacts {
                     inner: self.artifacts.clone(),
                     disk: self.disk.clone(),

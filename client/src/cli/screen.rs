@@ -263,6 +263,9 @@ impl Screen {
     /// One JSON object on a line of its own.
     pub(crate) fn json(&mut self, value: &Value) -> io::Result<()> {
         self.clear_status()?;
+        // The same order however this was built: what else is built with it may keep that of insertion.
+        let mut value = value.clone();
+        value.sort_all_objects();
         let object = value.to_string();
         self.out
             .write(&format!("{}\n", visible::json(&object)), false)

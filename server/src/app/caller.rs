@@ -12,7 +12,7 @@ use sessionplane_core::contract::{
     EventsRequest, InvokeEvent, InvokeRequest, ListEntriesRequest, ListRunsRequest, OfferedCommand,
     ResultStream, RunPage, SessionControl, SessionState,
 };
-use sessionplane_core::domain::access::{Action, Decision, Principal, Resource};
+use sessionplane_core::domain::access::{Decision, Principal};
 use sessionplane_core::domain::audit::AuditActor;
 use sessionplane_core::domain::binding::{Binding, BindingKey, Method};
 use sessionplane_core::domain::command::DispatchAnswer;
@@ -21,7 +21,7 @@ use sessionplane_core::domain::ids::{RunId, SessionId, SessionRef};
 use sessionplane_core::domain::lifecycle::CallFacts;
 use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
 use sessionplane_core::domain::position::Position;
-use sessionplane_core::domain::provenance::{Channel as OriginChannel, Digest, Origin, Trust};
+use sessionplane_core::domain::provenance::{Channel as OriginChannel, Digest, Origin};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::ports::repository::ReadError;
 
@@ -29,6 +29,7 @@ use super::context::{App, Context, Life};
 use super::digest;
 use super::face::{Caller, Face, Faces};
 use super::observation::Observation;
+use super::permission::trust_of;
 use super::single_flight::Flight;
 
 /// One caller's handle on the application.
@@ -108,64 +109,6 @@ impl AppCaller {
             .map_err(store)
     }
 
-    /// Resolves and authorizes in one: unknown and hidden are the same refusal.
-    pub(crate) async fn session(
-        &self,
-        session: &SessionRef,
-        action: Action,
-    ) -> Result<(SessionId, Decision), CallError> {
-        match self.resolve(session).await? {
-            Some(id) => Ok((id, self.authorize_session(id, action).await?)),
-            None => Err(CallError::no_such_session()),
-        }
-    }
-
-    /// Asks the policy about a session. Who may not even observe it gets the answer of one that
-    /// does not exist.
-    pub(crate) async fn authorize_session(
-        &self,
-        id: SessionId,
-        action: Action,
-    ) -> Result<Decision, CallError> {
-        let resource = Resource::Session {
-            tenant: self.principal().tenant.clone(),
-            id,
-        };
-        let authorizer = &self.context.ports.authorizer;
-        let decision = authorizer
-            .authorize(self.principal(), action, &resource)
-            .await;
-        if decision.allowed {
-            return Ok(decision);
-        }
-        let visible = action != Action::Observe
-            && authorizer
-                .authorize(self.principal(), Action::Observe, &resource)
-                .await
-                .allowed;
-        Err(if visible {
-            denied(action, &decision)
-        } else {
-            CallError::no_such_session()
-        })
-    }
-
-    /// Asks the policy about the tenant.
-    pub(crate) async fn authorize_tenant(&self, action: Action) -> Result<Decision, CallError> {
-        let resource = Resource::Tenant(self.principal().tenant.clone());
-        let decision = self
-            .context
-            .ports
-            .authorizer
-            .authorize(self.principal(), action, &resource)
-            .await;
-        if decision.allowed {
-            Ok(decision)
-        } else {
-            Err(denied(action, &decision))
-        }
-    }
-
     /// What is known of an accepted call.
     pub(crate) fn facts(&self, bound: &Bound, digest: Digest, decision: Decision) -> CallFacts {
         let actor = AuditActor {
@@ -190,7 +133,7 @@ impl AppCaller {
             principal: self.principal().id.clone(),
             kind: self.principal().kind,
             channel,
-            trust: self.principal().ceiling.min(Trust::Relayed),
+            trust: trust_of(self.principal()),
             digest: digest::of_text(text),
             request_id: bound.key.as_ref().map(|key| key.request_id.clone()),
         }
@@ -214,18 +157,6 @@ impl AppCaller {
             )),
         }
     }
-}
-
-fn denied(action: Action, decision: &Decision) -> CallError {
-    let by = match (&*decision.policies, &*decision.ways_in) {
-        ([], []) => "nothing allows it".to_owned(),
-        ([], ways_in) => format!("it takes {}", ways_in.join(" or ")),
-        (policies, _) => format!("decided by {}", policies.join(", ")),
-    };
-    CallError::refused(
-        Reason::PermissionDenied,
-        format!("you may not {} here: {by}", action.as_str()),
-    )
 }
 
 /// A read that failed did nothing.

@@ -1,7 +1,7 @@
 //! `Dispatch`: bound answer, session, permission, capability, payload, run; then the session's task.
 
 use sessionplane_core::contract::{CallOptions, DispatchRequest};
-use sessionplane_core::domain::access::Action;
+use sessionplane_core::domain::access::{Action, PolicyContext};
 use sessionplane_core::domain::binding::{Binding, BoundAnswer, Method};
 use sessionplane_core::domain::command::{
     Acceptance, AcceptedInput, Command, CommandKind, DispatchAnswer, Rejection, RejectionCode,
@@ -32,12 +32,15 @@ impl AppCaller {
         let action = action(request.command.kind());
         let bound = self.bound(Method::Dispatch, options).await?;
         let digest = digest::of_dispatch(&request, &self.context.ports.digest_key);
+        let command = request.command.clone();
+        let context = self.command_context(&command);
         if let Some(binding) = &bound.binding {
-            self.authorize_session(binding.session, action).await?;
+            self.authorize_session_for(binding.session, action, &context)
+                .await?;
             check_same(binding, digest)?;
             return self.present_answer(binding).await;
         }
-        let (session, decision) = self.session(&request.session, action).await?;
+        let (session, decision) = self.session_for(&request.session, action, &context).await?;
         let kind = request.command.kind();
         let agent = self.session_agent(session).await?;
         let agent = self.context.agents.facts(&agent)?.clone();
@@ -87,6 +90,29 @@ impl AppCaller {
             Ok(Ok(reply)) => judged(reply.answer),
             Ok(Err(no)) => Err(lost(&no)),
             Err(_) => Err(lost(&NoReply::Lost(Loss::Right))),
+        }
+    }
+
+    /// What policies may know of a command, before its text is judged.
+    fn command_context<'c>(&self, command: &'c Command) -> PolicyContext<'c> {
+        let text = |channel, bytes| self.text_context(channel, bytes);
+        match command {
+            Command::Steer { text: said } => text(Channel::Steer, said.len()),
+            Command::FollowUp { text: said } => text(Channel::FollowUp, said.len()),
+            Command::Compact { instructions } => {
+                let bytes = instructions.as_ref().map_or(0, |text| text.len());
+                text(Channel::Control, bytes)
+            }
+            Command::Respond { answer, .. } => text(Channel::Respond, answer.weight()),
+            Command::SetModel { model } => PolicyContext {
+                model: model.as_deref(),
+                ..PolicyContext::default()
+            },
+            Command::SetThinking { level } => PolicyContext {
+                level: level.as_deref(),
+                ..PolicyContext::default()
+            },
+            Command::Abort | Command::Navigate { .. } => PolicyContext::default(),
         }
     }
 

@@ -2,9 +2,11 @@
 
 mod streams;
 
+use std::sync::Arc;
+
 use futures_util::stream;
 use sessionplane_core::contract::{CallOptions, InvokeEvent, InvokeRequest, Parent, ResultStream};
-use sessionplane_core::domain::access::{Action, Decision};
+use sessionplane_core::domain::access::{Action, Decision, PolicyContext, Resource, SessionFacts};
 use sessionplane_core::domain::binding::{Binding, BoundAnswer, Method};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::fleet::metadata::Metadata;
@@ -18,6 +20,7 @@ use sessionplane_core::domain::session::{Lineage, SessionRecord, StoredSession};
 use tokio::sync::oneshot;
 
 use super::caller::{AppCaller, Bound, check_text, store};
+use super::channel::Channel as EventChannel;
 use super::digest;
 use super::dispatch::{check_same, lost};
 use super::fleet::{Ground, barred, check_name, usual};
@@ -52,7 +55,8 @@ impl AppCaller {
         for _ in 0..ATTEMPTS {
             let bound = self.bound(Method::Invoke, options).await?;
             if let Some(binding) = &bound.binding {
-                self.authorize_session(binding.session, Action::Invoke)
+                let said = self.text_context(Channel::Invoke, request.prompt.len());
+                self.authorize_session_for(binding.session, Action::Invoke, &said)
                     .await?;
                 check_same(binding, digest::of_invoke(&request))?;
                 return self.join(binding.session, binding, &request).await;
@@ -107,7 +111,10 @@ impl AppCaller {
                 position,
                 channel,
                 ..
-            })) => Ok(Some(admitted(channel, run, position, attachment))),
+            })) => {
+                let stream = admitted(channel.clone(), run, position, attachment);
+                Ok(Some(self.while_allowed(stream, channel, request)))
+            }
             Ok(Ok(Reply {
                 answer: Answer::Busy { run },
                 ..
@@ -137,8 +144,11 @@ impl AppCaller {
     }
 
     async fn target(&self, request: &InvokeRequest) -> Result<Target, CallError> {
-        if let Some(id) = self.resolve(&request.session).await? {
-            let decision = match self.authorize_session(id, Action::Invoke).await {
+        let said = self.text_context(Channel::Invoke, request.prompt.len());
+        if let Some(subject) = self.subject(&request.session).await? {
+            let id = subject.id();
+            let decided = self.authorize_subject(&subject, Action::Invoke, &said);
+            let decision = match decided.await {
                 Ok(decision) => decision,
                 Err(error) => return Err(self.as_if_unborn(request, error).await),
             };
@@ -165,7 +175,7 @@ impl AppCaller {
             SessionRef::Name(name) => (Some(name.clone()), None),
             SessionRef::ExternalKey(key) => (None, Some(key.clone())),
         };
-        let decision = self.authorize_tenant(Action::Create).await?;
+        self.may_be_born(request).await?;
         check_name("session.name", name.as_ref())?;
         let parent = self.parent(request.parent.as_ref()).await?;
         let (lineage, parents_agent) = parent.map_or((None, None), |(lineage, agent)| {
@@ -187,11 +197,13 @@ impl AppCaller {
             created_at: now,
             lineage,
         };
-        let facts = self.context.agents.facts(&agent)?;
+        let place = usual(self.context.agents.facts(&agent)?);
+        self.may_create(&record, place.as_ref()).await?;
+        let unborn = Resource::Session(SessionFacts::of_record(&record, place.as_ref()));
         Ok(Target {
             id,
-            decision,
-            place: usual(facts),
+            decision: self.authorize_unborn(&unborn, &said).await?,
+            place,
             checkout: None,
             agent,
             unborn: Some(record),
@@ -205,8 +217,27 @@ impl AppCaller {
         if refused.reason != Reason::NoSuchSession || !creates {
             return refused;
         }
-        let may = self.authorize_tenant(Action::Create).await;
+        let may = self.may_be_born(request).await;
         may.err().unwrap_or(refused)
+    }
+
+    /// Whether the caller may create what an invoke names, as far as the request says what that is.
+    async fn may_be_born(&self, request: &InvokeRequest) -> Result<Decision, CallError> {
+        let agents = &self.context.agents;
+        let agent = request.agent.as_ref();
+        let agent = agent.unwrap_or_else(|| agents.default_agent());
+        let place = agents.facts(agent).ok().and_then(|facts| usual(facts));
+        let name = match &request.session {
+            SessionRef::Name(name) => Some(name),
+            _ => None,
+        };
+        let context = PolicyContext {
+            agent: Some(agent),
+            name,
+            place: place.as_ref(),
+            ..PolicyContext::default()
+        };
+        self.authorize_tenant_for(Action::Create, &context).await
     }
 
     /// Where a new session's conversation branches off another's, and that one's agent: who goes on
@@ -310,9 +341,21 @@ impl AppCaller {
         })) = answer
             && let Some(so_far) = channel.run_so_far(run)
         {
-            return Ok(joined(channel, run, &so_far, attachment));
+            let stream = joined(channel.clone(), run, &so_far, attachment);
+            return Ok(self.while_allowed(stream, channel, request));
         }
         self.recorded(session, run).await
+    }
+
+    /// C55: the stream of a run, for as long as its caller may have started it.
+    fn while_allowed(
+        &self,
+        stream: ResultStream<InvokeEvent>,
+        channel: Arc<EventChannel>,
+        request: &InvokeRequest,
+    ) -> ResultStream<InvokeEvent> {
+        let said = self.text_context(Channel::Invoke, request.prompt.len());
+        self.guarded(stream, channel, (Action::Invoke, said))
     }
 
     /// The terminal of a run that has settled.

@@ -7,7 +7,7 @@ use sessionplane_core::contract::{
     CapabilityReport, CapabilityTarget, CommandTarget, EntryPage, EventsRequest,
     ListEntriesRequest, OfferedCommand, SessionState,
 };
-use sessionplane_core::domain::access::Action;
+use sessionplane_core::domain::access::{Action, PolicyContext};
 use sessionplane_core::domain::command::CommandKind;
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::{AgentName, EntryId, EntrySeq, SessionId, SessionRef};
@@ -166,8 +166,9 @@ impl AppCaller {
         request: EventsRequest,
     ) -> Result<Observation, CallError> {
         let channel = self.observed(&request.session).await?;
-        let observer = Observer::open(self.context.clone(), channel, &request)?;
-        Ok(Box::pin(observer))
+        let observer = Observer::open(self.context.clone(), channel.clone(), &request)?;
+        let asked = (Action::Observe, PolicyContext::default());
+        Ok(self.guarded(Box::pin(observer), channel, asked))
     }
 
     /// The channel of a session that the caller may observe.

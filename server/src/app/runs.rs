@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sessionplane_core::contract::{ListRunsRequest, RunPage};
+use sessionplane_core::domain::access::{Action, PolicyContext};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::run::RunRecord;
@@ -63,6 +64,20 @@ impl AppCaller {
         // A session that cannot be served is refused here, as it is everywhere.
         let channel = self.context.channel(record.session).await?;
         let channel = channel.ok_or_else(CallError::no_such_session)?;
+        let observing = (Action::Observe, PolicyContext::default());
+        let revoked = self.revoked(channel.clone(), observing.0, observing.1);
+        tokio::select! {
+            biased;
+            // What was told of the run before is a run of a session that is hidden now.
+            refused = revoked => match refused.reason {
+                Reason::NoSuchSession => Err(CallError::refused(Reason::NoSuchRun, "no such run")),
+                _ => Err(refused),
+            },
+            settled = self.settles(run, channel) => settled,
+        }
+    }
+
+    async fn settles(&self, run: RunId, channel: Arc<Channel>) -> Result<RunRecord, CallError> {
         let mut wake = channel.subscribe();
         loop {
             let record = self.run_record(run).await?;

@@ -117,7 +117,7 @@ pub(crate) static DECLARED: &[Setting] = &[
         flag: None,
         variable: None,
         about: "What it may do: `admin` everything, `operator` everything but administer, `observer` \
-                look on. Others are names for policies and allow nothing. Without any it is \
+                look on, `ci` send messages to sessions labelled accepts=ci. Others are names for policies. Without any it is \
                 `operator`, for an agent `observer`.",
         needed: false,
         set: |settings, name, value| {
@@ -130,6 +130,26 @@ pub(crate) static DECLARED: &[Setting] = &[
             found.groups.clone().map(Value::List)
         },
     },
+    list!(
+        "policy.files",
+        Kind::List("a file's path"),
+        policy.files,
+        "Files of policies, in the Cedar language: who may do what (docs/policy.md). They are read again \
+         when they change, and at SIGHUP; what is wrong with them keeps a server from starting, and a \
+         running one at what it had."
+    ),
+    text!(
+        "policy.dir",
+        Kind::Text("a directory's path"),
+        policy.dir,
+        "A directory of which every file that ends in `.cedar` is read like those of policy.files."
+    ),
+    switch!(
+        "policy.default_set",
+        policy.default_set,
+        "Whether the policies that ship with the server hold beside them: what `sessiond policy default` \
+         prints. Without them nobody may do anything that no file allows, the owner included."
+    ),
     text!(
         "tls.cert_file",
         Kind::Text("a PEM file's path"),

@@ -106,7 +106,22 @@ fn of_this_host(settings: &Settings) -> Vec<Problem> {
         }),
         _ => None,
     };
-    tls.into_iter().chain(missing_roots(settings)).collect()
+    let all = tls.into_iter().chain(missing_roots(settings));
+    all.chain(wrong_policies(settings)).collect()
+}
+
+/// What keeps a start from the policies that it is to hold to.
+fn wrong_policies(settings: &Settings) -> Option<Problem> {
+    let opened = super::identity::policies(settings, Arc::new(TokioClock::start()));
+    let error = opened.err()?;
+    let keys = ["policy.files", "policy.dir", "policy.default_set"];
+    let mut sources = keys.iter().filter_map(|key| settings.source(key));
+    Some(Problem {
+        source: sources.next().cloned().unwrap_or(Source::Default),
+        // It says itself what it is about.
+        key: String::new(),
+        what: error.to_string(),
+    })
 }
 
 fn missing_roots(settings: &Settings) -> Vec<Problem> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use sessionplane_core::domain::ids::IdError;
 
 use crate::adapters::authn::{BookError, OwnerTokenError};
+use crate::adapters::authz::PolicyError;
 use crate::adapters::process_host::HostError;
 use crate::adapters::secret::SecretError;
 use crate::adapters::sled::OpenError;
@@ -70,6 +71,9 @@ pub enum ProcessError {
     /// The certificate or its key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The policies cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The key of digests cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),

@@ -1,9 +1,12 @@
 //! Who calls, what they want, and what a policy says to it.
 
+mod facts;
+
 use std::sync::Arc;
 
-use super::ids::{PrincipalId, SessionId, TenantId};
+use super::ids::{PrincipalId, TenantId};
 use super::provenance::Trust;
+pub use facts::{PolicyContext, Resource, SessionFacts};
 
 /// What kind of actor a principal is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -68,11 +71,23 @@ pub enum Action {
     ChangeDirectory,
     /// Pause a session, or let it go on.
     Pause,
+    /// Address a message to a session.
+    SendMessage,
+    /// Read what is stored of a session beside its entries.
+    ReadArtifact,
+    /// Store something for a session beside its entries.
+    WriteArtifact,
+    /// Read what was recorded of who did what.
+    ReadAudit,
+    /// Make and revoke tokens of others, and ask what others may do.
+    ManageTokens,
+    /// Change how the server itself is run.
+    Administer,
 }
 
 impl Action {
     /// Every action there is.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 22] = [
         Self::Observe,
         Self::ReadMetadata,
         Self::Create,
@@ -89,6 +104,12 @@ impl Action {
         Self::Delete,
         Self::ChangeDirectory,
         Self::Pause,
+        Self::SendMessage,
+        Self::ReadArtifact,
+        Self::WriteArtifact,
+        Self::ReadAudit,
+        Self::ManageTokens,
+        Self::Administer,
     ];
 
     /// The stable name of the action in policies and audit records.
@@ -111,22 +132,20 @@ impl Action {
             Self::Delete => "Delete",
             Self::ChangeDirectory => "ChangeDirectory",
             Self::Pause => "Pause",
+            Self::SendMessage => "SendMessage",
+            Self::ReadArtifact => "ReadArtifact",
+            Self::WriteArtifact => "WriteArtifact",
+            Self::ReadAudit => "ReadAudit",
+            Self::ManageTokens => "ManageTokens",
+            Self::Administer => "Administer",
         }
     }
-}
 
-/// What an action is about.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Resource {
-    /// The tenant itself: creating in it, reading its agents.
-    Tenant(TenantId),
-    /// One session of a tenant.
-    Session {
-        /// The tenant that owns it.
-        tenant: TenantId,
-        /// The session.
-        id: SessionId,
-    },
+    /// The action of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == name)
+    }
 }
 
 /// A policy's answer.
@@ -134,7 +153,8 @@ pub enum Resource {
 pub struct Decision {
     /// Whether the action may go on.
     pub allowed: bool,
-    /// Ids of the policies that decided.
+    /// Ids of the policies that decided: those that allow, or those that forbid; none where nothing
+    /// allows. Who is refused may not know the latter: they are for the record, and for who may ask.
     pub policies: Arc<[String]>,
     /// What allows the action, any one of them, in words for who is refused: `the group operator`.
     /// Empty where the principal could have none of it here, and where the action may go on.

@@ -4,14 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sessionplane_core::domain::access::SessionFacts;
 use sessionplane_core::domain::event::{Event, EventBody};
 use sessionplane_core::domain::fleet::metadata::Metadata;
 use sessionplane_core::domain::fleet::phase::stalled_since;
 use sessionplane_core::domain::fleet::summary::{Presence, SessionSummary};
+use sessionplane_core::domain::ids::TenantId;
 use sessionplane_core::domain::place::{Checkout, Place};
 use sessionplane_core::domain::session::SessionRecord;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::view::SessionView;
+use tokio::sync::watch;
 
 use super::Channel;
 use crate::app::fleet::hub::{Change, Hub};
@@ -34,6 +37,14 @@ pub(super) struct Fleet {
     shown: Option<Arc<SessionSummary>>,
     /// Another channel, or none, speaks for the session from now on.
     over: bool,
+    /// Told when the session becomes another one to policies.
+    facts: watch::Sender<()>,
+}
+
+/// Whether two summaries of a session may be two different ones to policies.
+fn differ(tenant: &TenantId, before: &SessionSummary, after: &SessionSummary) -> bool {
+    let known = |summary| SessionFacts::of_summary(tenant, summary);
+    known(before) != known(after)
 }
 
 impl Fleet {
@@ -48,6 +59,7 @@ impl Fleet {
             stalled: None,
             shown: None,
             over: false,
+            facts: watch::Sender::new(()),
         }
     }
 
@@ -91,6 +103,13 @@ impl Fleet {
         made.revision = self.hub.draw();
         let after = Some(Arc::new(made));
         let before = std::mem::replace(&mut self.shown, after.clone());
+        let is_another = match (&before, &after) {
+            (Some(before), Some(after)) => differ(&self.record.tenant, before, after),
+            _ => true,
+        };
+        if is_another {
+            self.facts.send_replace(());
+        }
         self.tell(before, after);
     }
 
@@ -158,6 +177,11 @@ impl Channel {
         let mut inner = self.lock();
         let made = inner.fleet.made(&inner.view, revision);
         inner.fleet.shown = Some(Arc::new(made));
+    }
+
+    /// Wakes when the session becomes another one to policies.
+    pub(crate) fn facts(&self) -> watch::Receiver<()> {
+        self.lock().fleet.facts.subscribe()
     }
 
     /// What may be changed of the session outside of any run.

@@ -138,9 +138,10 @@ pub(crate) fn mismatch(etag: u64, revision: u64) -> CallError {
     CallError::refused(Reason::EtagMismatch, message)
 }
 
-/// Others go on from the session that is to be deleted.
-pub(crate) fn has_children(child: SessionId) -> CallError {
-    let message = format!("other sessions branch off this one, such as {child}; delete them first");
+/// Others go on from the session that is to be deleted. One is named that the caller may see.
+pub(crate) fn has_children(child: Option<SessionId>) -> CallError {
+    let such = child.map_or_else(String::new, |child| format!(", such as {child}"));
+    let message = format!("other sessions branch off this one{such}; delete them first");
     CallError::refused(Reason::HasChildren, message)
 }
 

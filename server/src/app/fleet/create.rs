@@ -2,7 +2,7 @@
 
 use sessionplane_core::contract::CallOptions;
 use sessionplane_core::contract::fleet::CreateSession;
-use sessionplane_core::domain::access::Action;
+use sessionplane_core::domain::access::{Action, Decision, PolicyContext};
 use sessionplane_core::domain::binding::Method;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::fleet::metadata::Metadata;
@@ -16,6 +16,7 @@ use sessionplane_core::ports::workspaces::PlaceError;
 
 use super::answers::{Judged, done};
 use super::ground::{self, Ground, allowed, refused};
+use super::update::name_taken;
 use super::{check_name, digests};
 use crate::app::caller::AppCaller;
 use crate::app::dispatch::check_same;
@@ -30,19 +31,21 @@ impl AppCaller {
         let digest = digests::of_create(&request);
         let mut bound = self.bound(Method::CreateSession, options).await?;
         if let Some(binding) = bound.binding.take() {
-            self.authorize_session(binding.session, Action::Create)
-                .await?;
+            self.may_ask_for(&request).await?;
             check_same(&binding, digest)?;
             return Ok(self.repeated(binding).await?.session);
         }
-        let decision = self.authorize_tenant(Action::Create).await?;
+        self.may_ask_for(&request).await?;
         let record = self.record(&request).await?;
         let agent = self.context.agents.facts(&record.agent)?.clone();
         check_name("name", request.name.as_ref())?;
         let place = place(&request, &agent)?;
+        self.may_create(&record, place.as_ref()).await?;
         // Before a working tree is made for it. The commit judges it again.
         self.check_free(&request).await?;
         let ground = self.grounded(place, &request).await?;
+        // Of the place that it really is.
+        let decision = self.may_create(&record, ground.place.as_ref()).await?;
         let flight = bound.flight.take();
         let chore = Chore::Create(Box::new(PlaceFacts {
             call: self.facts(&bound, digest, decision),
@@ -59,6 +62,23 @@ impl AppCaller {
             Judged::Taken => Err(self.taken(&request).await),
             judged => done(judged),
         }
+    }
+
+    /// Whether the caller may create what a request names, before anything of it is looked up.
+    async fn may_ask_for(&self, request: &CreateSession) -> Result<Decision, CallError> {
+        let agents = &self.context.agents;
+        let agent = request.agent.as_ref();
+        let agent = agent.unwrap_or_else(|| agents.default_agent());
+        let facts = agents.facts(agent).ok();
+        let place = facts.and_then(|facts| place(request, facts).ok().flatten());
+        let context = PolicyContext {
+            agent: Some(agent),
+            name: request.name.as_ref(),
+            labels: Some(&request.labels),
+            place: place.as_ref(),
+            ..PolicyContext::default()
+        };
+        self.authorize_tenant_for(Action::Create, &context).await
     }
 
     async fn record(&self, request: &CreateSession) -> Result<SessionRecord, CallError> {
@@ -102,8 +122,7 @@ impl AppCaller {
             Some(name) => !matches!(self.resolve(&name).await, Ok(None)),
         };
         let named = named || request.external_key.is_none();
-        self.name_taken(if named { "name" } else { "external_key" })
-            .await
+        name_taken(if named { "name" } else { "external_key" })
     }
 
     async fn grounded(

@@ -20,11 +20,15 @@ use crate::app::caller::{AppCaller, Bound, store};
 use crate::app::channel::Channel as EventChannel;
 use crate::app::digest;
 use crate::app::dispatch::{check_same, lost};
+use crate::app::permission::Subject;
 use crate::app::session_loss::Loss;
 use crate::app::session_mail::{Chore, Mail, NoReply};
 
 /// How often what is active is aborted: others may begin something between the abort and the end.
 const ATTEMPTS: usize = 8;
+
+/// Sessions that branch off one which are looked at for one that may be named.
+const CHILDREN: usize = 16;
 
 /// What holds a session.
 type At = (Status, Option<RunId>);
@@ -55,7 +59,12 @@ impl AppCaller {
             call: Box::new(self.facts(&bound, digest, decision)),
             etag: request.etag,
         };
-        let judged = self.have_done(id, None, chore, flight).await;
+        let mut judged = self.have_done(id, None, chore, flight).await;
+        if let Err(error) = &judged
+            && error.reason == Reason::HasChildren
+        {
+            judged = Err(self.child_of(id).await?.unwrap_or_else(|| error.clone()));
+        }
         match judged.map_err(|error| after(aborts, error))? {
             Judged::Done(_) => Ok(DeleteAnswer::Deleted),
             // Somebody began something after what was active had ended: that was not meant.
@@ -97,18 +106,30 @@ impl AppCaller {
         if let Some(etag) = etag.filter(|etag| *etag != revision) {
             return Err(mismatch(etag, revision));
         }
-        let query = SessionQuery {
-            tenant: channel.tenant().clone(),
-            term: StoredTerm::Parent(channel.session()),
-            after: None,
-            descending: false,
-            max: 1,
-        };
-        let found = self.context.ports.repository.find(query).await;
-        match found.map_err(store)?.first() {
-            Some(child) => Err(has_children(child.session.record.id)),
+        match self.child_of(channel.session()).await? {
+            Some(refused) => Err(refused),
             None => Ok(()),
         }
+    }
+
+    /// The refusal to delete a session that others branch off, if any does.
+    async fn child_of(&self, session: SessionId) -> Result<Option<CallError>, CallError> {
+        let query = SessionQuery {
+            tenant: self.principal().tenant.clone(),
+            term: StoredTerm::Parent(session),
+            after: None,
+            descending: false,
+            max: CHILDREN,
+        };
+        let found = self.context.ports.repository.find(query).await;
+        let found = found.map_err(store)?;
+        for child in &found {
+            let subject = Subject::Stored(child.session.clone());
+            if self.may_know(&subject).await {
+                return Ok(Some(has_children(Some(subject.id()))));
+            }
+        }
+        Ok((!found.is_empty()).then(|| has_children(None)))
     }
 
     /// Aborts the run or the compaction, and waits for its end. It is part of the deletion: who may

@@ -45,7 +45,7 @@ impl AppCaller {
                 continue;
             };
             let asks = !session.questions.is_empty() && filter.wants(&session);
-            if asks && viewer.may(session.id, Action::Observe).await {
+            if asks && viewer.may(&session, Action::Observe).await {
                 let later = |it: &Interaction| after.is_none_or(|after| asked(it) > after);
                 let places = 0..session.questions.len();
                 let places = places.filter(|at| later(&session.questions[*at]));

@@ -46,6 +46,16 @@ pub(super) struct Search {
 /// Some of the sessions that are wanted, and where the rest begins; no place at the end.
 pub(super) type Found = (Vec<Arc<SessionSummary>>, Option<Place>);
 
+/// What a session is to a search.
+enum Look {
+    /// The caller may not see it, or it is not there: the two are the same.
+    Hidden,
+    /// It may be seen, and is not wanted.
+    Unwanted,
+    /// It is wanted.
+    Wanted(Arc<SessionSummary>),
+}
+
 /// A page while it is being filled.
 struct Page<'s> {
     search: &'s Search,
@@ -99,6 +109,27 @@ impl Page<'_> {
 
     fn is_full(&self) -> bool {
         self.taken.len() >= self.search.page || self.looked_at >= BUDGET
+    }
+
+    /// What is asked of the store for it, of which so many were read. A short page asks for little at
+    /// first: most of what it is given may be wanted; and for one more, to see whether there is a rest.
+    fn query(
+        &self,
+        viewer: &Viewer,
+        term: &StoredTerm,
+        after: Option<SessionPlace>,
+        read: usize,
+    ) -> SessionQuery {
+        let room = self.search.page.saturating_sub(self.taken.len());
+        let left = BUDGET.saturating_sub(self.looked_at);
+        let wished = room.saturating_add(1).max(LITTLE + read);
+        SessionQuery {
+            tenant: viewer.principal.tenant.clone(),
+            term: term.clone(),
+            after,
+            descending: self.descends(),
+            max: SLICE.min(left.saturating_add(1)).min(wished).max(1),
+        }
     }
 
     /// Whether a session that is wanted has room; if not, the page ends before it.
@@ -174,7 +205,9 @@ impl Viewer {
         Ok(None)
     }
 
-    /// Takes what is wanted of the sessions that an index of the store has, in its order.
+    /// Takes what is wanted of the sessions that an index of the store has, in its order. What the caller
+    /// may not see is passed over as if it were not there: it takes no place in the page, none of what is
+    /// looked at for one, and no place begins at it or is told for its sake.
     async fn stored(
         &self,
         page: &mut Page<'_>,
@@ -182,46 +215,35 @@ impl Viewer {
         place: Place,
         fits: impl Fn(&SessionSummary) -> bool + Send + Sync,
     ) -> Result<Option<Place>, CallError> {
-        let descending = page.descends();
         let mut after = match place {
             Place::After(place) => Some(place),
             _ => None,
         };
         // Also before the first of them: what was taken before may have filled the page.
         let rest = |after: Option<SessionPlace>| Some(after.map_or(Place::Start, Place::After));
+        let (mut reached, mut read) = (after.clone(), 0);
         loop {
-            // A short page asks for little at first: most of what it is given may be wanted.
-            let room = page.search.page.saturating_sub(page.taken.len());
-            let left = BUDGET.saturating_sub(page.looked_at);
-            let max = SLICE
-                .min(left)
-                .min(room.max(LITTLE + page.looked_at))
-                .max(1);
-            let query = SessionQuery {
-                tenant: self.principal.tenant.clone(),
-                term: term.clone(),
-                after: after.clone(),
-                descending,
-                max,
-            };
-            let ticket = self.ticket().await?;
+            let (query, ticket) = (page.query(self, &term, reached.take(), read), self.ticket());
+            let (max, ticket) = (query.max, ticket.await?);
             let repository = &self.context.ports.repository;
             let found = repository.find(query).await.map_err(store)?;
             let last = found.len() < max;
+            read += found.len();
             for stored in found {
-                if page.is_full() {
-                    return Ok(rest(after));
-                }
                 let Some(here) = in_index(&term, &stored.session) else {
                     continue;
                 };
-                page.looked_at += 1;
+                reached = Some(here.clone());
                 let summary = self.found(stored, ticket).await?;
-                if let Some(session) = self
-                    .wanted(page.search, summary)
-                    .await
-                    .filter(|it| fits(it))
-                {
+                let session = match self.look(page.search, summary).await {
+                    Look::Hidden => continue,
+                    // Only now: nothing is said of a rest that has nothing to be seen in it.
+                    _ if page.is_full() => return Ok(rest(after)),
+                    Look::Unwanted => None,
+                    Look::Wanted(session) => Some(session).filter(|it| fits(it)),
+                };
+                page.looked_at += 1;
+                if let Some(session) = session {
                     if !page.has_room_for(&session) {
                         return Ok(rest(after));
                     }
@@ -232,9 +254,21 @@ impl Viewer {
             if last {
                 return Ok(None);
             }
-            if page.is_full() {
-                return Ok(rest(after));
-            }
+        }
+    }
+
+    /// A session as it is to a search of the caller.
+    async fn look(&self, search: &Search, summary: Option<Arc<SessionSummary>>) -> Look {
+        let Some(session) = summary else {
+            return Look::Hidden;
+        };
+        if !self.may_read(&session).await {
+            return Look::Hidden;
+        }
+        if search.filter.wants(&session) {
+            Look::Wanted(session)
+        } else {
+            Look::Unwanted
         }
     }
 
@@ -245,7 +279,7 @@ impl Viewer {
         summary: Option<Arc<SessionSummary>>,
     ) -> Option<Arc<SessionSummary>> {
         let session = summary.filter(|session| search.filter.wants(session))?;
-        self.may_read(session.id).await.then_some(session)
+        self.may_read(&session).await.then_some(session)
     }
 
     /// Those with a task, in the order of ids.
@@ -260,16 +294,20 @@ impl Viewer {
             _ => None,
         };
         let next = |after: Option<SessionId>| after.map(|id| Place::After(SessionPlace::Id(id)));
+        let mut reached = after;
         loop {
             let (channels, tenant) = (&self.context.channels, &self.principal.tenant);
-            let channels = channels.beside(tenant, after, descending, SLICE);
+            let channels = channels.beside(tenant, reached, descending, SLICE);
             let last = channels.len() < SLICE;
             for channel in channels {
-                if page.is_full() {
-                    return Ok(next(after));
-                }
+                reached = Some(channel.session());
+                let session = match self.look(page.search, self.shown(&channel)).await {
+                    Look::Hidden => continue,
+                    _ if page.is_full() => return Ok(next(after)),
+                    Look::Unwanted => None,
+                    Look::Wanted(session) => Some(session),
+                };
                 page.looked_at += 1;
-                let session = self.wanted(page.search, self.shown(&channel)).await;
                 if let Some(session) = session {
                     if !page.has_room_for(&session) {
                         return Ok(next(after));

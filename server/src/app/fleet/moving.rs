@@ -2,10 +2,11 @@
 
 use sessionplane_core::contract::CallOptions;
 use sessionplane_core::contract::fleet::{ChangeDirectory, ChangeDirectoryAnswer};
-use sessionplane_core::domain::access::Action;
+use sessionplane_core::domain::access::{Action, Decision, PolicyContext};
 use sessionplane_core::domain::binding::Method;
 use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::ids::WorkspaceName;
 use sessionplane_core::domain::lease::LeaseToken;
 use sessionplane_core::domain::lifecycle::PlaceFacts;
 use sessionplane_core::domain::place::Place;
@@ -16,6 +17,7 @@ use super::digests;
 use super::ground::{allowed, refused};
 use crate::app::caller::{AppCaller, Bound};
 use crate::app::dispatch::check_same;
+use crate::app::permission::Subject;
 use crate::app::session_mail::Chore;
 
 /// How often a move looks again after another one.
@@ -31,7 +33,13 @@ impl AppCaller {
         for _ in 0..ATTEMPTS {
             let mut bound = self.bound(Method::ChangeDirectory, options).await?;
             if let Some(binding) = bound.binding.take() {
-                self.authorize_session(binding.session, action).await?;
+                let wanted = wanted(&request, request.workspace.as_ref());
+                let context = PolicyContext {
+                    place: wanted.as_ref(),
+                    ..PolicyContext::default()
+                };
+                self.authorize_session_for(binding.session, action, &context)
+                    .await?;
                 check_same(&binding, digest)?;
                 let Repeated { session, sandbox } = self.repeated(binding).await?;
                 let session = Box::new(session);
@@ -54,8 +62,14 @@ impl AppCaller {
         mut bound: Bound,
         digest: Digest,
     ) -> Result<Option<ChangeDirectoryAnswer>, CallError> {
-        let action = Action::ChangeDirectory;
-        let (id, decision) = self.session(&request.session, action).await?;
+        let subject = self.subject(&request.session).await?;
+        let subject = subject.ok_or_else(CallError::no_such_session)?;
+        let id = subject.id();
+        let works = subject.facts(&self.principal().tenant);
+        let works = works.and_then(|facts| facts.place).map(|it| &it.workspace);
+        // Before anything is looked up there.
+        let asked = wanted(request, request.workspace.as_ref().or(works));
+        self.may_move(&subject, asked.as_ref()).await?;
         let present = self.present(id).await?;
         let agent = self.context.agents.facts(&present.agent)?.clone();
         let within = match request.workspace {
@@ -77,6 +91,8 @@ impl AppCaller {
             return Err(CallError::invalid("workspace", told));
         }
         let found = self.context.ground(Some(place)).await.map_err(refused)?;
+        // Of the place that it really is.
+        let decision = self.may_move(&subject, found.place.as_ref()).await?;
         let flight = bound.flight.take();
         let chore = Chore::Move(Box::new(PlaceFacts {
             call: self.facts(&bound, digest, decision),
@@ -96,4 +112,30 @@ impl AppCaller {
             })),
         }
     }
+
+    async fn may_move(
+        &self,
+        subject: &Subject,
+        place: Option<&Place>,
+    ) -> Result<Decision, CallError> {
+        let action = Action::ChangeDirectory;
+        let shared = match place {
+            Some(place) => self.is_shared(action, place, Some(subject.id())).await?,
+            None => None,
+        };
+        let context = PolicyContext {
+            place,
+            shared,
+            ..PolicyContext::default()
+        };
+        self.authorize_subject(subject, action, &context).await
+    }
+}
+
+/// The place that a request names.
+fn wanted(request: &ChangeDirectory, workspace: Option<&WorkspaceName>) -> Option<Place> {
+    Some(Place {
+        workspace: workspace?.clone(),
+        directory: request.directory.clone(),
+    })
 }

@@ -2,18 +2,19 @@
 
 use sessionplane_core::contract::CallOptions;
 use sessionplane_core::contract::fleet::UpdateSession;
-use sessionplane_core::domain::access::Action;
+use sessionplane_core::domain::access::{Action, Decision, PolicyContext};
 use sessionplane_core::domain::binding::Method;
 use sessionplane_core::domain::error::{CallError, Reason};
-use sessionplane_core::domain::fleet::metadata::MetadataChange;
+use sessionplane_core::domain::fleet::metadata::{Metadata, MetadataChange};
 use sessionplane_core::domain::fleet::summary::SessionSummary;
-use sessionplane_core::domain::ids::SessionRef;
+use sessionplane_core::domain::ids::{SessionName, SessionRef};
 use sessionplane_core::domain::provenance::Digest;
 
 use super::answers::{Judged, done};
 use super::{check_name, digests};
 use crate::app::caller::AppCaller;
 use crate::app::dispatch::check_same;
+use crate::app::permission::Subject;
 use crate::app::session_mail::Chore;
 
 /// A change of metadata, and what it is called.
@@ -90,18 +91,24 @@ impl AppCaller {
         } = wanted;
         let mut bound = self.bound(method, options).await?;
         if let Some(binding) = bound.binding.take() {
-            self.authorize_session(binding.session, action).await?;
+            let subject = self.subject(&SessionRef::Id(binding.session)).await?;
+            let subject = subject.unwrap_or(Subject::Bare(binding.session));
+            self.may_change(&subject, action, &change).await?;
             check_same(&binding, digest)?;
             return Ok(self.repeated(binding).await?.session);
         }
-        let (id, decision) = self.session(&session, action).await?;
+        let subject = self.subject(&session).await?;
+        let subject = subject.ok_or_else(CallError::no_such_session)?;
+        let decision = self.may_change(&subject, action, &change).await?;
+        let id = subject.id();
         if action == Action::Update && change.paused.is_some() {
             return Err(CallError::invalid(
                 "update_mask",
                 "a pause is changed by PauseSession and ResumeSession",
             ));
         }
-        check_name("name", change.name.iter().flatten().next())?;
+        let name = change.name.iter().flatten().next().cloned();
+        check_name("name", name.as_ref())?;
         let flight = bound.flight.take();
         let chore = Chore::Change {
             call: Box::new(self.facts(&bound, digest, decision)),
@@ -110,17 +117,51 @@ impl AppCaller {
             etag,
         };
         match self.have_done(id, None, chore, flight).await? {
-            Judged::Taken => Err(self.name_taken("name").await),
+            Judged::Taken => Err(self.name_taken(&subject, name.as_ref()).await),
             judged => done(judged),
         }
     }
 
-    /// C4: only who may create in the tenant learns that a name is taken.
-    pub(super) async fn name_taken(&self, field: &str) -> CallError {
-        if let Err(refused) = self.authorize_tenant(Action::Create).await {
-            return refused;
-        }
-        let message = format!("another session has this {field}; choose another one");
-        CallError::refused(Reason::NameTaken, message).about_field(field)
+    async fn may_change(
+        &self,
+        subject: &Subject,
+        action: Action,
+        change: &MetadataChange,
+    ) -> Result<Decision, CallError> {
+        let facts = subject.facts(&self.principal().tenant);
+        let has = facts.map(|facts| facts.labels.clone()).unwrap_or_default();
+        let now = self.context.ports.clock.now();
+        let present = Metadata {
+            labels: has,
+            ..Metadata::first(None, now)
+        };
+        // More labels than there may be are refused later, whatever they are.
+        let changed = present.changed(change, now).unwrap_or(present);
+        let context = PolicyContext {
+            name: change.name.iter().flatten().next(),
+            labels: Some(&changed.labels),
+            ..PolicyContext::default()
+        };
+        self.authorize_subject(subject, action, &context).await
     }
+
+    /// C4: only who may create such a session in the tenant learns that a name is taken.
+    async fn name_taken(&self, subject: &Subject, name: Option<&SessionName>) -> CallError {
+        let facts = subject.facts(&self.principal().tenant);
+        let context = PolicyContext {
+            agent: facts.map(|facts| facts.agent),
+            labels: facts.map(|facts| facts.labels),
+            place: facts.and_then(|facts| facts.place),
+            name,
+            ..PolicyContext::default()
+        };
+        let may = self.authorize_tenant_for(Action::Create, &context).await;
+        may.err().unwrap_or_else(|| name_taken("name"))
+    }
+}
+
+/// What who may create is told.
+pub(super) fn name_taken(field: &str) -> CallError {
+    let message = format!("another session has this {field}; choose another one");
+    CallError::refused(Reason::NameTaken, message).about_field(field)
 }

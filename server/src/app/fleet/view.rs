@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sessionplane_core::domain::access::{Action, Principal, Resource};
+use sessionplane_core::domain::access::{Action, PolicyContext, Principal, Resource, SessionFacts};
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
@@ -11,6 +11,7 @@ use sessionplane_core::ports::repository::FoundSession;
 use crate::app::caller::{AppCaller, store};
 use crate::app::channels::{Judged, Ticket};
 use crate::app::context::Context;
+use crate::app::permission::Subject;
 
 /// How often a session is read again that changed between two looks. Each time something was written or
 /// a table was swept: that ends.
@@ -49,8 +50,10 @@ impl AppCaller {
                 .await
         {
             let found = found.ok_or_else(CallError::no_such_session)?;
-            let id = found.session.record.id;
-            self.authorize_session(id, Action::ReadMetadata).await?;
+            let subject = Subject::Stored(found.session.clone());
+            let nothing = PolicyContext::default();
+            self.authorize_subject(&subject, Action::ReadMetadata, &nothing)
+                .await?;
             let shown = viewer.looked_up(found, ticket).await?;
             let shown = shown.ok_or_else(CallError::no_such_session)?;
             return Ok(Arc::unwrap_or_clone(shown));
@@ -62,15 +65,15 @@ impl AppCaller {
 
 impl Viewer {
     /// Whether the caller may see what the fleet shows of a session of its tenant.
-    pub(super) async fn may_read(&self, id: SessionId) -> bool {
-        self.may(id, Action::ReadMetadata).await
+    pub(super) async fn may_read(&self, session: &SessionSummary) -> bool {
+        self.may(session, Action::ReadMetadata).await
     }
 
-    pub(super) async fn may(&self, id: SessionId, action: Action) -> bool {
-        let tenant = self.principal.tenant.clone();
-        let resource = Resource::Session { tenant, id };
-        let authorizer = &self.context.ports.authorizer;
-        let decided = authorizer.authorize(&self.principal, action, &resource);
+    pub(super) async fn may(&self, session: &SessionSummary, action: Action) -> bool {
+        let tenant = &self.principal.tenant;
+        let resource = Resource::Session(SessionFacts::of_summary(tenant, session));
+        let (authorizer, nothing) = (&self.context.ports.authorizer, PolicyContext::default());
+        let decided = authorizer.authorize(&self.principal, action, &resource, &nothing);
         decided.await.allowed
     }
 

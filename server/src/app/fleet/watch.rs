@@ -59,6 +59,8 @@ struct Watcher {
     floor: u64,
     wake: Receiver<u64>,
     stage: Stage,
+    /// The version of the policies by which it was judged what the caller may see.
+    version: u64,
     /// What became of sessions up to the place, and is still to be told.
     pending: VecDeque<News>,
     /// What changed between the pages of the snapshot, and is told after the last one.
@@ -103,6 +105,8 @@ impl AppCaller {
             return Err(draining());
         }
         let viewer = self.viewer();
+        // Before anything is judged by them.
+        let version = context.ports.authorizer.version();
         // Says which start this is.
         viewer.ticket().await?;
         let resumed = match request.bookmark.as_deref().filter(|it| !it.is_empty()) {
@@ -128,6 +132,7 @@ impl AppCaller {
         };
         let resumed = matches!(stage, Stage::Live);
         let mut watcher = Watcher {
+            version,
             viewer,
             search,
             question,
@@ -163,8 +168,11 @@ impl Viewer {
         let (Some(first), Some(place), Some(floor)) = (next(), next(), next()) else {
             return Err(token::wrong("bookmark"));
         };
+        let version = next().unwrap_or_default();
         let hub = &self.context.hub;
         let ours = hub.first() == Some(first) && hub.has_after(place);
+        // What it was told may be hidden from it by now, and the other way round.
+        let ours = ours && version == self.context.ports.authorizer.version();
         Ok(ours.then_some((place, floor)))
     }
 }
@@ -172,6 +180,9 @@ impl Viewer {
 impl Watcher {
     async fn next(&mut self) -> Option<Result<SessionWatchItem, CallError>> {
         loop {
+            if !matches!(self.stage, Stage::Over) && self.is_outdated() {
+                self.begin_anew();
+            }
             if let Some(item) = self.ready.pop_front() {
                 return Some(Ok(item));
             }
@@ -188,6 +199,23 @@ impl Watcher {
         }
     }
 
+    /// Whether other policies hold than those by which it was judged what may be told.
+    fn is_outdated(&self) -> bool {
+        self.version != self.viewer.context.ports.authorizer.version()
+    }
+
+    /// C55: what is known of what the caller may see is worth nothing any more, and nothing of it is told.
+    fn begin_anew(&mut self) {
+        self.version = self.viewer.context.ports.authorizer.version();
+        self.ready.clear();
+        self.ready.push_back(SessionWatchItem::BookmarkExpired);
+        self.pending.clear();
+        self.noted.clear();
+        (self.behind, self.owes_bookmark) = (false, false);
+        (self.place, self.floor) = (self.viewer.context.hub.place(), 0);
+        self.stage = Stage::Snapshot(Place::Start);
+    }
+
     async fn snapshot(&mut self, place: Place) -> Result<Stage, CallError> {
         if self.viewer.context.draining.is_cancelled() {
             return Err(sent_away());
@@ -201,7 +229,7 @@ impl Watcher {
             });
         }
         if let Some(next) = next {
-            self.note()?;
+            self.note().await?;
             return Ok(Stage::Snapshot(next));
         }
         self.floor = self.viewer.ticket().await?.revision;
@@ -217,10 +245,10 @@ impl Watcher {
 
     /// What changes while a snapshot is told leaves the log before that is over, if it takes long: which
     /// sessions it was is kept, and what they are then is told after the last page.
-    fn note(&mut self) -> Result<(), CallError> {
+    async fn note(&mut self) -> Result<(), CallError> {
         self.behind = true;
         while self.behind {
-            for news in self.read()? {
+            for news in self.read().await? {
                 self.noted.insert(news.session());
             }
             if self.noted.len() > NOTED {
@@ -232,26 +260,38 @@ impl Watcher {
 
     /// The next part of the log: each session of it that is wanted, or was, once; as it is after the last
     /// of its changes.
-    fn read(&mut self) -> Result<Vec<News>, CallError> {
-        let viewer = &self.viewer;
-        let (hub, tenant) = (&viewer.context.hub, &viewer.principal.tenant);
+    async fn read(&mut self) -> Result<Vec<News>, CallError> {
+        let tenant = &self.viewer.principal.tenant;
+        let hub = &self.viewer.context.hub;
         let Read::Changes(changes, place, more) = hub.after(self.place, tenant) else {
             return Err(too_slow());
         };
         (self.place, self.behind) = (place, more);
         let mut sessions = BTreeMap::<SessionId, (bool, Option<Arc<SessionSummary>>)>::new();
         for change in changes {
-            let wants = |it: &Arc<SessionSummary>| self.search.filter.wants(it);
+            let was_told = match &change.before {
+                Some(before) => self.tells(before).await,
+                None => false,
+            };
+            let now_told = match change.after {
+                Some(after) if self.tells(&after).await => Some(after),
+                _ => None,
+            };
             let (was, now) = sessions.entry(change.session).or_default();
             // Also if it was so between two changes only: the snapshot may have told it then.
-            *was |= change.before.as_ref().is_some_and(wants);
-            *now = change.after.filter(wants);
+            *was |= was_told;
+            *now = now_told;
         }
         let told = sessions.into_iter();
         let told = told.filter(|(_, (was, now))| *was || now.is_some());
         Ok(told
             .map(|(id, (_, now))| now.map_or(News::Gone(id), News::Now))
             .collect())
+    }
+
+    /// Whether a session as it was is one that is told: it is wanted, and the caller may see it.
+    async fn tells(&self, session: &SessionSummary) -> bool {
+        self.search.filter.wants(session) && self.viewer.may_read(session).await
     }
 
     async fn changes(&mut self) -> Result<Stage, CallError> {
@@ -263,6 +303,7 @@ impl Watcher {
         tokio::select! {
             biased;
             () = context.draining.cancelled() => return Err(sent_away()),
+            () = context.ports.authorizer.changed_from(self.version) => return Ok(Stage::Live),
             // The sender lives as long as the context, so this ends by what is told alone.
             _ = news => {}
         }
@@ -273,7 +314,7 @@ impl Watcher {
         if !self.behind {
             context.ports.clock.sleep(GATHER).await;
         }
-        let news = self.read()?;
+        let news = self.read().await?;
         self.pending.extend(news);
         Ok(Stage::Live)
     }
@@ -285,9 +326,6 @@ impl Watcher {
             && let Some(news) = self.pending.pop_front()
         {
             let id = news.session();
-            if !self.viewer.may_read(id).await {
-                continue;
-            }
             let Some(session) = self.now(news).await? else {
                 gone.push(id);
                 continue;
@@ -319,13 +357,15 @@ impl Watcher {
             News::Look(id) => id,
             News::Gone(_) => return Ok(None),
         };
-        let now = self.viewer.summary(id).await?;
-        Ok(now.filter(|it| self.search.filter.wants(it)))
+        match self.viewer.summary(id).await? {
+            Some(now) if self.tells(&now).await => Ok(Some(now)),
+            _ => Ok(None),
+        }
     }
 
     fn bookmark(&mut self) {
         let first = self.viewer.context.hub.first().unwrap_or_default();
-        let place = format!("{first}.{}.{}", self.place, self.floor);
+        let place = format!("{first}.{}.{}.{}", self.place, self.floor, self.version);
         let bookmark = token::make(&self.question, &place);
         self.ready.push_back(SessionWatchItem::Bookmark(bookmark));
     }

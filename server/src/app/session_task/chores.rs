@@ -258,7 +258,8 @@ impl SessionTask {
             Err(error) => error,
         };
         let refusal = match &error {
-            CommitError::HasChildren { child } => has_children(*child),
+            // Whether its caller may see them is looked at when it is answered.
+            CommitError::HasChildren { .. } => has_children(None),
             // Another writer of the metadata was first: nothing was meant for what they are now.
             CommitError::MetadataConflict { .. } => CallError::refused(
                 Reason::EtagMismatch,
