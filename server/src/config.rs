@@ -390,7 +390,12 @@ impl Settings {
         if let Err(error) = self.tls.settings() {
             tell(error);
         }
-        for error in self.identity.registered().1 {
+        let loopback = self.listen.parse::<Address>();
+        let loopback = loopback.is_ok_and(|address| address.lacks(false, false).is_none());
+        let identity = &self.identity;
+        let wrong = [identity.registered().1, identity.certified().1];
+        let forwarded = identity.forwarding(loopback).1;
+        for error in wrong.into_iter().flatten().chain(forwarded) {
             tell(error);
         }
         for origin in &self.face.web_origins {

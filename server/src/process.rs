@@ -213,7 +213,8 @@ async fn serve(
     let served = wiring::served(config, start.options)?;
     let grounds = grounds::open(config, &served, data_dir)?;
     let ports = ports(&store, artifacts.clone(), &grounds, data_dir)?;
-    let (identities, registered) = identity::identities(config, data_dir, ports.clock.clone())?;
+    let (identities, registered) =
+        identity::identities(config, (data_dir, &start.address), ports.clock.clone())?;
     let identities = Arc::new(identities);
     let tls = identity::tls_files(config, ports.clock.clone())?;
     let host = process_host(data_dir)?;

@@ -1,25 +1,35 @@
-//! Who calls: the owner, by the token in the data directory, and whoever holds a token that
-//! `sessiond token create` made for a configured principal.
+//! Who calls: the owner, by the token in the data directory; whoever holds a token that
+//! `sessiond token create` made for a configured principal; and whoever shows a certificate that is
+//! configured as one's.
 //!
 //! What is inside: `bearer` knows a token's text, `owner` the one of the owner, `book` the file with
 //! the digests of all others, `live` follows that file while the server runs, `uses` tells when they
-//! were used last. What must never enter: what a caller may do; a token in a log line, an error or a
-//! debug text.
+//! were used last; `certificates` knows who shows one, to us or to a proxy, whose word `xfcc` reads.
+//! What must never enter: what a caller may do; a token in a log line, an error or a debug text.
 
 mod bearer;
 mod book;
+mod certificates;
 mod live;
 mod owner;
 mod uses;
+pub mod xfcc;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use sessionplane_core::domain::access::Principal;
-use sessionplane_core::ports::authenticator::{Authenticator, Presented, Unauthenticated};
+use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::ports::authenticator::{Authenticator, Known, Presented, Unauthenticated};
+use sessionplane_core::ports::clock::Clock;
+
+use certificates::Shown;
+use live::CLOCK_LOOK;
 
 pub use bearer::{Minted, TokenId, with_secrets_as, without_a_begun_token, without_secrets};
 pub use book::{
     BookError, Grant, LIFETIME_AT_MOST, LIVE_TOKENS, State, TOKENS_FILE, TokenBook, TokenRecord,
 };
+pub use certificates::{Certificates, Certified, Forwarding};
 pub use live::{Registered, Tokens};
 pub use owner::{OWNER_FILE, OWNER_ID, OWNER_TENANT, OwnerToken, OwnerTokenError};
 pub use uses::Uses;
@@ -34,18 +44,30 @@ fn unknown() -> Unauthenticated {
     Unauthenticated(format!("the bearer token is not known: {WAY_IN}"))
 }
 
-/// Everybody who can be known: the owner, and the holders of tokens.
+/// Everybody who can be known: the owner, the holders of tokens, and those of certificates.
 #[derive(Debug)]
 pub struct Identities {
     owner: OwnerToken,
     tokens: Tokens,
+    certificates: Certificates,
 }
 
 impl Identities {
     /// The owner and the holders of `tokens`.
     #[must_use]
     pub fn new(owner: OwnerToken, tokens: Tokens) -> Self {
-        Self { owner, tokens }
+        Self {
+            owner,
+            tokens,
+            certificates: Certificates::default(),
+        }
+    }
+
+    /// And whoever shows one of these.
+    #[must_use]
+    pub fn with_certificates(mut self, certificates: Certificates) -> Self {
+        self.certificates = certificates;
+        self
     }
 
     /// The owner's token, for the line that a start prints.
@@ -63,25 +85,64 @@ impl Identities {
     pub async fn settle(&self) {
         self.tokens.settle_uses().await;
     }
-}
 
-#[async_trait]
-impl Authenticator for Identities {
-    async fn authenticate(&self, presented: Presented<'_>) -> Result<Principal, Unauthenticated> {
-        let Some(token) = presented.bearer else {
-            return Err(Unauthenticated(format!("no bearer token: {WAY_IN}")));
-        };
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.tokens.clock()
+    }
+
+    fn bearer(&self, token: &str) -> Result<Known, Unauthenticated> {
         // Both are looked at whatever the first one says.
         let digest = bearer::digest(token);
         let owner = self.owner.holder(&digest);
         let holder = self.tokens.holder(token, &digest);
-        owner.map_or(holder, Ok)
+        owner.map_or(holder, Ok).map(Known::from)
     }
 
-    async fn ended(&self, principal: &Principal) -> Unauthenticated {
-        if self.owner.is(principal) {
+    /// Completes when a time has come. The wall clock may be set meanwhile.
+    async fn reached(&self, until: Option<Timestamp>) {
+        let Some(until) = until else {
             return std::future::pending().await;
+        };
+        loop {
+            let left = until.since(self.clock().now());
+            if left.is_zero() {
+                return;
+            }
+            self.clock().sleep(left.min(CLOCK_LOOK)).await;
         }
-        self.tokens.ended(principal).await
+    }
+}
+
+#[async_trait]
+impl Authenticator for Identities {
+    /// Decision 0043: the certificate first, then the token; whatever came must be good, and of one
+    /// principal.
+    async fn authenticate(&self, presented: Presented<'_>) -> Result<Known, Unauthenticated> {
+        let shown = self.certificates.known(&presented, self.clock().now())?;
+        let bearer = presented.bearer.map(|token| self.bearer(token));
+        match (shown, bearer.transpose()?) {
+            (Shown::Somebody(certified), Some(bearer)) => certificates::both(&certified, bearer),
+            (Shown::Somebody(known), None) | (Shown::Nobody(_), Some(known)) => Ok(known),
+            (Shown::Nobody(None), None) => {
+                Err(Unauthenticated(format!("no bearer token: {WAY_IN}")))
+            }
+            (Shown::Nobody(Some(words)), None) => {
+                Err(Unauthenticated(format!("{words}; or {WAY_IN}")))
+            }
+        }
+    }
+
+    async fn ended(&self, known: &Known) -> Unauthenticated {
+        let principal = &known.principal;
+        let token = async {
+            if self.owner.is(principal) {
+                return std::future::pending().await;
+            }
+            self.tokens.ended(principal).await
+        };
+        tokio::select! {
+            ended = token => ended,
+            () = self.reached(known.until) => certificates::over(),
+        }
     }
 }

@@ -4,7 +4,9 @@
 //! What must never enter: what a value brings about.
 
 use super::setting::{Kind, Number, Said, Setting, Value, of};
-use super::{identity::KINDS, sandbox::REQUIRE_SANDBOX, spaces::AGENTS, tls::CLIENT_AUTH};
+use super::{
+    identity, identity::KINDS, sandbox::REQUIRE_SANDBOX, spaces::AGENTS, tls::CLIENT_AUTH,
+};
 
 /// The seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
@@ -130,6 +132,21 @@ pub(crate) static DECLARED: &[Setting] = &[
             found.groups.clone().map(Value::List)
         },
     },
+    identity::CERTIFICATES,
+    identity::TRUST,
+    list!(
+        "identity.forwarded.peers",
+        Kind::List("spiffe://DOMAIN/PATH, dns:NAME or subject:CN=..."),
+        identity.forwarded.peers,
+        "Proxies whose x-forwarded-client-cert is believed, by the names of their own certificates. \
+         Nobody else's is."
+    ),
+    switch!(
+        "identity.forwarded.loopback_only",
+        identity.forwarded.loopback_only,
+        "Whether that header is believed from everybody, for a server behind a sidecar that listens \
+         on loopback or a unix socket; elsewhere it is refused at the start."
+    ),
     text!(
         "tls.cert_file",
         Kind::Text("a PEM file's path"),

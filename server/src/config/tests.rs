@@ -243,6 +243,7 @@ fn other(setting: &super::setting::Setting) -> String {
         Kind::Text(_) if setting.key == "log.filter" => "warn".to_owned(),
         Kind::Text(_) => "/other".to_owned(),
         Kind::OneOf(words) => words[1].to_owned(),
+        Kind::List(_) if setting.key == "identity.forwarded.peers" => "dns:proxy".to_owned(),
         Kind::List(_) => "http://localhost:1".to_owned(),
     }
 }

@@ -6,17 +6,19 @@ use std::sync::Arc;
 use sessionplane_core::ports::clock::Clock;
 
 use super::ProcessError;
-use crate::adapters::authn::{Identities, OwnerToken, Registered, TokenBook, Tokens};
+use crate::adapters::authn::{
+    Certificates, Certified, Identities, OwnerToken, Registered, TokenBook, Tokens,
+};
 use crate::adapters::authz::Role;
 use crate::adapters::tls_files::{TlsFiles, TlsPaths};
 use crate::config::{Settings, TlsSettings};
-use crate::grpc::listener::Guard;
+use crate::grpc::listener::{Address, Guard};
 use crate::grpc::tls::{ALPN, Tls};
 
 /// Everybody who can be known, and the principals that are configured.
 pub(super) fn identities(
     config: &Settings,
-    data_dir: &Path,
+    (data_dir, address): (&Path, &Address),
     clock: Arc<dyn Clock>,
 ) -> Result<(Identities, Vec<Registered>), ProcessError> {
     TokenBook::of(data_dir).tidy();
@@ -34,7 +36,28 @@ pub(super) fn identities(
     }
     let owner = OwnerToken::open(data_dir)?;
     let tokens = Tokens::open(data_dir, registered.iter().cloned(), clock)?;
-    Ok((Identities::new(owner, tokens), registered))
+    // What the configuration said that is wrong was told when it was read, as above.
+    let (certified, _wrong) = config.identity.certified();
+    warn_of_unasked(config, &certified);
+    let loopback = address.lacks(false, false).is_none();
+    let (forwarding, _wrong) = config.identity.forwarding(loopback);
+    let certificates = Certificates::new(certified, forwarding);
+    let identities = Identities::new(owner, tokens).with_certificates(certificates);
+    Ok((identities, registered))
+}
+
+/// Warns of certificates that nobody is ever asked for.
+fn warn_of_unasked(config: &Settings, certified: &[Certified]) {
+    let asks = config.tls.settings().ok().flatten();
+    let asks = asks.is_some_and(|tls| tls.clients.is_some());
+    let forwards = config.identity.forwarded.loopback_only;
+    if let (false, false, Some(first)) = (asks, forwards, certified.first()) {
+        tracing::warn!(
+            principal = first.holder.id.as_str(),
+            "the certificates of principals let nobody in: clients are not asked for one \
+             (tls.client_auth)"
+        );
+    }
 }
 
 /// The TLS files, if there are any.

@@ -29,7 +29,7 @@ use crate::failpoint;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Longest time between two looks at the wall clock, which may be set: an end that it brings nearer
 /// is noticed by then.
-const CLOCK_LOOK: Duration = Duration::from_secs(2);
+pub(super) const CLOCK_LOOK: Duration = Duration::from_secs(2);
 /// What the name of a credential begins with; the token's id follows.
 const CREDENTIAL: &str = "token:";
 
@@ -210,6 +210,10 @@ impl Tokens {
         if let Err(error) = done.unwrap_or_else(|failed| Err(failed.into())) {
             tracing::warn!(%error, "when tokens were used last cannot be written down");
         }
+    }
+
+    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
     }
 
     fn uses(&self) -> Uses {

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use sessionplane_core::domain::access::{Principal, PrincipalKind};
 use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
 use sessionplane_core::domain::provenance::Trust;
-use sessionplane_core::ports::authenticator::{Authenticator, Presented, Unauthenticated};
+use sessionplane_core::ports::authenticator::{Authenticator, Known, Presented, Unauthenticated};
 use subtle::ConstantTimeEq as _;
 
 use super::super::private_file::{self, Problem};
@@ -141,12 +141,12 @@ impl OwnerToken {
 
 #[async_trait]
 impl Authenticator for OwnerToken {
-    async fn authenticate(&self, presented: Presented<'_>) -> Result<Principal, Unauthenticated> {
+    async fn authenticate(&self, presented: Presented<'_>) -> Result<Known, Unauthenticated> {
         let Some(token) = presented.bearer else {
             return Err(Unauthenticated(format!("no bearer token: {WAY_IN}")));
         };
-        self.holder(&bearer::digest(token))
-            .ok_or_else(super::unknown)
+        let holder = self.holder(&bearer::digest(token));
+        holder.map(Known::from).ok_or_else(super::unknown)
     }
 }
 
@@ -222,11 +222,14 @@ mod tests {
     use super::*;
 
     async fn present(owner: &OwnerToken, token: &str) -> Result<Principal, Unauthenticated> {
+        let presented = Presented {
+            bearer: Some(token),
+            ..Presented::default()
+        };
         owner
-            .authenticate(Presented {
-                bearer: Some(token),
-            })
+            .authenticate(presented)
             .await
+            .map(|known| known.principal)
     }
 
     fn token_in(directory: &Path) -> String {
