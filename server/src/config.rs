@@ -12,6 +12,7 @@ mod file;
 mod fixed;
 mod flags;
 mod identity;
+mod issuers;
 mod load;
 mod page;
 mod problem;
@@ -33,6 +34,7 @@ use tracing_subscriber::EnvFilter;
 pub use self::explain::{explain, explain_one};
 pub use self::flags::{given as given_flags, offered_by};
 pub use self::identity::{IdentityConfig, PrincipalConfig};
+pub use self::issuers::{IssuerConfig, KeyPlace};
 pub use self::load::{FlagValue, Sources, load, look};
 pub use self::page::page;
 pub use self::problem::{Problem, Source};
@@ -393,7 +395,12 @@ impl Settings {
         let loopback = self.listen.parse::<Address>();
         let loopback = loopback.is_ok_and(|address| address.lacks(false, false).is_none());
         let identity = &self.identity;
-        let wrong = [identity.registered().1, identity.certified().1];
+        let wrong = [
+            identity.registered().1,
+            identity.certified().1,
+            identity.issuers().1,
+            identity.claimed().1,
+        ];
         let forwarded = identity.forwarding(loopback).1;
         for error in wrong.into_iter().flatten().chain(forwarded) {
             tell(error);

@@ -214,7 +214,7 @@ async fn serve(
     let grounds = grounds::open(config, &served, data_dir)?;
     let ports = ports(&store, artifacts.clone(), &grounds, data_dir)?;
     let (identities, registered) =
-        identity::identities(config, (data_dir, &start.address), ports.clock.clone())?;
+        identity::identities(config, (data_dir, &start.address), &ports.clock)?;
     let identities = Arc::new(identities);
     let tls = identity::tls_files(config, ports.clock.clone())?;
     let host = process_host(data_dir)?;

@@ -1,15 +1,17 @@
 //! Who calls: the owner, by the token in the data directory; whoever holds a token that
-//! `sessiond token create` made for a configured principal; and whoever shows a certificate that is
-//! configured as one's.
+//! `sessiond token create` made for a configured principal; and whoever shows a certificate, or a JWT
+//! of a configured issuer, that is configured as one's.
 //!
 //! What is inside: `bearer` knows a token's text, `owner` the one of the owner, `book` the file with
 //! the digests of all others, `live` follows that file while the server runs, `uses` tells when they
-//! were used last; `certificates` knows who shows one, to us or to a proxy, whose word `xfcc` reads.
+//! were used last; `certificates` knows who shows one, to us or to a proxy, whose word `xfcc` reads;
+//! `jwt` knows who shows one of those.
 //! What must never enter: what a caller may do; a token in a log line, an error or a debug text.
 
 mod bearer;
 mod book;
 mod certificates;
+pub mod jwt;
 mod live;
 mod owner;
 mod uses;
@@ -23,6 +25,7 @@ use sessionplane_core::ports::authenticator::{Authenticator, Known, Presented, U
 use sessionplane_core::ports::clock::Clock;
 
 use certificates::Shown;
+use jwt::Issuers;
 use live::CLOCK_LOOK;
 
 pub use bearer::{Minted, TokenId, with_secrets_as, without_a_begun_token, without_secrets};
@@ -50,6 +53,7 @@ pub struct Identities {
     owner: OwnerToken,
     tokens: Tokens,
     certificates: Certificates,
+    issuers: Option<Issuers>,
 }
 
 impl Identities {
@@ -60,6 +64,7 @@ impl Identities {
             owner,
             tokens,
             certificates: Certificates::default(),
+            issuers: None,
         }
     }
 
@@ -70,15 +75,28 @@ impl Identities {
         self
     }
 
+    /// And whoever shows a JWT of one of these.
+    #[must_use]
+    pub fn with_issuers(mut self, issuers: Issuers) -> Self {
+        self.issuers = Some(issuers);
+        self
+    }
+
     /// The owner's token, for the line that a start prints.
     #[must_use]
     pub fn owner(&self) -> &OwnerToken {
         &self.owner
     }
 
-    /// Follows the tokens' file for as long as it is polled.
+    /// Follows the tokens' file and the issuers' keys for as long as it is polled.
     pub async fn follow(&self) {
-        self.tokens.follow().await;
+        let issuers = async {
+            match &self.issuers {
+                Some(issuers) => issuers.follow().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::join!(self.tokens.follow(), issuers);
     }
 
     /// Writes down when tokens were used last, once nobody follows them any more.
@@ -90,7 +108,10 @@ impl Identities {
         self.tokens.clock()
     }
 
-    fn bearer(&self, token: &str) -> Result<Known, Unauthenticated> {
+    async fn bearer(&self, token: &str) -> Result<Known, Unauthenticated> {
+        if let Some(issuers) = self.issuers.as_ref().filter(|all| all.take(token)) {
+            return issuers.known(token).await;
+        }
         // Both are looked at whatever the first one says.
         let digest = bearer::digest(token);
         let owner = self.owner.holder(&digest);
@@ -119,8 +140,11 @@ impl Authenticator for Identities {
     /// principal.
     async fn authenticate(&self, presented: Presented<'_>) -> Result<Known, Unauthenticated> {
         let shown = self.certificates.known(&presented, self.clock().now())?;
-        let bearer = presented.bearer.map(|token| self.bearer(token));
-        match (shown, bearer.transpose()?) {
+        let bearer = match presented.bearer {
+            Some(token) => Some(self.bearer(token).await?),
+            None => None,
+        };
+        match (shown, bearer) {
             (Shown::Somebody(certified), Some(bearer)) => certificates::both(&certified, bearer),
             (Shown::Somebody(known), None) | (Shown::Nobody(_), Some(known)) => Ok(known),
             (Shown::Nobody(None), None) => {
@@ -140,9 +164,19 @@ impl Authenticator for Identities {
             }
             self.tokens.ended(principal).await
         };
+        let withdrawn = async {
+            match &self.issuers {
+                Some(issuers) => issuers.withdrawn(known).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             ended = token => ended,
-            () = self.reached(known.until) => certificates::over(),
+            ended = withdrawn => ended,
+            () = self.reached(known.until) => match known.proof {
+                Some(_) => jwt::over(),
+                None => certificates::over(),
+            },
         }
     }
 }

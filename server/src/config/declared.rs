@@ -5,7 +5,7 @@
 
 use super::setting::{Kind, Number, Said, Setting, Value, of};
 use super::{
-    identity, identity::KINDS, sandbox::REQUIRE_SANDBOX, spaces::AGENTS, tls::CLIENT_AUTH,
+    identity, identity::KINDS, issuers, sandbox::REQUIRE_SANDBOX, spaces::AGENTS, tls::CLIENT_AUTH,
 };
 
 /// The seconds of a day.
@@ -133,7 +133,17 @@ pub(crate) static DECLARED: &[Setting] = &[
         },
     },
     identity::CERTIFICATES,
+    issuers::CLAIMS,
     identity::TRUST,
+    issuers::ISSUER,
+    issuers::AUDIENCES,
+    issuers::ALGORITHMS_OF,
+    issuers::URL,
+    issuers::FILE,
+    issuers::CA_FILE,
+    issuers::LEEWAY,
+    issuers::REFRESH,
+    issuers::STALE,
     list!(
         "identity.forwarded.peers",
         Kind::List("spiffe://DOMAIN/PATH, dns:NAME or subject:CN=..."),

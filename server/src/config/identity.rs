@@ -7,6 +7,7 @@ use sessionplane_core::domain::certificate::CertificateName;
 use sessionplane_core::domain::ids::{PrincipalId, TenantId};
 use sessionplane_core::domain::provenance::Trust;
 
+use super::issuers::IssuerConfig;
 use super::setting::{Kind, Setting, Value, of};
 use super::{ConfigError, value};
 use crate::adapters::authn::{Certified, Forwarding, OWNER_ID, OWNER_TENANT, Registered};
@@ -52,7 +53,7 @@ pub(super) const TRUST: Setting = Setting {
     kind: Kind::OneOf(TRUSTS),
     flag: None,
     variable: None,
-    about: "The most trust that its certificates can give to a text; `typed` only of a human. \
+    about: "The most trust that its certificates and JWTs can give to a text; `typed` only of a human. \
             Without one it is `relayed`. A token has its own.",
     needed: false,
     set: |settings, name, value| {
@@ -74,6 +75,8 @@ pub struct IdentityConfig {
     pub principals: BTreeMap<String, PrincipalConfig>,
     /// Whose word is taken for the certificate of who calls them.
     pub forwarded: ForwardedConfig,
+    /// Issuers of JWTs, by name.
+    pub issuers: BTreeMap<String, IssuerConfig>,
 }
 
 /// From whom `x-forwarded-client-cert` is believed; without any from nobody.
@@ -98,6 +101,8 @@ pub struct PrincipalConfig {
     pub certificates: Option<Vec<String>>,
     /// One of the words that are declared; none means relayed.
     pub trust: Option<String>,
+    /// Which JWTs are its.
+    pub claims: Option<Vec<String>>,
 }
 
 impl IdentityConfig {
@@ -194,7 +199,7 @@ impl IdentityConfig {
 }
 
 /// The most trust that certificates and JWTs of a principal give to a text.
-fn ceiling(name: &str, config: &PrincipalConfig) -> Result<Trust, ConfigError> {
+pub(super) fn ceiling(name: &str, config: &PrincipalConfig) -> Result<Trust, ConfigError> {
     match config.trust.as_deref() {
         Some("untrusted") => Ok(Trust::Untrusted),
         Some("typed") if config.kind.as_deref() != Some("human") => Err(value(
@@ -206,7 +211,7 @@ fn ceiling(name: &str, config: &PrincipalConfig) -> Result<Trust, ConfigError> {
     }
 }
 
-fn registered(name: &str, config: &PrincipalConfig) -> Result<Registered, ConfigError> {
+pub(super) fn registered(name: &str, config: &PrincipalConfig) -> Result<Registered, ConfigError> {
     let key = format!("identity.principals.{name}");
     let id = PrincipalId::parse(name).map_err(|error| value(&*key, error.to_string()))?;
     if name.eq_ignore_ascii_case(OWNER_ID) {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use sessionplane_core::ports::clock::Clock;
 
 use super::ProcessError;
+use crate::adapters::authn::jwt::{Issuer, Issuers, KeyFile, KeySource, KeyUrl};
 use crate::adapters::authn::{
     Certificates, Certified, Identities, OwnerToken, Registered, TokenBook, Tokens,
 };
 use crate::adapters::authz::Role;
 use crate::adapters::tls_files::{TlsFiles, TlsPaths};
-use crate::config::{Settings, TlsSettings};
+use crate::config::{ConfigError, KeyPlace, Settings, TlsSettings};
 use crate::grpc::listener::{Address, Guard};
 use crate::grpc::tls::{ALPN, Tls};
 
@@ -19,7 +20,7 @@ use crate::grpc::tls::{ALPN, Tls};
 pub(super) fn identities(
     config: &Settings,
     (data_dir, address): (&Path, &Address),
-    clock: Arc<dyn Clock>,
+    clock: &Arc<dyn Clock>,
 ) -> Result<(Identities, Vec<Registered>), ProcessError> {
     TokenBook::of(data_dir).tidy();
     // Those that make no sense were told of when the configuration was read.
@@ -35,15 +36,38 @@ pub(super) fn identities(
         }
     }
     let owner = OwnerToken::open(data_dir)?;
-    let tokens = Tokens::open(data_dir, registered.iter().cloned(), clock)?;
+    let tokens = Tokens::open(data_dir, registered.iter().cloned(), clock.clone())?;
     // What the configuration said that is wrong was told when it was read, as above.
     let (certified, _wrong) = config.identity.certified();
     warn_of_unasked(config, &certified);
     let loopback = address.lacks(false, false).is_none();
     let (forwarding, _wrong) = config.identity.forwarding(loopback);
     let certificates = Certificates::new(certified, forwarding);
-    let identities = Identities::new(owner, tokens).with_certificates(certificates);
+    let issuers = issuers(config, clock)?;
+    let identities = Identities::new(owner, tokens)
+        .with_certificates(certificates)
+        .with_issuers(issuers);
     Ok((identities, registered))
+}
+
+/// The issuers of JWTs, and who is who by them. What was wrong with them was told as above.
+fn issuers(config: &Settings, clock: &Arc<dyn Clock>) -> Result<Issuers, ProcessError> {
+    let (all, _wrong) = config.identity.issuers();
+    let all = all.into_iter().map(|(settings, place)| {
+        let source: Arc<dyn KeySource> = match place {
+            KeyPlace::File(path) => Arc::new(KeyFile(path)),
+            KeyPlace::Url(url, ca) => {
+                Arc::new(KeyUrl::new(&url, ca.as_ref()).map_err(|problem| {
+                    let key = format!("identity.issuers.{}.jwks_url", settings.name);
+                    ConfigError::Value { key, problem }
+                })?)
+            }
+        };
+        Ok(Issuer::new(settings, source, clock.clone()))
+    });
+    let all = all.collect::<Result<Vec<_>, ConfigError>>()?;
+    let (claimed, _wrong) = config.identity.claimed();
+    Ok(Issuers::new(all, claimed, clock.clone()))
 }
 
 /// Warns of certificates that nobody is ever asked for.
