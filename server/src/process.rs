@@ -14,6 +14,7 @@ mod error;
 mod grounds;
 pub mod health;
 mod identity;
+pub mod login;
 mod notify;
 mod preflight;
 pub mod store_tools;
@@ -215,11 +216,11 @@ async fn serve(
     let ports = ports(&store, artifacts.clone(), &grounds, data_dir)?;
     let (identities, registered) =
         identity::identities(config, (data_dir, &start.address), &ports.clock)?;
-    let identities = Arc::new(identities);
     let tls = identity::tls_files(config, ports.clock.clone())?;
     let host = process_host(data_dir)?;
     let parts = start.parts(&ports, &grounds, &host);
     let (agents, lines) = parts.agents(served)?;
+    let identities = Arc::new(identities.with_local_trust(wiring::local_trust(&agents)));
     let cut = tokio::select! {
         cut = recover(&host, &ports) => cut?,
         () = &mut shutdown => return given_up(),

@@ -20,6 +20,7 @@ pub mod xfcc;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::authenticator::{Authenticator, Known, Presented, Unauthenticated};
 use sessionplane_core::ports::clock::Clock;
@@ -66,6 +67,15 @@ impl Identities {
             certificates: Certificates::default(),
             issuers: None,
         }
+    }
+
+    /// The most trust that what lies in the data directory gives: `Typed` only where no agent that is
+    /// served can read it (C57).
+    #[must_use]
+    pub fn with_local_trust(mut self, most: Trust) -> Self {
+        self.owner = self.owner.up_to(most);
+        self.tokens = self.tokens.up_to(most);
+        self
     }
 
     /// And whoever shows one of these.

@@ -116,6 +116,12 @@ impl OwnerToken {
         })
     }
 
+    /// The same, giving no more trust than this.
+    pub(super) fn up_to(mut self, most: Trust) -> Self {
+        self.owner.ceiling = most;
+        self
+    }
+
     /// The owner, if it is the owner's token that has this digest.
     pub(super) fn holder(&self, digest: &Digest) -> Option<Principal> {
         bool::from(digest.ct_eq(&self.digest)).then(|| self.owner.clone())
@@ -150,8 +156,8 @@ impl Authenticator for OwnerToken {
     }
 }
 
-/// No sandbox keeps an engine from reading the token, so that no text sent with it can count as
-/// typed by a person.
+/// Unless it is known that a sandbox keeps every engine from reading the token, no text sent with it
+/// can count as typed by a person.
 fn owner() -> Result<Principal, IdError> {
     Ok(Principal {
         tenant: TenantId::parse(OWNER_TENANT)?,

@@ -1,7 +1,6 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
-use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::ports::authenticator::{Authenticator as _, Presented};
 
 use super::super::{Grant, Identities, OwnerToken};
@@ -297,4 +296,39 @@ fn c54_a_damaged_file_stops_the_start() {
     let clock = Arc::new(TokioClock::starting_at(NOW));
     let error = Tokens::open(directory.path(), [], clock).unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c57_a_token_says_of_a_text_that_it_was_typed_only_where_no_agent_can_read_it() {
+    let typed = |name: &str, kind| {
+        let mut grant = grant(name, None, None);
+        (grant.ceiling, grant.holder.kind) = (Trust::Typed, kind);
+        grant
+    };
+    let known = [
+        ("ada", PrincipalKind::Human),
+        ("ci", PrincipalKind::Service),
+    ];
+    let known = known.map(|(name, kind)| typed(name, kind).holder);
+    for (most, ada) in [
+        (Trust::Relayed, Trust::Relayed),
+        (Trust::Typed, Trust::Typed),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let ada_s = minted(directory.path(), &typed("ada", PrincipalKind::Human)).1;
+        let ci_s = minted(directory.path(), &typed("ci", PrincipalKind::Service)).1;
+        let clock = Arc::new(TokioClock::starting_at(NOW));
+        let owner = OwnerToken::open(directory.path()).unwrap();
+        let tokens = Tokens::open(directory.path(), known.clone(), clock.clone()).unwrap();
+        let identities = Identities::new(owner, tokens).with_local_trust(most);
+        let bench = Bench {
+            identities: Arc::new(identities),
+            directory,
+            clock,
+        };
+        assert_eq!(bench.who(&ada_s).await.unwrap().ceiling, ada);
+        assert_eq!(bench.who(&ci_s).await.unwrap().ceiling, Trust::Relayed);
+        let owner = fs::read_to_string(bench.directory.path().join("owner.token")).unwrap();
+        assert_eq!(bench.who(owner.trim_end()).await.unwrap().ceiling, ada);
+    }
 }
