@@ -196,7 +196,7 @@ pub(super) fn make(
     let args = CreateArgs {
         principal: wanted.principal,
         tenant: None,
-        kind: Some(Kind::Human),
+        kind: None,
         trust: TrustCeiling::Relayed,
         expires: wanted.expires,
         groups: Vec::new(),
@@ -204,6 +204,12 @@ pub(super) fn make(
         json: false,
     };
     let mut grant = grant(&args, config, file)?;
+    if grant.holder.kind != PrincipalKind::Human {
+        let (name, kind) = (&grant.holder.id, kind_name(grant.holder.kind));
+        return Err(TokenError::Refused(format!(
+            "{name} is of kind {kind}, and only a human logs in; use sessiond token create"
+        )));
+    }
     grant.ceiling = Trust::Typed;
     put(&args, &grant, config)
 }
