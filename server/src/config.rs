@@ -12,6 +12,7 @@ mod file;
 mod fixed;
 mod flags;
 mod identity;
+mod issuers;
 mod load;
 mod page;
 mod policy;
@@ -34,6 +35,7 @@ use tracing_subscriber::EnvFilter;
 pub use self::explain::{explain, explain_one};
 pub use self::flags::{given as given_flags, offered_by};
 pub use self::identity::{IdentityConfig, PrincipalConfig};
+pub use self::issuers::{IssuerConfig, KeyPlace};
 pub use self::load::{FlagValue, Sources, load, look};
 pub use self::page::page;
 pub use self::policy::PolicyConfig;
@@ -395,7 +397,17 @@ impl Settings {
         if let Err(error) = self.tls.settings() {
             tell(error);
         }
-        for error in self.identity.registered().1 {
+        let loopback = self.listen.parse::<Address>();
+        let loopback = loopback.is_ok_and(|address| address.lacks(false, false).is_none());
+        let identity = &self.identity;
+        let wrong = [
+            identity.registered().1,
+            identity.certified().1,
+            identity.issuers().1,
+            identity.claimed().1,
+        ];
+        let forwarded = identity.forwarding(loopback).1;
+        for error in wrong.into_iter().flatten().chain(forwarded) {
             tell(error);
         }
         for origin in &self.face.web_origins {

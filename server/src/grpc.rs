@@ -4,7 +4,8 @@
 //! errors to statuses, and the listener with its connections. What must never enter: a rule of the
 //! domain, an adapter's name, a second place that makes a status.
 //!
-//! The way of a call: `server` accepts its connection (`admission` says whether, `tls` shakes hands), `web`
+//! The way of a call: `server` accepts its connection (`admission` says whether, `tls` shakes hands, `peer` reads whose
+//! certificate it is), `web`
 //! turns strange pages away and gRPC-Web into gRPC, `reading` sees to
 //! it that it is gRPC and arrives, `routes` asks `authn` who calls and finds the service (`methods`
 //! knows which of its methods stream), the service parses with `convert`, asks the application layer once and converts
@@ -29,6 +30,7 @@ mod hearing;
 mod invoke;
 pub mod listener;
 mod methods;
+pub mod peer;
 mod probes;
 mod reading;
 mod reflection;

@@ -14,6 +14,7 @@ use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_
 use sessionplane_server::process::config_tool::{self, ConfigCommand};
 use sessionplane_server::process::health::Question;
 use sessionplane_server::process::policy_tool::{self, PolicyCommand};
+use sessionplane_server::process::login::{self, LoginArgs};
 use sessionplane_server::process::store_tools::{self, StoreCommand};
 use sessionplane_server::process::token::{self, TokenCommand};
 use sessionplane_server::process::{self, Options};
@@ -68,6 +69,8 @@ enum Verb {
     /// Make, list and revoke the tokens of configured principals.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Make a token for yourself, at a terminal: what you type with it can count as typed.
+    Login(LoginArgs),
     /// Verify, export, import, count, back up and restore the data directory.
     #[command(subcommand)]
     Store(StoreCommand),
@@ -76,7 +79,7 @@ enum Verb {
 impl Arguments {
     /// The command line as a person is told of it.
     fn told() -> clap::Command {
-        offered_by(Self::command(), &["token", "store"])
+        offered_by(Self::command(), &["token", "login", "store"])
     }
 
     /// The command line, with the flags that the settings declare.
@@ -115,6 +118,7 @@ fn main() -> ExitCode {
         Some(Verb::Policy(command)) => return policy_tool::run(command, &sources),
         Some(Verb::Health(question)) => return health(question, &sources),
         Some(Verb::Token(command)) => return tokens(command, &sources),
+        Some(Verb::Login(args)) => return log_in(args, &sources),
         Some(Verb::Store(command)) => return store(command, &sources),
         None => {}
     }
@@ -238,6 +242,16 @@ fn tokens(command: &TokenCommand, sources: &Sources) -> ExitCode {
     };
     start_logging(&settings, "warn");
     let done = token::run(command, &settings, sources.file.as_deref());
+    done.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
+}
+
+fn log_in(args: &LoginArgs, sources: &Sources) -> ExitCode {
+    let settings = match config::load(sources) {
+        Ok(settings) => settings,
+        Err(error) => return failed(&error),
+    };
+    start_logging(&settings, "warn");
+    let done = login::run(args, &settings, sources.file.as_deref());
     done.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
 }
 

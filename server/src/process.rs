@@ -14,6 +14,7 @@ mod error;
 mod grounds;
 pub mod health;
 mod identity;
+pub mod login;
 mod notify;
 pub mod policy_tool;
 mod preflight;
@@ -215,12 +216,13 @@ async fn serve(
     let grounds = grounds::open(config, &served, data_dir)?;
     let (policies, authorizer) = identity::policies(config, Arc::new(TokioClock::start()))?;
     let ports = ports(&store, authorizer, artifacts.clone(), &grounds, data_dir)?;
-    let (identities, registered) = identity::identities(config, data_dir, ports.clock.clone())?;
-    let identities = Arc::new(identities);
+    let (identities, registered) =
+        identity::identities(config, (data_dir, &start.address), &ports.clock)?;
     let tls = identity::tls_files(config, ports.clock.clone())?;
     let host = process_host(data_dir)?;
     let parts = start.parts(&ports, &grounds, &host);
     let (agents, lines) = parts.agents(served)?;
+    let identities = Arc::new(identities.with_local_trust(wiring::local_trust(&agents)));
     let cut = tokio::select! {
         cut = recover(&host, &ports) => cut?,
         () = &mut shutdown => return given_up(),

@@ -10,7 +10,7 @@ use sessionplane_core::contract::fleet::Fleet;
 use sessionplane_core::domain::access::{Principal, PrincipalKind};
 use sessionplane_core::domain::ids::{PrincipalId, TenantId};
 use sessionplane_core::domain::provenance::Trust;
-use sessionplane_core::ports::authenticator::{Authenticator, Presented, Unauthenticated};
+use sessionplane_core::ports::authenticator::{Authenticator, Known, Presented, Unauthenticated};
 use sessionplane_server::adapters::sled::{SledStore, StoreOptions};
 use sessionplane_server::app::App;
 use sessionplane_server::app::config::AppConfig;
@@ -33,7 +33,7 @@ struct TwoTenants;
 
 #[async_trait]
 impl Authenticator for TwoTenants {
-    async fn authenticate(&self, presented: Presented<'_>) -> Result<Principal, Unauthenticated> {
+    async fn authenticate(&self, presented: Presented<'_>) -> Result<Known, Unauthenticated> {
         let tenant = match presented.bearer {
             Some(OWNER) => "acme",
             Some(STRANGER) => "umbrella",
@@ -46,7 +46,8 @@ impl Authenticator for TwoTenants {
             groups: Arc::new([]),
             ceiling: Trust::Typed,
             credential: "test".into(),
-        })
+        }
+        .into())
     }
 }
 

@@ -5,7 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType, date_time_ymd,
+};
 use tempfile::TempDir;
 
 /// An authority.
@@ -46,13 +48,34 @@ impl Pki {
         self.pair_until(names, 4000)
     }
 
+    /// A certificate of a client with these URIs and names.
+    pub(crate) fn client(&self, uris: &[&str], names: &[&str]) -> Pair {
+        self.client_until(uris, names, 4000)
+    }
+
+    /// The same, one that ends with the beginning of a year.
+    pub(crate) fn client_until(&self, uris: &[&str], names: &[&str], year: i32) -> Pair {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        let uris = uris
+            .iter()
+            .map(|uri| SanType::URI((*uri).try_into().unwrap()));
+        params.subject_alt_names.extend(uris);
+        params.not_after = date_time_ymd(year, 1, 1);
+        self.signed(&params)
+    }
+
     /// A certificate that ends with the beginning of a year.
     pub(crate) fn pair_until(&self, names: &[&str], year: i32) -> Pair {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.not_after = date_time_ymd(year, 1, 1);
+        self.signed(&params)
+    }
+
+    fn signed(&self, params: &CertificateParams) -> Pair {
         let key = KeyPair::generate().unwrap();
-        let cert = params.signed_by(&key, &self.authority).unwrap();
+        let cert = params.clone().signed_by(&key, &self.authority).unwrap();
         Pair {
             cert: cert.pem(),
             key: key.serialize_pem(),

@@ -198,6 +198,15 @@ where
 }
 
 impl Caller {
+    /// A caller without a token, over a connection that a test made.
+    pub(crate) fn silent_over(send: SendRequest<Outgoing>) -> Self {
+        Self {
+            send,
+            token: None,
+            headers: HeaderMap::new(),
+        }
+    }
+
     /// A caller over a connection that a test made.
     pub(crate) fn over(send: SendRequest<Outgoing>, token: &str) -> Self {
         Self {

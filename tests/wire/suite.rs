@@ -15,6 +15,8 @@ mod draining;
 mod edge;
 mod fake;
 mod fleet;
+mod issuers;
+mod peers;
 #[path = "../tools/pki.rs"]
 mod pki;
 mod probes;

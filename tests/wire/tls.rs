@@ -33,7 +33,7 @@ const LONG: Duration = Duration::from_secs(600);
 const HALF_A_HELLO: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0];
 
 impl Files {
-    fn paths(&self) -> TlsPaths {
+    pub(crate) fn paths(&self) -> TlsPaths {
         TlsPaths {
             cert: self.cert.clone(),
             key: self.key.clone(),
@@ -77,7 +77,7 @@ fn port(server: &Running) -> u16 {
 }
 
 /// A TLS connection that trusts an authority, and shows a certificate if it has one.
-async fn shake(
+pub(crate) async fn shake(
     server: &Running,
     ca: &str,
     shows: Option<&Pair>,

@@ -7,6 +7,7 @@ pub mod artifact;
 pub mod audit;
 pub mod binding;
 pub mod capabilities;
+pub mod certificate;
 pub mod command;
 pub mod commit;
 pub mod compaction;

@@ -1,7 +1,7 @@
-//! 32 bytes as text: what private files hold of keys and digests.
+//! Bytes as text: what private files hold of keys and digests, and what tells credentials apart.
 
 /// Lower-case digits.
-pub(super) fn encode(bytes: &[u8; 32]) -> String {
+pub(super) fn encode(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits
         .filter_map(|digit| char::from_digit(digit.into(), 16))

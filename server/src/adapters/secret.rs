@@ -67,7 +67,7 @@ pub fn proof(data_dir: &Path, purpose: &str) -> Result<String, SecretError> {
     block[..32].copy_from_slice(&secret);
     let mut mac = Hmac::<Sha256>::new(&block.into());
     mac.update(purpose.as_bytes());
-    Ok(hex::encode(&mac.finalize().into_bytes().into()))
+    Ok(hex::encode(&mac.finalize().into_bytes()))
 }
 
 fn read(path: &Path) -> Result<Option<[u8; 32]>, String> {

@@ -4,7 +4,9 @@
 //! What must never enter: what a value brings about.
 
 use super::setting::{Kind, Number, Said, Setting, Value, of};
-use super::{identity::KINDS, sandbox::REQUIRE_SANDBOX, spaces::AGENTS, tls::CLIENT_AUTH};
+use super::{
+    identity, identity::KINDS, issuers, sandbox::REQUIRE_SANDBOX, spaces::AGENTS, tls::CLIENT_AUTH,
+};
 
 /// The seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
@@ -149,6 +151,31 @@ pub(crate) static DECLARED: &[Setting] = &[
         policy.default_set,
         "Whether the policies that ship with the server hold beside them: what `sessiond policy default` \
          prints. Without them nobody may do anything that no file allows, the owner included."
+    ),
+    identity::CERTIFICATES,
+    issuers::CLAIMS,
+    identity::TRUST,
+    issuers::ISSUER,
+    issuers::AUDIENCES,
+    issuers::ALGORITHMS_OF,
+    issuers::URL,
+    issuers::FILE,
+    issuers::CA_FILE,
+    issuers::LEEWAY,
+    issuers::REFRESH,
+    issuers::STALE,
+    list!(
+        "identity.forwarded.peers",
+        Kind::List("spiffe://DOMAIN/PATH, dns:NAME or subject:CN=..."),
+        identity.forwarded.peers,
+        "Proxies whose x-forwarded-client-cert is believed, by the names of their own certificates. \
+         Nobody else's is."
+    ),
+    switch!(
+        "identity.forwarded.loopback_only",
+        identity.forwarded.loopback_only,
+        "Whether that header is believed from everybody, for a server behind a sidecar that listens \
+         on loopback or a unix socket; elsewhere it is refused at the start."
     ),
     text!(
         "tls.cert_file",

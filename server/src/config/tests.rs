@@ -243,6 +243,7 @@ fn other(setting: &super::setting::Setting) -> String {
         Kind::Text(_) if setting.key == "log.filter" => "warn".to_owned(),
         Kind::Text(_) => "/other".to_owned(),
         Kind::OneOf(words) => words[1].to_owned(),
+        Kind::List(_) if setting.key == "identity.forwarded.peers" => "dns:proxy".to_owned(),
         Kind::List(_) => "http://localhost:1".to_owned(),
     }
 }
@@ -301,13 +302,20 @@ fn c60_a_value_out_of_its_range_is_refused_with_the_range_and_every_default_is_w
             "{} is {default} by default",
             setting.key
         );
-        let (section, key) = setting.key.rsplit_once('.').unwrap();
+        let whole = setting.key.replace('*', "x");
+        let (section, key) = whole.rsplit_once('.').unwrap();
         let (least, most) = (*range.start(), *range.end());
-        let problems = |value: u64| read(&format!("[{section}]\n{key} = {value}\n")).1;
+        // What an issuer must have beside it.
+        let beside = if setting.is_named() {
+            "issuer = \"i\"\naudiences = [\"a\"]\njwks_file = \"/f\"\n"
+        } else {
+            ""
+        };
+        let problems = |value: u64| read(&format!("[{section}]\n{key} = {value}\n{beside}")).1;
         let (low, high) = (least.checked_sub(1), most + 1);
         for value in low.into_iter().chain([high, u64::MAX >> 1]) {
             let told = problems(value);
-            let range = format!("{} is {value}; use {least} to {most}", setting.key);
+            let range = format!("{whole} is {value}; use {least} to {most}");
             assert!(told.len() == 1 && told[0].ends_with(&range), "{told:?}");
         }
         assert!(problems(least).is_empty() && problems(most).is_empty());

@@ -22,8 +22,10 @@ use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 
 use super::admission::Traffic;
+use super::authn::Peer;
 use super::hearing::Hearing;
-use super::routes::{Known, Routes};
+use super::peer;
+use super::routes::{CallerKnown, Routes};
 use super::server::Config;
 use super::tls::Tls;
 use super::web::Web;
@@ -97,7 +99,10 @@ pub(crate) async fn serve_tls<F: Faces>(
         () = traffic.asked_to_leave() => None,
     };
     if let Some(stream) = shaken {
-        serve(shared, traffic, stream).await;
+        let shown = stream.get_ref().1.peer_certificates();
+        let first = shown.and_then(<[_]>::first);
+        let peer = first.map(|certificate| Peer(Arc::new(peer::read(certificate))));
+        serve_peer(shared, traffic, stream, peer).await;
     }
 }
 
@@ -107,11 +112,25 @@ where
     F: Faces,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    serve_peer(shared, traffic, stream, None).await;
+}
+
+/// The same of a peer that may have shown a certificate.
+async fn serve_peer<F, S>(
+    shared: Arc<Shared<F>>,
+    traffic: Arc<Traffic>,
+    stream: S,
+    peer: Option<Peer>,
+) where
+    F: Faces,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let closing = shared.closing.child();
     let service = Calls {
         shared: shared.clone(),
         closing: closing.clone(),
         traffic: traffic.clone(),
+        peer,
     };
     let stream = TokioIo::new(Hearing::new(stream, traffic.clone()));
     let builder = builder(&shared);
@@ -161,6 +180,7 @@ struct Calls<F: Faces> {
     shared: Arc<Shared<F>>,
     closing: Closing,
     traffic: Arc<Traffic>,
+    peer: Option<Peer>,
 }
 
 impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
@@ -168,7 +188,10 @@ impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        if let Some(peer) = &self.peer {
+            request.extensions_mut().insert(peer.clone());
+        }
         let (shared, closing) = (self.shared.clone(), self.closing.clone());
         let (open, traffic) = (self.traffic.opened(), self.traffic.clone());
         Box::pin(async move {
@@ -178,7 +201,7 @@ impl<F: Faces> hyper::service::Service<Request<Incoming>> for Calls<F> {
             let answered = traffic.answering();
             let response = web.respond(routes, request, &closing, calls).await;
             drop(answered);
-            if response.extensions().get::<Known>().is_none() {
+            if response.extensions().get::<CallerKnown>().is_none() {
                 open.of_a_stranger();
                 return Ok(response);
             }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
+use http::{Extensions, HeaderMap, Request, Response};
 use http_body::Body as HttpBody;
 use sessionplane::v1 as wire;
 use sessionplane_core::domain::access::Principal;
 use sessionplane_core::domain::error::{CallError, Reason};
-use sessionplane_core::ports::authenticator::Authenticator;
+use sessionplane_core::ports::authenticator::{Authenticator, Known};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,7 @@ pub(crate) const STRANGERS_STREAMS: usize = 1024;
 
 /// Is with a response whose caller was known.
 #[derive(Clone, Copy)]
-pub(crate) struct Known;
+pub(crate) struct CallerKnown;
 
 /// Everything that is served, for all connections.
 pub(crate) struct Routes<F: Faces> {
@@ -180,7 +180,7 @@ impl<F: Faces> Routes<F> {
         connection: &Closing,
         tasks: &TaskTracker,
         trace_id: Option<Arc<str>>,
-        known: &mut Option<Known>,
+        known: &mut Option<CallerKnown>,
     ) -> Result<Response<Body>, CallError>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
@@ -194,8 +194,11 @@ impl<F: Faces> Routes<F> {
         self.bounded_headers(request.headers())?;
         let _room = self.room(&route, waits)?;
         let coding = Coding::accepted(request.headers());
-        let principal = self.principal(&route, request.headers()).await?;
-        *known = principal.is_some().then_some(Known);
+        let caller = self
+            .caller(&route, request.headers(), request.extensions())
+            .await?;
+        *known = caller.is_some().then_some(CallerKnown);
+        let principal = caller.as_ref().map(|known| known.principal.clone());
         let _share = self.share(principal.as_ref(), waits)?;
         let place = self.place(streams && principal.is_none())?;
         if (streams || waits)
@@ -213,7 +216,7 @@ impl<F: Faces> Routes<F> {
             ServerEnds::default()
         };
         // Not only for what lasts: the message of any call may take its time to come.
-        let mut credential = self.credential(principal.clone());
+        let mut credential = self.credential(caller);
         if let Some(principal) = principal {
             let caller = Caller {
                 principal,
@@ -224,11 +227,7 @@ impl<F: Faces> Routes<F> {
         }
         let message_within = (!route.asks_on()).then_some(self.message_within);
         let request = request.map(|body| TimelyBody::new(body, message_within));
-        let grace = if waits {
-            Duration::ZERO
-        } else {
-            self.closes_within
-        };
+        let grace = self.grace(waits);
         // Pinned here: a call's futures are large, and each function that takes one moves it.
         let served = pin!(self.serve(&route, request));
         let mut answered = pin!(self.answered(until, (&connection.closing, grace), served));
@@ -334,15 +333,16 @@ impl<F: Faces> Routes<F> {
     }
 
     /// Who calls; nobody where anybody may.
-    async fn principal(
+    async fn caller(
         &self,
         route: &Route,
         headers: &HeaderMap,
-    ) -> Result<Option<Principal>, CallError> {
+        extensions: &Extensions,
+    ) -> Result<Option<Known>, CallError> {
         if !self.asks_who(route) {
             return Ok(None);
         }
-        let known = authn::principal(&*self.authenticator, headers).await;
+        let known = authn::known(&*self.authenticator, headers, extensions).await;
         let known = known.inspect_err(|error| {
             let tell = |times| tracing::info!(times, last = error.message, "callers are not known");
             self.unknown.tell(tell);
@@ -350,12 +350,21 @@ impl<F: Faces> Routes<F> {
         known.map(Some)
     }
 
+    /// How long a call may go on when its connection closes: what waits does nothing meanwhile.
+    fn grace(&self, waits: bool) -> Duration {
+        if waits {
+            Duration::ZERO
+        } else {
+            self.closes_within
+        }
+    }
+
     /// Completes when the credential of a caller ends; never without a caller.
-    fn credential(&self, principal: Option<Principal>) -> Ended {
+    fn credential(&self, caller: Option<Known>) -> Ended {
         let authenticator = self.authenticator.clone();
         Box::pin(async move {
-            match principal {
-                Some(principal) => authenticator.ended(&principal).await,
+            match caller {
+                Some(known) => authenticator.ended(&known).await,
                 None => std::future::pending().await,
             }
         })

@@ -7,20 +7,22 @@ use sessionplane_core::domain::ids::{PrincipalId, TenantId};
 use sessionplane_core::ports::clock::Clock;
 
 use super::ProcessError;
+use crate::adapters::authn::jwt::{Issuer, Issuers, KeyFile, KeySource, KeyUrl};
 use crate::adapters::authn::{
-    Identities, OWNER_ID, OWNER_TENANT, OwnerToken, Registered, TokenBook, Tokens,
+    Certificates, Certified, Identities, OWNER_ID, OWNER_TENANT, OwnerToken, Registered, TokenBook,
+    Tokens,
 };
 use crate::adapters::authz::{CedarAuthorizer, PolicyFiles, Role};
 use crate::adapters::tls_files::{TlsFiles, TlsPaths};
-use crate::config::{Settings, TlsSettings};
-use crate::grpc::listener::Guard;
+use crate::config::{ConfigError, KeyPlace, Settings, TlsSettings};
+use crate::grpc::listener::{Address, Guard};
 use crate::grpc::tls::{ALPN, Tls};
 
 /// Everybody who can be known, and the principals that are configured.
 pub(super) fn identities(
     config: &Settings,
-    data_dir: &Path,
-    clock: Arc<dyn Clock>,
+    (data_dir, address): (&Path, &Address),
+    clock: &Arc<dyn Clock>,
 ) -> Result<(Identities, Vec<Registered>), ProcessError> {
     TokenBook::of(data_dir).tidy();
     // Those that make no sense were told of when the configuration was read.
@@ -37,8 +39,52 @@ pub(super) fn identities(
         }
     }
     let owner = OwnerToken::open(data_dir)?;
-    let tokens = Tokens::open(data_dir, registered.iter().cloned(), clock)?;
-    Ok((Identities::new(owner, tokens), registered))
+    let tokens = Tokens::open(data_dir, registered.iter().cloned(), clock.clone())?;
+    // What the configuration said that is wrong was told when it was read, as above.
+    let (certified, _wrong) = config.identity.certified();
+    warn_of_unasked(config, &certified);
+    let loopback = address.lacks(false, false).is_none();
+    let (forwarding, _wrong) = config.identity.forwarding(loopback);
+    let certificates = Certificates::new(certified, forwarding);
+    let issuers = issuers(config, clock)?;
+    let identities = Identities::new(owner, tokens)
+        .with_certificates(certificates)
+        .with_issuers(issuers);
+    Ok((identities, registered))
+}
+
+/// The issuers of JWTs, and who is who by them. What was wrong with them was told as above.
+fn issuers(config: &Settings, clock: &Arc<dyn Clock>) -> Result<Issuers, ProcessError> {
+    let (all, _wrong) = config.identity.issuers();
+    let all = all.into_iter().map(|(settings, place)| {
+        let source: Arc<dyn KeySource> = match place {
+            KeyPlace::File(path) => Arc::new(KeyFile(path)),
+            KeyPlace::Url(url, ca) => {
+                Arc::new(KeyUrl::new(&url, ca.as_ref()).map_err(|problem| {
+                    let key = format!("identity.issuers.{}.jwks_url", settings.name);
+                    ConfigError::Value { key, problem }
+                })?)
+            }
+        };
+        Ok(Issuer::new(settings, source, clock.clone()))
+    });
+    let all = all.collect::<Result<Vec<_>, ConfigError>>()?;
+    let (claimed, _wrong) = config.identity.claimed();
+    Ok(Issuers::new(all, claimed, clock.clone()))
+}
+
+/// Warns of certificates that nobody is ever asked for.
+fn warn_of_unasked(config: &Settings, certified: &[Certified]) {
+    let asks = config.tls.settings().ok().flatten();
+    let asks = asks.is_some_and(|tls| tls.clients.is_some());
+    let forwards = config.identity.forwarded.loopback_only;
+    if let (false, false, Some(first)) = (asks, forwards, certified.first()) {
+        tracing::warn!(
+            principal = first.holder.id.as_str(),
+            "the certificates of principals let nobody in: clients are not asked for one \
+             (tls.client_auth)"
+        );
+    }
 }
 
 /// Who decides, and the files that it follows.

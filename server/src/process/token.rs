@@ -112,7 +112,7 @@ enum TrustCeiling {
 
 /// How long a token lives; none: until it is revoked.
 #[derive(Debug, Clone, Copy)]
-struct Lifetime(Option<Duration>);
+pub(super) struct Lifetime(Option<Duration>);
 
 /// Why it was not done.
 #[derive(Debug, thiserror::Error)]
@@ -156,31 +156,78 @@ pub fn run(
     let directory = data_directory(config)?;
     let now = TokioClock::start().now();
     let book = TokenBook::of(&directory);
-    let (out, aside) = (&mut io::stdout().lock(), &mut io::stderr().lock());
     match command {
         TokenCommand::Create(args) => {
             let grant = grant(args, config, file)?;
-            data_dir::belongs_to_us(&directory, COMMAND)?;
-            data_dir::prepare(&directory)?;
-            match args.out.as_deref() {
-                None => create(&book, &grant, args, now, (out, aside)),
-                Some(path) => {
-                    let mut file = Private::make(path)?;
-                    let made = create(&book, &grant, args, now, (&mut file, aside));
-                    // Nothing was made, or it is revoked again.
-                    made.inspect_err(|_| drop(fs::remove_file(path)))
-                }
-            }
+            put(args, &grant, config)
         }
         TokenCommand::List(args) => {
             is_there(&directory)?;
             let (records, uses) = (book.read()?, book.uses());
-            Ok(list(&records, &uses, args.json, now, out)?)
+            Ok(list(
+                &records,
+                &uses,
+                args.json,
+                now,
+                &mut io::stdout().lock(),
+            )?)
         }
         TokenCommand::Revoke(args) => {
             is_there(&directory)?;
             data_dir::belongs_to_us(&directory, COMMAND)?;
-            revoke(&book, &args.ids, now, out)
+            revoke(&book, &args.ids, now, &mut io::stdout().lock())
+        }
+    }
+}
+
+/// What a person who logs in gets.
+pub(super) struct Wanted {
+    pub(super) principal: String,
+    pub(super) expires: Lifetime,
+    pub(super) out: PathBuf,
+}
+
+/// Makes a token that can say of texts that they were typed, for a person who was asked.
+pub(super) fn make(
+    wanted: Wanted,
+    config: &Settings,
+    file: Option<&Path>,
+) -> Result<(), TokenError> {
+    let args = CreateArgs {
+        principal: wanted.principal,
+        tenant: None,
+        kind: None,
+        trust: TrustCeiling::Relayed,
+        expires: wanted.expires,
+        groups: Vec::new(),
+        out: Some(wanted.out),
+        json: false,
+    };
+    let mut grant = grant(&args, config, file)?;
+    if grant.holder.kind != PrincipalKind::Human {
+        let (name, kind) = (&grant.holder.id, kind_name(grant.holder.kind));
+        return Err(TokenError::Refused(format!(
+            "{name} is of kind {kind}, and only a human logs in; use sessiond token create"
+        )));
+    }
+    grant.ceiling = Trust::Typed;
+    put(&args, &grant, config)
+}
+
+/// Makes it, and shows it where it is to be shown.
+fn put(args: &CreateArgs, grant: &Grant, config: &Settings) -> Result<(), TokenError> {
+    let directory = data_directory(config)?;
+    let (now, book) = (TokioClock::start().now(), TokenBook::of(&directory));
+    let (out, aside) = (&mut io::stdout().lock(), &mut io::stderr().lock());
+    data_dir::belongs_to_us(&directory, COMMAND)?;
+    data_dir::prepare(&directory)?;
+    match args.out.as_deref() {
+        None => create(&book, grant, args, now, (out, aside)),
+        Some(path) => {
+            let mut file = Private::make(path)?;
+            let made = create(&book, grant, args, now, (&mut file, aside));
+            // Nothing was made, or it is revoked again.
+            made.inspect_err(|_| drop(fs::remove_file(path)))
         }
     }
 }
@@ -215,7 +262,7 @@ fn id(text: &str) -> Result<TokenId, TokenError> {
     })
 }
 
-fn lifetime(text: &str) -> Result<Lifetime, String> {
+pub(super) fn lifetime(text: &str) -> Result<Lifetime, String> {
     if text == "never" {
         return Ok(Lifetime(None));
     }
@@ -234,7 +281,7 @@ fn grant(args: &CreateArgs, config: &Settings, file: Option<&Path>) -> Result<Gr
             return Err(TokenError::Refused(
                 "no token can say of a text that a person typed it: whoever holds the token could \
                  claim that for any text. Make it with --trust relayed; what it sends is then an \
-                 instruction that names its sender"
+                 instruction that names its sender (a person at a terminal: sessiond login)"
                     .to_owned(),
             ));
         }

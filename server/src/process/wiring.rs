@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::ids::{AgentName, WorkspaceName};
+use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::ports::engine::{Engine, EngineDescription, EngineError};
 
 use super::backup::Backups;
@@ -187,6 +188,24 @@ fn tell_of_sockets(agent: &AgentName, reach: Reach) {
              for this user, they do for the agent"
         );
     }
+}
+
+/// C57: the most trust that a token of this host gives, which is less where an agent could read it.
+pub(super) fn local_trust(agents: &AgentCatalog) -> Trust {
+    let held = |name: &&AgentName| {
+        let engine = agents.engine(name);
+        engine.is_ok_and(|engine| engine.describe().capabilities.sandbox == SandboxLevel::Enforced)
+    };
+    let Some(free) = agents.names().find(|name| !held(name)) else {
+        tracing::info!("a person's token of this host can say of a text that it was typed");
+        return Trust::Typed;
+    };
+    tracing::info!(
+        agent = free.as_str(),
+        "no token of this host says of a text that a person typed it, the owner's included: no \
+         sandbox of the system keeps this agent from reading them"
+    );
+    Trust::Relayed
 }
 
 /// C53: policy may refuse where nothing holds an agent in.

@@ -367,12 +367,13 @@ enum StoredKind {
     Agent,
 }
 
-/// There is no `typed`: a file that names it is none of ours.
+/// `typed` came with `sessiond login`; a server that does not know it refuses the file.
 #[derive(Serialize, Deserialize, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum StoredTrust {
     Untrusted,
     Relayed,
+    Typed,
 }
 
 fn encode(records: &[TokenRecord]) -> String {
@@ -388,8 +389,8 @@ fn encode(records: &[TokenRecord]) -> String {
         },
         trust: match record.ceiling {
             Trust::Untrusted => StoredTrust::Untrusted,
-            // Nothing here makes a token that may say of a text that it was typed.
-            Trust::Relayed | Trust::Typed => StoredTrust::Relayed,
+            Trust::Relayed => StoredTrust::Relayed,
+            Trust::Typed => StoredTrust::Typed,
         },
         groups: record.groups.clone(),
         created_ms: record.created.as_millis(),
@@ -437,6 +438,7 @@ fn record(token: StoredToken) -> Option<TokenRecord> {
         ceiling: match token.trust {
             StoredTrust::Untrusted => Trust::Untrusted,
             StoredTrust::Relayed => Trust::Relayed,
+            StoredTrust::Typed => Trust::Typed,
         },
         created: Timestamp::from_millis(token.created_ms),
         expires: token.expires_ms.map(Timestamp::from_millis),

@@ -13,6 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use sessionplane_core::domain::access::{Principal, PrincipalKind};
 use sessionplane_core::domain::ids::{PrincipalId, TenantId};
+use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::authenticator::Unauthenticated;
 use sessionplane_core::ports::clock::Clock;
@@ -29,7 +30,7 @@ use crate::failpoint;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Longest time between two looks at the wall clock, which may be set: an end that it brings nearer
 /// is noticed by then.
-const CLOCK_LOOK: Duration = Duration::from_secs(2);
+pub(super) const CLOCK_LOOK: Duration = Duration::from_secs(2);
 /// What the name of a credential begins with; the token's id follows.
 const CREDENTIAL: &str = "token:";
 
@@ -51,6 +52,8 @@ pub struct Tokens {
     book: TokenBook,
     registered: BTreeMap<PrincipalId, Registered>,
     clock: Arc<dyn Clock>,
+    /// The most trust that any of them gives.
+    most: Trust,
     held: ArcSwap<HashMap<TokenId, Held>>,
     /// Counts the tables, so that who waits for the end of a token looks again.
     changed: watch::Sender<u64>,
@@ -102,6 +105,7 @@ impl Tokens {
             book: TokenBook::of(data_dir),
             registered: registered.collect(),
             clock,
+            most: Trust::Relayed,
             held: ArcSwap::default(),
             changed: watch::Sender::new(0),
             writing: Arc::default(),
@@ -109,6 +113,17 @@ impl Tokens {
         let (_held, orphans) = tokens.take(tokens.book.read()?, &tokens.book.uses());
         warn_of(orphans);
         Ok(tokens)
+    }
+
+    /// The same tokens, where nothing that is served can read them: none of them gives more trust than
+    /// this.
+    #[must_use]
+    pub fn up_to(mut self, most: Trust) -> Self {
+        self.most = most;
+        let held = self.held.load();
+        let records: Vec<TokenRecord> = held.values().map(|held| held.record.clone()).collect();
+        self.take(records, &Uses::default());
+        self
     }
 
     /// Follows the file for as long as it is polled, and writes down what was used meanwhile. A disk
@@ -212,6 +227,10 @@ impl Tokens {
         }
     }
 
+    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     fn uses(&self) -> Uses {
         let (held, now) = (self.held.load(), self.clock.now());
         let used = held.iter();
@@ -273,6 +292,14 @@ impl Tokens {
         }
     }
 
+    /// C57: only what a person holds, where no agent can read it, says of a text that it was typed.
+    fn most_of(&self, kind: PrincipalKind) -> Trust {
+        match kind {
+            PrincipalKind::Human => self.most,
+            PrincipalKind::Service | PrincipalKind::Agent => self.most.min(Trust::Relayed),
+        }
+    }
+
     /// How many tokens let somebody in from now on, and how many do not for their principal.
     /// `uses` tells when those were used that are not known yet.
     fn take(&self, records: Vec<TokenRecord>, uses: &Uses) -> (usize, usize) {
@@ -328,7 +355,7 @@ impl Tokens {
             id: registered.id.clone(),
             kind: registered.kind,
             groups,
-            ceiling: record.ceiling,
+            ceiling: record.ceiling.min(self.most_of(record.kind)),
             credential: format!("{CREDENTIAL}{}", record.id).into(),
         })
     }

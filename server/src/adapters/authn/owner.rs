@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use sessionplane_core::domain::access::{Principal, PrincipalKind};
 use sessionplane_core::domain::ids::{IdError, PrincipalId, TenantId};
 use sessionplane_core::domain::provenance::Trust;
-use sessionplane_core::ports::authenticator::{Authenticator, Presented, Unauthenticated};
+use sessionplane_core::ports::authenticator::{Authenticator, Known, Presented, Unauthenticated};
 use subtle::ConstantTimeEq as _;
 
 use super::super::private_file::{self, Problem};
@@ -116,6 +116,12 @@ impl OwnerToken {
         })
     }
 
+    /// The same, giving no more trust than this.
+    pub(super) fn up_to(mut self, most: Trust) -> Self {
+        self.owner.ceiling = most;
+        self
+    }
+
     /// The owner, if it is the owner's token that has this digest.
     pub(super) fn holder(&self, digest: &Digest) -> Option<Principal> {
         bool::from(digest.ct_eq(&self.digest)).then(|| self.owner.clone())
@@ -141,17 +147,17 @@ impl OwnerToken {
 
 #[async_trait]
 impl Authenticator for OwnerToken {
-    async fn authenticate(&self, presented: Presented<'_>) -> Result<Principal, Unauthenticated> {
+    async fn authenticate(&self, presented: Presented<'_>) -> Result<Known, Unauthenticated> {
         let Some(token) = presented.bearer else {
             return Err(Unauthenticated(format!("no bearer token: {WAY_IN}")));
         };
-        self.holder(&bearer::digest(token))
-            .ok_or_else(super::unknown)
+        let holder = self.holder(&bearer::digest(token));
+        holder.map(Known::from).ok_or_else(super::unknown)
     }
 }
 
-/// No sandbox keeps an engine from reading the token, so that no text sent with it can count as
-/// typed by a person.
+/// Unless it is known that a sandbox keeps every engine from reading the token, no text sent with it
+/// can count as typed by a person.
 fn owner() -> Result<Principal, IdError> {
     Ok(Principal {
         tenant: TenantId::parse(OWNER_TENANT)?,
@@ -222,11 +228,14 @@ mod tests {
     use super::*;
 
     async fn present(owner: &OwnerToken, token: &str) -> Result<Principal, Unauthenticated> {
+        let presented = Presented {
+            bearer: Some(token),
+            ..Presented::default()
+        };
         owner
-            .authenticate(Presented {
-                bearer: Some(token),
-            })
+            .authenticate(presented)
             .await
+            .map(|known| known.principal)
     }
 
     fn token_in(directory: &Path) -> String {

@@ -175,7 +175,7 @@ fn c54_a_file_that_others_could_have_written_or_that_is_damaged_is_refused_unspo
             whole.replace("\"version\": 1", "\"version\": 2"),
             "another release",
         ),
-        (whole.replace("relayed", "typed"), "damaged"),
+        (whole.replace("relayed", "shouted"), "damaged"),
         (whole.replace("sha256\": \"", "sha256\": \"zz"), "number 1"),
         (whole.replace("team", "TEAM X"), "number 1"),
         (whole.replace("\"trust\"", "\"thrust\""), "damaged"),

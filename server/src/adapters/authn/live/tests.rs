@@ -1,7 +1,6 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
-use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::ports::authenticator::{Authenticator as _, Presented};
 
 use super::super::{Grant, Identities, OwnerToken};
@@ -64,9 +63,15 @@ impl Bench {
     async fn who(&self, token: &str) -> Result<Principal, String> {
         let presented = Presented {
             bearer: Some(token),
+            ..Presented::default()
         };
         let known = self.identities.authenticate(presented).await;
+        let known = known.map(|known| known.principal);
         known.map_err(|no| no.to_string())
+    }
+
+    async fn ended(&self, principal: &Principal) -> Unauthenticated {
+        self.identities.ended(&principal.clone().into()).await
     }
 
     /// Lets the server look at its files.
@@ -161,7 +166,7 @@ async fn c55_the_end_of_a_credential_is_told_within_five_seconds() {
         bench.who(owner.trim_end()).await.unwrap(),
     ];
     let within = Duration::from_secs(5);
-    let still = |principal| tokio::time::timeout(within, bench.identities.ended(principal));
+    let still = |principal| tokio::time::timeout(within, bench.ended(principal));
     for principal in [&revoked, &expires, &owner] {
         assert!(still(principal).await.is_err());
     }
@@ -188,7 +193,7 @@ async fn c54_a_damaged_file_keeps_what_was_known_and_a_removed_one_lets_nobody_i
     fs::remove_file(&path).unwrap();
     bench.looks().await;
     bench.who(&token).await.unwrap_err();
-    let ended = tokio::time::timeout(LOOK_EVERY, bench.identities.ended(&principal));
+    let ended = tokio::time::timeout(LOOK_EVERY, bench.ended(&principal));
     assert!(ended.await.is_ok());
     // Put back, it counts again.
     fs::write(&path, &whole).unwrap();
@@ -247,7 +252,7 @@ async fn when_a_token_was_used_last_is_known_a_minute_later_and_after_a_restart(
     // A stream uses it for as long as it goes on.
     let stream = {
         let identities = bench.identities.clone();
-        tokio::spawn(async move { identities.ended(&principal).await })
+        tokio::spawn(async move { identities.ended(&principal.into()).await })
     };
     uses(&bench).await;
     let during = uses(&bench).await[&id];
@@ -291,4 +296,39 @@ fn c54_a_damaged_file_stops_the_start() {
     let clock = Arc::new(TokioClock::starting_at(NOW));
     let error = Tokens::open(directory.path(), [], clock).unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c57_a_token_says_of_a_text_that_it_was_typed_only_where_no_agent_can_read_it() {
+    let typed = |name: &str, kind| {
+        let mut grant = grant(name, None, None);
+        (grant.ceiling, grant.holder.kind) = (Trust::Typed, kind);
+        grant
+    };
+    let known = [
+        ("ada", PrincipalKind::Human),
+        ("ci", PrincipalKind::Service),
+    ];
+    let known = known.map(|(name, kind)| typed(name, kind).holder);
+    for (most, ada) in [
+        (Trust::Relayed, Trust::Relayed),
+        (Trust::Typed, Trust::Typed),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let ada_s = minted(directory.path(), &typed("ada", PrincipalKind::Human)).1;
+        let ci_s = minted(directory.path(), &typed("ci", PrincipalKind::Service)).1;
+        let clock = Arc::new(TokioClock::starting_at(NOW));
+        let owner = OwnerToken::open(directory.path()).unwrap();
+        let tokens = Tokens::open(directory.path(), known.clone(), clock.clone()).unwrap();
+        let identities = Identities::new(owner, tokens).with_local_trust(most);
+        let bench = Bench {
+            identities: Arc::new(identities),
+            directory,
+            clock,
+        };
+        assert_eq!(bench.who(&ada_s).await.unwrap().ceiling, ada);
+        assert_eq!(bench.who(&ci_s).await.unwrap().ceiling, Trust::Relayed);
+        let owner = fs::read_to_string(bench.directory.path().join("owner.token")).unwrap();
+        assert_eq!(bench.who(owner.trim_end()).await.unwrap().ceiling, ada);
+    }
 }
