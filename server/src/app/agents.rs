@@ -31,7 +31,7 @@ impl Agent {
         let facts = AgentFacts {
             capabilities: described.capabilities.clone(),
             models: described.models.clone(),
-            workspaces: Vec::new(),
+            ..AgentFacts::default()
         };
         Self {
             facts: Arc::new(facts),

@@ -17,10 +17,11 @@ use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{Lineage, SessionRecord, StoredSession};
 use tokio::sync::oneshot;
 
-use super::caller::{AppCaller, Bound, check_text, store};
+use super::caller::{AppCaller, Bound, store};
 use super::digest;
 use super::dispatch::{check_same, lost};
 use super::fleet::{Ground, barred, check_name, usual};
+use super::given::{self, Told};
 use super::invoke_stream::Attachment;
 use super::session_loss::Loss;
 use super::session_mail::{Mail, NoReply, Reply};
@@ -72,7 +73,7 @@ impl AppCaller {
         mut bound: Bound,
     ) -> Result<Option<ResultStream<InvokeEvent>>, CallError> {
         let target = self.target(request).await?;
-        check_text("prompt.text", &request.prompt)?;
+        given::check("prompt", &request.prompt, &request.given)?;
         let place = target.place.clone();
         let agent = self.context.agents.facts(&target.agent)?;
         if let Some(told) = place.as_ref().and_then(|place| barred(agent, place)) {
@@ -89,7 +90,13 @@ impl AppCaller {
         let server_ends = self.caller.server_ends.clone();
         let (attachment, gone) = Attachment::new(self.context.clone(), server_ends);
         let flight = bound.flight.take();
-        let facts = self.invoke_facts(request, &bound, &target, ground, attachment.stream())?;
+        let text = request.prompt.as_str().into();
+        let told = self
+            .told(Channel::Invoke, text, &request.given, agent, &bound)
+            .await?;
+        let data = told.data.clone();
+        let facts =
+            self.invoke_facts(request, &bound, &target, ground, attachment.stream(), told)?;
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Invoke {
             facts: Box::new(facts),
@@ -101,7 +108,11 @@ impl AppCaller {
             .residents
             .deliver(&self.context, target.id, target.unborn.as_ref(), mail)
             .await;
-        match answer.await {
+        let answer = answer.await;
+        if !may_be_taken(&answer) {
+            self.forget(data.as_deref()).await;
+        }
+        match answer {
             Ok(Ok(Reply {
                 answer: Answer::Admitted { run },
                 position,
@@ -249,6 +260,7 @@ impl AppCaller {
         target: &Target,
         ground: Ground,
         stream: StreamId,
+        told: Told,
     ) -> Result<InvokeFacts, CallError> {
         let ports = &self.context.ports;
         let agent = self.context.agents.facts(&target.agent)?.clone();
@@ -258,8 +270,9 @@ impl AppCaller {
             run: RunId::mint(ports.clock.now(), ports.entropy.random()),
             // The session's task gives it one, in the order in which it steps invokes.
             token: LeaseToken(0),
-            text: request.prompt.as_str().into(),
-            origin: self.origin(Channel::Invoke, &request.prompt, bound),
+            text: told.text,
+            data: told.data,
+            origin: told.origin,
             agent,
             stream,
             on_disconnect: request.on_disconnect,
@@ -409,3 +422,12 @@ pub(super) fn no_parent() -> CallError {
 
 /// The texts of undelivered inputs that one record tells at most, in bytes.
 const UNDELIVERED_TEXTS: usize = 1024 * 1024;
+
+/// Whether the prompt may be in the store: only an answer that says that it is not says so.
+fn may_be_taken(answer: &Result<Result<Reply, NoReply>, oneshot::error::RecvError>) -> bool {
+    match answer {
+        Ok(Ok(reply)) => matches!(reply.answer, Answer::Admitted { .. }),
+        Ok(Err(NoReply::Refused(_) | NoReply::NameTaken)) => false,
+        Ok(Err(NoReply::Lost(_))) | Err(_) => true,
+    }
+}

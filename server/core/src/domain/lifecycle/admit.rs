@@ -15,6 +15,7 @@ use crate::domain::entry::EntryBody;
 use crate::domain::event::EventBody;
 use crate::domain::ids::EntryId;
 use crate::domain::lease::LeaseClause;
+use crate::domain::rendering::rendered;
 use crate::domain::run::{Failure, RunRecord, RunSettings, code};
 use crate::domain::usage::Usage;
 
@@ -63,6 +64,7 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
         omitted_bytes: 0,
         origin: facts.origin.clone(),
         input: None,
+        data: facts.data.clone(),
     };
     let settings = facts
         .agent
@@ -101,7 +103,7 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
     commit.create = create;
     commit.runs.push(record.clone());
     commit.bindings.extend(binding);
-    let bytes = facts.text.len() as u64;
+    let bytes = facts.text.len() as u64 + facts.data.as_ref().map_or(0, |data| data.bytes());
     turn.audit(
         id,
         token,
@@ -142,9 +144,12 @@ fn active(
     record: RunRecord,
     base: Option<EntryId>,
 ) -> ActiveRun {
+    let withholds = &facts.agent.withholds;
     ActiveRun {
         record,
-        prompt: facts.text,
+        prompt: rendered(&facts.text, &facts.origin, facts.data.as_deref()),
+        withheld: withholds.from_here(&facts.origin, facts.data.as_deref()),
+        withholds: withholds.clone(),
         base,
         token: facts.token,
         generation: 1,

@@ -235,6 +235,7 @@ fn entries(seen: &mut String) {
         omitted_bytes: 1,
         origin: origin(),
         input: Some(input_id()),
+        data: None,
     };
     check("entry-user", &entry(user), seen);
     let assistant = EntryBody::Assistant {
@@ -287,6 +288,7 @@ fn marks() -> PathMarks {
         settings: Some(3),
         compaction: Some(1),
         said: Some(2),
+        untrusted: None,
     }
 }
 
@@ -370,6 +372,7 @@ fn runs(seen: &mut String) {
             id: input_id(),
             kind: InputKind::Steer,
             text: "left".into(),
+            data: None,
             origin: origin(),
             accepted_at: at(4),
             fate,
