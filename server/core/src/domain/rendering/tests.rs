@@ -49,6 +49,29 @@ fn beside(content: &[u8]) -> Data {
     Data::new(vec![part("build.log", content)], None, 0xabc).unwrap()
 }
 
+/// What the page shows is what is rendered.
+#[test]
+fn c58_the_documented_bytes_are_the_rendered_ones() {
+    let page = include_str!("../../../../../docs/rendering.md");
+    let shows = |block: &str| {
+        assert!(
+            page.contains(&format!("```\n{block}\n```\n")),
+            "not shown: {block}"
+        );
+    };
+    shows(&shown(Trust::Relayed, "The build broke.\nFix it.", None));
+    let log = "error: in src/pool.rs\n\u{1b}[31mfailed\u{1b}[0m";
+    let random = 0x0b8f_2c61_a3d9_4e77_86f0_5d1c_3e9a_b274;
+    let data = Data::new(vec![part("build.log", log.as_bytes())], None, random);
+    let text: Arc<str> = "The build broke. Fix it.".into();
+    let from = origin(Trust::Relayed, Channel::Invoke);
+    shows(&rendered(&text, &from, data.as_ref()));
+    let above = instruction("", &from, None);
+    shows(&above);
+    let escaped = |range: &str| page.contains(&format!("`{range}`"));
+    assert!(escaped("U+2066`-`U+2069") && visible("\u{2067}".as_bytes()) == "\\u{2067}");
+}
+
 #[test]
 fn c58_typed_is_plain() {
     let text: Arc<str> = "do it\n> so".into();
