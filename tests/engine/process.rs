@@ -196,9 +196,11 @@ async fn an_engine_without_a_process_of_its_own_touches_nothing() {
 async fn all_arrive(subject: Subject) {
     let bench = Bench::new(subject);
     let mut opened = within(DEADLINE, "open", bench.open()).await;
-    for (kind, shape) in corpus::SHAPES {
+    let shapes = corpus::SHAPES.iter();
+    let shapes = shapes.map(|(kind, text)| (*kind, (*text).to_owned()));
+    for (kind, shape) in shapes.chain(corpus::long()) {
         let part = DataPart {
-            name: (*kind).into(),
+            name: kind.into(),
             media_type: "text/plain".into(),
             bytes: shape.len() as u64,
             sha256: Digest([0; 32]),

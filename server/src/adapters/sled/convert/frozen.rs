@@ -2,6 +2,7 @@
 //! it. A store may hold any of them for as long as it lives: a change that breaks this test needs a new format
 //! version and a way to read the old ones.
 
+mod data;
 mod fleet;
 mod questions;
 
@@ -125,7 +126,7 @@ fn check<T: Record + PartialEq + std::fmt::Debug>(name: &str, value: &T, seen: &
         hex
     });
     let _ = writeln!(seen, "{name} {hex}");
-    for format in [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4] {
+    for format in [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, data::ADDED] {
         let Some(frozen) = named(format, name) else {
             continue;
         };
