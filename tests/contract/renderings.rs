@@ -146,7 +146,8 @@ async fn c57_typed_takes_the_statement_and_a_call_may_only_lower() {
         match trust {
             Trust::Typed => assert_eq!(said, "received", "plain"),
             Trust::Relayed => {
-                assert!(said.starts_with("[relayed instruction from human \"owner\" by prompt;"))
+                let header = "[relayed instruction from human \"owner\" by prompt;";
+                assert!(said.starts_with(header), "{said}");
             }
             // Nobody told it to say what it received: it says the configuration's instruction back.
             Trust::Untrusted => {

@@ -55,10 +55,8 @@ pub(crate) fn check(of: &str, text: &str, given: &Given) -> Result<(), CallError
         let way_out = "send the part that matters, or put it where the agent can read it";
         return Err(CallError::too_large(&field, bytes, MAX_DATA_BYTES, way_out));
     }
-    let parts = given.data.iter().enumerate();
-    parts
-        .map(|(at, part)| check_part(&format!("{field}[{at}]"), part))
-        .collect()
+    let mut parts = given.data.iter().enumerate();
+    parts.try_for_each(|(at, part)| check_part(&format!("{field}[{at}]"), part))
 }
 
 fn check_part(field: &str, part: &GivenData) -> Result<(), CallError> {

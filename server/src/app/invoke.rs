@@ -112,39 +112,7 @@ impl AppCaller {
         if !may_be_taken(&answer) {
             self.forget(data.as_deref()).await;
         }
-        match answer {
-            Ok(Ok(Reply {
-                answer: Answer::Admitted { run },
-                position,
-                channel,
-                ..
-            })) => Ok(Some(admitted(channel, run, position, attachment))),
-            Ok(Ok(Reply {
-                answer: Answer::Busy { run },
-                ..
-            })) => Ok(Some(busy(run))),
-            Ok(Ok(Reply {
-                answer: Answer::Failed(failure),
-                ..
-            })) => Ok(Some(failed(failure))),
-            Ok(Ok(Reply {
-                answer: Answer::Refused(error),
-                ..
-            })) => Err(error),
-            Ok(
-                Ok(Reply {
-                    answer: Answer::Elsewhere,
-                    ..
-                })
-                | Err(NoReply::NameTaken),
-            ) => Ok(None),
-            Ok(Ok(_)) => Err(CallError::unknown(
-                Reason::Internal,
-                "the session answered something else than was asked",
-            )),
-            Ok(Err(no)) => Err(lost(&no)),
-            Err(_) => Err(lost(&NoReply::Lost(Loss::Right))),
-        }
+        begun(answer, attachment)
     }
 
     async fn target(&self, request: &InvokeRequest) -> Result<Target, CallError> {
@@ -423,8 +391,51 @@ pub(super) fn no_parent() -> CallError {
 /// The texts of undelivered inputs that one record tells at most, in bytes.
 const UNDELIVERED_TEXTS: usize = 1024 * 1024;
 
+/// What the session's task gave back.
+type Answered = Result<Result<Reply, NoReply>, oneshot::error::RecvError>;
+
+/// The stream that an answer stands for. Nothing if another call created or moved the session meanwhile.
+fn begun(
+    answer: Answered,
+    attachment: Attachment,
+) -> Result<Option<ResultStream<InvokeEvent>>, CallError> {
+    match answer {
+        Ok(Ok(Reply {
+            answer: Answer::Admitted { run },
+            position,
+            channel,
+            ..
+        })) => Ok(Some(admitted(channel, run, position, attachment))),
+        Ok(Ok(Reply {
+            answer: Answer::Busy { run },
+            ..
+        })) => Ok(Some(busy(run))),
+        Ok(Ok(Reply {
+            answer: Answer::Failed(failure),
+            ..
+        })) => Ok(Some(failed(failure))),
+        Ok(Ok(Reply {
+            answer: Answer::Refused(error),
+            ..
+        })) => Err(error),
+        Ok(
+            Ok(Reply {
+                answer: Answer::Elsewhere,
+                ..
+            })
+            | Err(NoReply::NameTaken),
+        ) => Ok(None),
+        Ok(Ok(_)) => Err(CallError::unknown(
+            Reason::Internal,
+            "the session answered something else than was asked",
+        )),
+        Ok(Err(no)) => Err(lost(&no)),
+        Err(_) => Err(lost(&NoReply::Lost(Loss::Right))),
+    }
+}
+
 /// Whether the prompt may be in the store: only an answer that says that it is not says so.
-fn may_be_taken(answer: &Result<Result<Reply, NoReply>, oneshot::error::RecvError>) -> bool {
+fn may_be_taken(answer: &Answered) -> bool {
     match answer {
         Ok(Ok(reply)) => matches!(reply.answer, Answer::Admitted { .. }),
         Ok(Err(NoReply::Refused(_) | NoReply::NameTaken)) => false,

@@ -92,6 +92,30 @@ fn body(body: &EntryBody) -> Value {
     }
 }
 
+/// What was given as data. What is no text has its bytes that are none replaced.
+fn given(data: &Data) -> Value {
+    let parts = data.parts().iter().map(|part| {
+        let (head, tail) = match &part.content {
+            Content::Whole(whole) => (&**whole, None),
+            Content::Cut { head, tail, .. } => (&**head, Some(&**tail)),
+        };
+        json!({
+            "name": *part.name,
+            "media_type": *part.media_type,
+            "bytes": part.bytes,
+            "sha256": text(part.sha256),
+            "head": String::from_utf8_lossy(head),
+            "tail": tail.map(String::from_utf8_lossy),
+            "artifact": artifact(part.content.artifact()),
+        })
+    });
+    json!({
+        "parts": parts.collect::<Vec<_>>(),
+        "boundary": data.boundary().as_str(),
+        "on_file": data.on_file().map(|text| &**text),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use sessionplane_core::domain::text::BoundedText;
@@ -122,28 +146,4 @@ mod tests {
             assert_eq!(body(&compaction), expected);
         }
     }
-}
-
-/// What was given as data. What is no text has its bytes that are none replaced.
-fn given(data: &Data) -> Value {
-    let parts = data.parts().iter().map(|part| {
-        let (head, tail) = match &part.content {
-            Content::Whole(whole) => (&**whole, None),
-            Content::Cut { head, tail, .. } => (&**head, Some(&**tail)),
-        };
-        json!({
-            "name": *part.name,
-            "media_type": *part.media_type,
-            "bytes": part.bytes,
-            "sha256": text(part.sha256),
-            "head": String::from_utf8_lossy(head),
-            "tail": tail.map(String::from_utf8_lossy),
-            "artifact": artifact(part.content.artifact()),
-        })
-    });
-    json!({
-        "parts": parts.collect::<Vec<_>>(),
-        "boundary": data.boundary().as_str(),
-        "on_file": data.on_file().map(|text| &**text),
-    })
 }

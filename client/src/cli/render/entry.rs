@@ -131,7 +131,7 @@ fn bytes(bytes: u64) -> String {
     match bytes {
         0..KIB => format!("{bytes} bytes"),
         KIB..1_048_576 => format!("{} KiB", bytes.div_ceil(KIB)),
-        _ => format!("{}.{} MiB", bytes >> 20, (bytes & 0xf_ffff) * 10 >> 20),
+        _ => format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::domain::rendering::rendered;
 use crate::domain::run::{Failure, RunRecord, RunSettings, code};
 use crate::domain::usage::Usage;
 
-pub(super) fn invoke(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
+pub(super) fn invoke(turn: &mut Turn<'_>, reply: ReplyId, facts: &InvokeFacts) {
     let (run, admitted_in) = match &turn.session.active {
         Active::Nothing => return begin(turn, reply, facts),
         Active::Deletion(_) => (None, turn.session.durable_round),
@@ -31,7 +31,7 @@ pub(super) fn invoke(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
 
 /// C15, C45: a session that is paused begins nothing, and one that was moved since its place was looked
 /// at is looked at again. Observers see nothing of either.
-fn begin(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
+fn begin(turn: &mut Turn<'_>, reply: ReplyId, facts: &InvokeFacts) {
     if facts.paused {
         return turn.answer(reply, Answer::Failed(paused()));
     }
@@ -53,7 +53,7 @@ fn paused() -> Failure {
 }
 
 /// C11: session if new, lease token, run record, request binding, prompt entry, audit: one commit.
-fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
+fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: &InvokeFacts) {
     let (id, token) = (facts.run, facts.token);
     let create = (!turn.session.exists).then(|| turn.session.record.clone());
     turn.session.exists = true;
@@ -72,7 +72,7 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
         .resolve(&turn.session.head.chosen)
         .settings;
     let (record, base) = (
-        record(turn, &facts, settings.clone()),
+        record(turn, facts, settings.clone()),
         turn.session.head.leaf,
     );
     turn.publish_durable(
@@ -140,7 +140,7 @@ fn record(turn: &Turn<'_>, facts: &InvokeFacts, settings: RunSettings) -> RunRec
 
 fn active(
     turn: &Turn<'_>,
-    facts: InvokeFacts,
+    facts: &InvokeFacts,
     record: RunRecord,
     base: Option<EntryId>,
 ) -> ActiveRun {

@@ -74,10 +74,8 @@ fn headed(above: &str) -> Option<(Speaker, String)> {
 /// What stands above the data, and the data: all that follows is numbered parts, one after the other.
 fn fenced(rendering: &str) -> Option<(&str, Vec<Vec<u8>>)> {
     let first = format!("\n\n{DATA}1 of ");
-    let starts = rendering.match_indices(&first).map(|(at, _)| at);
-    starts
-        .filter_map(|at| Some((&rendering[..at], parts(&rendering[at..])?)))
-        .next()
+    let mut starts = rendering.match_indices(&first).map(|(at, _)| at);
+    starts.find_map(|at| Some((&rendering[..at], parts(&rendering[at..])?)))
 }
 
 fn parts(mut rest: &str) -> Option<Vec<Vec<u8>>> {
