@@ -12,6 +12,8 @@ mod audit;
 mod bursts;
 #[path = "contract/compactions.rs"]
 mod compactions;
+#[path = "../server/core/src/domain/rendering/tests/corpus.rs"]
+mod corpus;
 #[path = "contract/cuts.rs"]
 mod cuts;
 #[path = "contract/durability.rs"]
@@ -42,6 +44,8 @@ mod reading;
 mod relay;
 #[path = "contract/remote.rs"]
 mod remote;
+#[path = "contract/renderings.rs"]
+mod renderings;
 #[path = "contract/replays.rs"]
 mod replays;
 #[path = "contract/slow.rs"]

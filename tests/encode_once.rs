@@ -110,6 +110,7 @@ impl Running {
             session: session(),
             prompt: Some(wire::Prompt {
                 text: scenario.to_owned(),
+                ..Default::default()
             }),
             on_disconnect: wire::OnDisconnect::Detach.into(),
             ..Default::default()
@@ -131,6 +132,7 @@ impl Running {
     async fn steer(&self, text: &str) {
         let steer = wire::Steer {
             text: text.to_owned(),
+            ..Default::default()
         };
         let request = self.request(wire::DispatchRequest {
             session: session(),

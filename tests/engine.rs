@@ -11,6 +11,8 @@ use sessionplane_server::adapters::engine::hostile::{
     AbortManner, FollowUpManner, HostileEngine, HostileOptions, LabelManner,
 };
 
+#[path = "../server/core/src/domain/rendering/tests/corpus.rs"]
+mod corpus;
 #[path = "conformance/engine.rs"]
 mod suite;
 

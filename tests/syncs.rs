@@ -10,6 +10,7 @@ mod daemon;
 #[path = "syncs/trace.rs"]
 mod trace;
 
+use sessionplane_core::domain::given::Given;
 use std::path::Path;
 use std::time::Duration;
 
@@ -74,7 +75,10 @@ async fn invoke(client: &Client, name: &str, prompt: &str) -> RunId {
 }
 
 async fn follow_up(client: &Client, name: &str, text: &str) -> Acceptance {
-    let command = Command::FollowUp { text: text.into() };
+    let command = Command::FollowUp {
+        text: text.into(),
+        given: Given::default(),
+    };
     let request = DispatchRequest {
         session: at(name),
         command,

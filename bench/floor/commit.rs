@@ -84,7 +84,7 @@ impl Commits {
         else {
             return Err("the floor wants a session's id".into());
         };
-        let Some(Command::Steer(wire::Steer { text })) = request.command else {
+        let Some(Command::Steer(wire::Steer { text, .. })) = request.command else {
             return Err("the floor wants a steer".into());
         };
         let writer = {
@@ -149,6 +149,7 @@ impl Commits {
             id,
             kind: InputKind::Steer,
             text: text.into(),
+            data: None,
             origin: Origin {
                 principal: self.principal.clone(),
                 kind: PrincipalKind::Human,

@@ -177,6 +177,7 @@ impl Bench<'_> {
 pub(super) fn steer(session: &str, request_id: String) -> wire::DispatchRequest {
     let steer = wire::Steer {
         text: TEXT.to_owned(),
+        ..Default::default()
     };
     wire::DispatchRequest {
         session: Some(by_id(session)),

@@ -86,6 +86,7 @@ pub(super) async fn invoke(
         }),
         prompt: Some(wire::Prompt {
             text: scenario.to_owned(),
+            ..Default::default()
         }),
         on_disconnect: wire::OnDisconnect::Detach.into(),
         ..Default::default()
@@ -110,7 +111,15 @@ pub(super) async fn abort(target: &Target, session: &str) -> Outcome<()> {
 /// Steers the run of a session.
 pub(super) async fn steer(target: &Target, session: &str, text: &str) -> Outcome<()> {
     let text = text.to_owned();
-    dispatch(target, session, Command::Steer(wire::Steer { text })).await
+    dispatch(
+        target,
+        session,
+        Command::Steer(wire::Steer {
+            text,
+            ..Default::default()
+        }),
+    )
+    .await
 }
 
 async fn dispatch(target: &Target, session: &str, command: Command) -> Outcome<()> {

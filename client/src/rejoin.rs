@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use sessionplane_core::contract::{CallOptions, InvokeEvent, InvokeRequest, OnDisconnect};
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{RequestId, RunId, SessionRef};
 
 use crate::backoff::Backoff;
@@ -77,6 +78,7 @@ pub fn detached(session: SessionRef, prompt: String) -> InvokeRequest {
     InvokeRequest {
         session,
         prompt,
+        given: Given::default(),
         agent: None,
         parent: None,
         must_exist: false,

@@ -16,6 +16,7 @@ mod dispatch;
 pub mod engine_host;
 pub mod face;
 mod fleet;
+mod given;
 mod guarded;
 mod heartbeat;
 mod invoke;

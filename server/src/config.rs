@@ -23,6 +23,7 @@ mod setting;
 mod shown;
 mod spaces;
 mod tls;
+mod untrusted;
 mod variables;
 
 use std::collections::BTreeMap;
@@ -193,6 +194,10 @@ pub struct Agent {
     pub workspace: Option<String>,
     /// It is not served where the system does not keep its processes in their workspace.
     pub require_sandbox: bool,
+    /// Tools that it goes without after data; `all` stands for every one.
+    pub withhold_after_untrusted: Vec<String>,
+    /// What it is told to do with data where nobody said.
+    pub on_file: Option<String>,
 }
 
 impl Agent {
@@ -431,7 +436,8 @@ impl Settings {
                     .flatten(),
             );
         }
-        for error in self.wrong_with_spaces(&names) {
+        let spaces = self.wrong_with_spaces(&names);
+        for error in spaces.into_iter().chain(self.wrong_with_data()) {
             tell(error);
         }
         if let Err(error) = self.default_agent(&names) {

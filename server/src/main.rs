@@ -13,8 +13,8 @@ use sessionplane_server::adapters::process_host::{self, SETUP_VERB, SUPERVISE_VE
 use sessionplane_server::config::{self, Settings, Sources, given_flags, offered_by};
 use sessionplane_server::process::config_tool::{self, ConfigCommand};
 use sessionplane_server::process::health::Question;
-use sessionplane_server::process::policy_tool::{self, PolicyCommand};
 use sessionplane_server::process::login::{self, LoginArgs};
+use sessionplane_server::process::policy_tool::{self, PolicyCommand};
 use sessionplane_server::process::store_tools::{self, StoreCommand};
 use sessionplane_server::process::token::{self, TokenCommand};
 use sessionplane_server::process::{self, Options};

@@ -8,6 +8,7 @@ use futures_util::poll;
 use sessionplane_core::contract::{CallOptions, DispatchRequest, InvokeRequest, OnDisconnect};
 use sessionplane_core::domain::command::{Command, RejectionCode};
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::view::Status;
 use sessionplane_core::ports::repository::Repository as _;
@@ -254,6 +255,7 @@ async fn c02_c62_a_deadline_behind_a_held_commit_is_unknown_and_the_same_id_find
     let request = InvokeRequest {
         session: desk.session.clone(),
         prompt: "hang".to_owned(),
+        given: Given::default(),
         agent: None,
         parent: None,
         must_exist: true,

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use sessionplane_core::contract::{CallOptions, CapabilityTarget, InvokeRequest, OnDisconnect};
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::AgentName;
 use sessionplane_core::domain::run::RunOutcome;
 use sessionplane_core::domain::view::Status;
@@ -123,6 +124,7 @@ async fn c03_ids_of_two_principals_are_apart() {
     let request = InvokeRequest {
         session: desk.session.clone(),
         prompt: "say \"other\"".to_owned(),
+        given: Given::default(),
         agent: None,
         parent: None,
         must_exist: true,

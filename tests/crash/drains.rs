@@ -14,6 +14,7 @@ use sessionplane_client::domain::command::Command as Order;
 use sessionplane_client::domain::error::{Outcome, Reason};
 use sessionplane_client::domain::ids::{RunId, SessionName, SessionRef};
 use sessionplane_client::domain::run::code;
+use sessionplane_core::domain::given::Given;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
@@ -182,6 +183,7 @@ async fn c63_a_run_settles_in_a_drain_and_who_watches_it_is_told_while_the_rest_
         session: named("busy"),
         command: Order::Steer {
             text: "go on".into(),
+            given: Given::default(),
         },
         expected_run: None,
     };

@@ -3,6 +3,7 @@
 //!
 //! What must never enter: a judgement of what a restarted server says.
 
+use sessionplane_core::domain::given::Given;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,12 +152,18 @@ impl Caller {
             let done = match self.rng.random_range(0..100) {
                 0..38 => self.invoke().await,
                 38..54 => {
-                    self.dispatch(|text| Command::Steer { text: said(text) })
-                        .await
+                    self.dispatch(|text| Command::Steer {
+                        text: said(text),
+                        given: Given::default(),
+                    })
+                    .await
                 }
                 54..70 => {
-                    self.dispatch(|text| Command::FollowUp { text: said(text) })
-                        .await
+                    self.dispatch(|text| Command::FollowUp {
+                        text: said(text),
+                        given: Given::default(),
+                    })
+                    .await
                 }
                 70..93 => self.respond().await,
                 _ => self.dispatch(|_| Command::Abort).await,
@@ -191,6 +198,7 @@ impl Caller {
         let request = InvokeRequest {
             session: self.session.lock().at.clone(),
             prompt: format!("# {marker}\n{}", scenario(&mut self.rng)),
+            given: Given::default(),
             agent: None,
             parent: None,
             must_exist: false,

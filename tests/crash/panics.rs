@@ -1,5 +1,6 @@
 //! A session's task that panics: a bug, which must cost one run and nothing else.
 
+use sessionplane_core::domain::given::Given;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -52,6 +53,7 @@ async fn c44_b15_a_session_whose_task_panics_is_settled_and_takes_the_next_run()
     let id = RequestId::parse("once").unwrap();
     let command = Command::FollowUp {
         text: "and then".into(),
+        given: Given::default(),
     };
     let dispatch = DispatchRequest {
         session: at.clone(),

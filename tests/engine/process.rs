@@ -6,7 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sessionplane_core::domain::access::PrincipalKind;
 use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel};
+use sessionplane_core::domain::data::{Content, Data, DataPart};
+use sessionplane_core::domain::ids::PrincipalId;
+use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
+use sessionplane_core::domain::rendering::rendered;
 use sessionplane_core::ports::engine::{EngineDescription, EngineEvent};
 use sessionplane_server::adapters::boundary::{Access, Boundary};
 use sessionplane_server::adapters::clock::OsEntropy;
@@ -15,6 +20,7 @@ use sessionplane_server::adapters::engine::scripted::{SCRIPTED_VERB, ScriptedEng
 use sessionplane_server::adapters::process_host::{Bounds, Edition, ProcessHost, Program, Where};
 use tempfile::TempDir;
 
+use crate::corpus;
 use crate::scripted;
 use crate::suite::bench::{Bench, within};
 use crate::suite::{Patience, Promises, Prompts, Subject};
@@ -184,4 +190,48 @@ async fn an_engine_without_a_process_of_its_own_touches_nothing() {
             "{told}"
         );
     }
+}
+
+/// Each shape of the corpus as data below an instruction, on the way to an engine and back.
+async fn all_arrive(subject: Subject) {
+    let bench = Bench::new(subject);
+    let mut opened = within(DEADLINE, "open", bench.open()).await;
+    let shapes = corpus::SHAPES.iter();
+    let shapes = shapes.map(|(kind, text)| (*kind, (*text).to_owned()));
+    for (kind, shape) in shapes.chain(corpus::long()) {
+        let part = DataPart {
+            name: kind.into(),
+            media_type: "text/plain".into(),
+            bytes: shape.len() as u64,
+            sha256: Digest([0; 32]),
+            content: Content::Whole(shape.as_bytes().into()),
+        };
+        let data = Data::new(vec![part], None, 1);
+        let origin = Origin {
+            principal: PrincipalId::parse("ci").unwrap(),
+            kind: PrincipalKind::Service,
+            channel: Channel::Invoke,
+            trust: Trust::Relayed,
+            digest: Digest([0; 32]),
+            request_id: None,
+        };
+        let given = rendered(&"received".into(), &origin, data.as_ref());
+        opened.prompt(&given).await;
+        let read = opened.read_to_stop().await;
+        let said = read.into_iter().filter_map(|event| match event {
+            EngineEvent::MessageDelta { text, .. } => Some(text),
+            _ => None,
+        });
+        assert_eq!(said.collect::<String>(), *given, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn c58_every_shape_of_the_corpus_arrives_in_another_process_byte_for_byte() {
+    all_arrive(subject()).await;
+}
+
+#[tokio::test]
+async fn c58_every_shape_of_the_corpus_arrives_in_our_process_byte_for_byte() {
+    all_arrive(scripted::subject()).await;
 }

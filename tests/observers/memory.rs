@@ -16,6 +16,7 @@ use sessionplane_core::contract::{
 };
 use sessionplane_core::domain::error::Reason;
 use sessionplane_core::domain::event::EventBody;
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{SessionName, SessionRef};
 use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -68,6 +69,7 @@ async fn run(client: &Client, rounds: usize, pieces: usize, pause: Duration) {
     let request = InvokeRequest {
         session: session(),
         prompt: round.repeat(rounds),
+        given: Given::default(),
         agent: None,
         parent: None,
         must_exist: false,

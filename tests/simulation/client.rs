@@ -9,6 +9,7 @@ use sessionplane_core::contract::{
 };
 use sessionplane_core::domain::command::{Command, DispatchAnswer};
 use sessionplane_core::domain::error::{CallError, Outcome};
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{
     AgentName, EntryId, InteractionId, RequestId, RunId, SessionId, SessionName, SessionRef,
 };
@@ -187,6 +188,7 @@ impl Client {
         let request = InvokeRequest {
             session,
             prompt,
+            given: Given::default(),
             agent: Some(place.agent.clone()),
             parent,
             must_exist: self.rng.one_in(20),
@@ -287,9 +289,15 @@ impl Client {
     async fn input(&mut self, place: &Place, steers: bool) {
         let text = self.author.write(Kind::Input).into();
         let command = if steers {
-            Command::Steer { text }
+            Command::Steer {
+                text,
+                given: Given::default(),
+            }
         } else {
-            Command::FollowUp { text }
+            Command::FollowUp {
+                text,
+                given: Given::default(),
+            }
         };
         self.dispatch(place, command).await;
     }

@@ -11,6 +11,7 @@ use sessionplane_core::contract::{
     SessionControl as _, SessionState,
 };
 use sessionplane_core::domain::command::Command;
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{AgentName, SessionName, SessionRef};
 use sessionplane_core::domain::interaction::ResolutionCause;
 use sessionplane_core::domain::limits::Limits;
@@ -335,6 +336,7 @@ impl World {
         let request = InvokeRequest {
             session: place.reference(),
             prompt: "the last words".to_owned(),
+            given: Given::default(),
             agent: None,
             parent: None,
             must_exist: true,

@@ -177,7 +177,10 @@ async fn c62_every_service_says_how_it_would_compress_and_a_refusal_says_nothing
     let session = Some(wire::SessionRef {
         r#ref: Some(wire::session_ref::Ref::Id(id)),
     });
-    let prompt = Some(wire::Prompt { text: "go".into() });
+    let prompt = Some(wire::Prompt {
+        text: "go".into(),
+        ..Default::default()
+    });
     let request = wire::InvokeRequest {
         session,
         prompt,

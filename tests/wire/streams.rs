@@ -40,7 +40,10 @@ pub(crate) async fn observe(caller: &Caller) -> Answer {
 
 /// Starts a run and reads that it was accepted.
 pub(crate) async fn invoke(caller: &Caller) -> Answer {
-    let prompt = Some(wire::Prompt { text: "go".into() });
+    let prompt = Some(wire::Prompt {
+        text: "go".into(),
+        ..Default::default()
+    });
     let request = wire::InvokeRequest {
         session: Some(session()),
         prompt,

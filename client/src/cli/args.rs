@@ -24,8 +24,8 @@ use super::session;
 use crate::retry::Effect;
 use crate::target::Target;
 pub(crate) use control::{
-    AbortArgs, AnswerArgs, CompactArgs, NavigateArgs, SetModelArgs, SetThinkingArgs, TextArgs,
-    TextSource,
+    AbortArgs, AnswerArgs, CompactArgs, NavigateArgs, SaidArgs, SetModelArgs, SetThinkingArgs,
+    TextArgs, TextSource,
 };
 pub(crate) use fleet::{
     AgentsArgs, CdArgs, LabelArgs, NewArgs, PriorityArgs, QuestionsArgs, RenameArgs, RmArgs,
@@ -164,7 +164,7 @@ pub(crate) enum Verb {
     /// The answer goes to standard output, all else to standard error. Ctrl-C
     /// stops the run; pressed twice, it leaves at once.
     #[command(override_usage = "sessionctl invoke [OPTIONS] SESSION TEXT\n       \
-        sessionctl invoke [OPTIONS] SESSION --text-file PATH")]
+        sessionctl invoke [OPTIONS] SESSION [TEXT] --text-file PATH")]
     Invoke(InvokeArgs),
     /// Be there: see what happens in a session and type to steer it
     ///
@@ -196,12 +196,12 @@ pub(crate) enum Verb {
     Wait(WaitArgs),
     /// Put a text before the model, at its next call
     #[command(override_usage = "sessionctl steer [OPTIONS] SESSION TEXT\n       \
-        sessionctl steer [OPTIONS] SESSION --text-file PATH")]
+        sessionctl steer [OPTIONS] SESSION [TEXT] --text-file PATH")]
     Steer(TextArgs),
     /// Add a text for when the run would otherwise stop
     #[command(
         override_usage = "sessionctl follow-up [OPTIONS] SESSION TEXT\n       \
-        sessionctl follow-up [OPTIONS] SESSION --text-file PATH"
+        sessionctl follow-up [OPTIONS] SESSION [TEXT] --text-file PATH"
     )]
     FollowUp(TextArgs),
     /// Stop the active run, or a compaction
@@ -387,7 +387,7 @@ pub(crate) struct InvokeArgs {
     #[command(flatten)]
     pub(crate) session: SessionArgs,
     #[command(flatten)]
-    pub(crate) text: TextSource,
+    pub(crate) text: SaidArgs,
 }
 
 /// `completions`.

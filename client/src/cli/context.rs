@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use sessionplane_core::contract::{CallOptions, SessionControl as _, SessionState};
 use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{RequestId, RunId, SessionName, SessionRef};
 
-use super::args::{Globals, TextSource, Waits};
+use super::args::{Globals, SaidArgs, TextSource, Waits};
 use super::exit::{Exit, Stop};
 use super::hint::{self, About, Effect};
 use super::interrupt::Interrupts;
@@ -137,8 +138,15 @@ impl Context {
     /// # Errors
     /// When there is no such text, or Ctrl-C was pressed.
     pub(crate) async fn text(&self, source: TextSource) -> Result<String, Stop> {
+        self.read(move || prompt::read(source, io::stdin())).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> Result<T, Stop> + Send + 'static,
+    ) -> Result<T, Stop> {
         self.reading.store(true, Ordering::Relaxed);
-        let reading = tokio::task::spawn_blocking(move || prompt::read(source, io::stdin()));
+        let reading = tokio::task::spawn_blocking(read);
         let text = tokio::select! {
             biased;
             () = self.interrupts.pressed() => Err(hint::interrupted(Effect::Reads, self)),
@@ -148,6 +156,14 @@ impl Context {
         };
         self.reading.store(false, Ordering::Relaxed);
         text
+    }
+
+    /// What a command line says to an agent, read to its end.
+    ///
+    /// # Errors
+    /// When it cannot be read, is too much, or Ctrl-C was pressed.
+    pub(crate) async fn said(&self, source: SaidArgs) -> Result<(String, Given), Stop> {
+        self.read(move || prompt::said(source, io::stdin())).await
     }
 
     /// A session's state as it is now, waited for as patiently as anything that only reads.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sessionplane_core::domain::command::{Command, CommandKind, Rejection, RejectionCode};
 use sessionplane_core::domain::error::{CallError, FieldViolation, Outcome, Reason};
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{RequestId, RunId, SessionName, SessionRef, WorkspaceName};
 use sessionplane_core::domain::run::code;
 
@@ -328,8 +329,8 @@ pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) ->
     };
     let word = word(session);
     let (verb, rest) = match command {
-        Command::Steer { text } => ("steer", argument(text)),
-        Command::FollowUp { text } => ("follow-up", argument(text)),
+        Command::Steer { text, given } => ("steer", said(text, given)),
+        Command::FollowUp { text, given } => ("follow-up", said(text, given)),
         Command::Abort => ("abort", String::new()),
         Command::Compact { instructions: None } => ("compact", String::new()),
         Command::Compact {
@@ -348,6 +349,17 @@ pub(crate) fn repeat(session: &SessionRef, command: &Command, id: &RequestId) ->
 }
 
 /// A text as the last argument: one that begins as an option does comes after `--`.
+/// A text, and a stand-in for each file that goes with it.
+fn said(text: &str, given: &Given) -> String {
+    let files = " --text-file '... the same file ...'".repeat(given.data.len());
+    let text = if text.is_empty() && !given.data.is_empty() {
+        String::new()
+    } else {
+        argument(text)
+    };
+    files + &text
+}
+
 fn argument(text: &str) -> String {
     match pasted(text) {
         word if word.starts_with('-') || word.starts_with("'-") => format!(" -- {word}"),

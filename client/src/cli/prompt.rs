@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use sessionplane_core::domain::data::{MAX_DATA_BYTES, MAX_DATA_NAME_BYTES, MAX_DATA_PARTS};
+use sessionplane_core::domain::given::{Given, GivenData};
 use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
+use sessionplane_core::domain::text::head;
 
-use super::args::TextSource;
+use super::args::{SaidArgs, TextSource};
 use super::exit::Stop;
 
 /// Reads the text that a command line gives.
@@ -24,6 +27,81 @@ pub(crate) fn read(source: TextSource, stdin: impl Read) -> Result<String, Stop>
         } if text != "-" => checked("the text", text.into_bytes()),
         TextSource { .. } => from_reader("standard input", stdin),
     }
+}
+
+/// What a command line says to an agent. Only an argument is an instruction: what comes from a file or a
+/// pipe is data, whoever wrote it. And an argument is not stated to be typed: it looks the same where a
+/// script, or the output of a command in the line, is in it.
+///
+/// # Errors
+/// When it is over a limit or cannot be read. Nothing was sent.
+pub(crate) fn said(source: SaidArgs, mut stdin: impl Read) -> Result<(String, Given), Stop> {
+    let piped = source.text.as_deref() == Some("-");
+    let files = source.text_file.into_iter();
+    let sources: Vec<PathBuf> = piped
+        .then(|| PathBuf::from("-"))
+        .into_iter()
+        .chain(files)
+        .collect();
+    if sources
+        .iter()
+        .filter(|path| path.as_os_str() == "-")
+        .count()
+        > 1
+    {
+        return Err(Stop::usage("standard input is given twice"));
+    }
+    if sources.len() > MAX_DATA_PARTS {
+        return Err(Stop::usage(format!(
+            "more than {MAX_DATA_PARTS} files; put several into one"
+        )));
+    }
+    let mut data = Vec::new();
+    let mut left = MAX_DATA_BYTES;
+    for path in &sources {
+        let part = if path.as_os_str() == "-" {
+            part("standard input", &mut stdin, left)?
+        } else {
+            let name = path.display().to_string();
+            let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
+            part(&name, file, left)?
+        };
+        left -= part.content.len();
+        data.push(part);
+    }
+    let text = source.text.filter(|_| !piped).unwrap_or_default();
+    if data.is_empty() || !text.is_empty() {
+        checked("the text", text.clone().into_bytes())?;
+    }
+    let given = Given {
+        data: data.into(),
+        ..Given::default()
+    };
+    Ok((text, given))
+}
+
+/// All of a file as a part of data, at most `left` bytes.
+fn part(path: &str, reader: impl Read, left: usize) -> Result<GivenData, Stop> {
+    let mut content = Vec::new();
+    let most = left as u64 + 1;
+    let read = reader.take(most).read_to_end(&mut content);
+    read.map_err(|error| unreadable(path, &error))?;
+    if content.len() > left {
+        return Err(Stop::usage(format!(
+            "{path} makes more than 2 MiB of data ({MAX_DATA_BYTES} bytes), the limit of one call\n  \
+             give the part that matters, for example: tail -c 1M {path}"
+        )));
+    }
+    if content.is_empty() {
+        return Err(Stop::usage(format!("{path} is empty")));
+    }
+    let is_text = std::str::from_utf8(&content).is_ok();
+    let name = path.rsplit('/').next().unwrap_or(path);
+    Ok(GivenData {
+        name: head(name, MAX_DATA_NAME_BYTES).into(),
+        media_type: if is_text { "text/plain" } else { "" }.into(),
+        content: content.into(),
+    })
 }
 
 fn from_file(path: &Path) -> Result<String, Stop> {
@@ -102,6 +180,54 @@ mod tests {
             text_file: None,
         };
         assert_eq!(read(argument, io::empty()).unwrap(), "go on");
+    }
+
+    fn saying(text: Option<&str>, files: &[&Path]) -> SaidArgs {
+        SaidArgs {
+            text: text.map(str::to_owned),
+            text_file: files.iter().map(|path| (*path).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn c57_what_is_piped_or_read_from_a_file_is_data_below_the_argument() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("build.log");
+        std::fs::write(&log, b"error\xff\n").unwrap();
+        let source = saying(Some("the build broke"), &[&log, Path::new("-")]);
+        let (text, given) = said(source, b"piped".as_slice()).unwrap();
+        assert_eq!(text, "the build broke");
+        assert!(!given.typed, "an argument may be a script's");
+        let parts = given.data.iter();
+        let parts: Vec<_> = parts
+            .map(|part| (&*part.name, &*part.media_type, &*part.content))
+            .collect();
+        let expected: [(&str, &str, &[u8]); 2] = [
+            ("build.log", "", b"error\xff\n"),
+            ("standard input", "text/plain", b"piped"),
+        ];
+        assert_eq!(parts, expected);
+        let (text, given) = said(saying(Some("-"), &[]), b"piped".as_slice()).unwrap();
+        assert_eq!((text.as_str(), given.data.len()), ("", 1));
+        let (text, given) = said(saying(Some("go on"), &[]), io::empty()).unwrap();
+        assert_eq!((text.as_str(), given), ("go on", Given::default()));
+    }
+
+    #[test]
+    fn c60_the_limit_of_data_is_named_with_a_way_out() {
+        let much = vec![b'x'; MAX_DATA_BYTES + 1];
+        let refused = |source, stdin: &[u8]| match said(source, stdin) {
+            Err(Stop::Failed { words, .. }) => words,
+            other => panic!("not refused: {other:?}"),
+        };
+        let told = refused(saying(Some("-"), &[]), &much);
+        assert!(told.contains("2 MiB") && told.contains("tail -c"), "{told}");
+        let told = refused(saying(Some("-"), &[Path::new("-")]), b"x");
+        assert_eq!(told, "standard input is given twice");
+        assert_eq!(
+            refused(saying(Some("-"), &[]), b""),
+            "standard input is empty"
+        );
     }
 
     #[test]

@@ -9,17 +9,23 @@ use sessionplane_core::domain::ids::RequestId;
 use sessionplane_core::domain::input::InputFate;
 
 use super::field::{Malformed, id, optional_id, required};
-use super::{interaction, pending, session};
+use super::{data, interaction, pending, session};
 
 /// Writes a command.
 pub(crate) fn request(request: DispatchRequest, request_id: &RequestId) -> v1::DispatchRequest {
     use dispatch_request::Command as Wire;
     let command = match request.command {
-        Command::Steer { text } => Wire::Steer(v1::Steer {
+        Command::Steer { text, given } => Wire::Steer(v1::Steer {
             text: text.to_string(),
+            typed: given.typed,
+            trust: data::at_most(&given),
+            data: data::given(&given),
         }),
-        Command::FollowUp { text } => Wire::FollowUp(v1::FollowUp {
+        Command::FollowUp { text, given } => Wire::FollowUp(v1::FollowUp {
             text: text.to_string(),
+            typed: given.typed,
+            trust: data::at_most(&given),
+            data: data::given(&given),
         }),
         Command::Abort => Wire::Abort(v1::Abort {}),
         Command::Compact { instructions } => Wire::Compact(v1::Compact {

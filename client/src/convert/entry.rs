@@ -1,5 +1,7 @@
 //! Durable entries and pages of them.
 
+use std::sync::Arc;
+
 use sessionplane::v1::{self, entry::Body};
 use sessionplane_core::contract::{EntryPage, ListEntriesRequest};
 use sessionplane_core::domain::artifact::ArtifactRef;
@@ -8,7 +10,7 @@ use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
 use sessionplane_core::domain::settings::SettingsOverride;
 
 use super::field::{Malformed, bounded, id, optional_id, optional_text, time};
-use super::{origin, session, usage};
+use super::{data, origin, session, usage};
 
 /// Asks for a page.
 pub(crate) fn request(request: ListEntriesRequest) -> v1::ListEntriesRequest {
@@ -77,6 +79,7 @@ fn body(body: Body) -> Result<EntryBody, Malformed> {
             omitted_bytes: user.omitted_bytes,
             origin: origin::read("entry.user.origin", user.origin)?,
             input: optional_id("entry.user.input_id", &user.input_id)?,
+            data: user.data.map(data::read).transpose()?.map(Arc::new),
         },
         Body::Assistant(said) => EntryBody::Assistant {
             message: said.message_id,

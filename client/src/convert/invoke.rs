@@ -7,7 +7,7 @@ use sessionplane_core::domain::ids::RequestId;
 
 use super::event::{finished_tool, started_tool};
 use super::field::{Malformed, duration, id, required};
-use super::{entry, interaction, position, run, session};
+use super::{data, entry, interaction, position, run, session};
 
 /// Writes an invoke.
 pub(crate) fn request(request: InvokeRequest, request_id: &RequestId) -> v1::InvokeRequest {
@@ -30,6 +30,9 @@ pub(crate) fn request(request: InvokeRequest, request_id: &RequestId) -> v1::Inv
         session: Some(session::reference(&request.session)),
         prompt: Some(v1::Prompt {
             text: request.prompt,
+            typed: request.given.typed,
+            trust: data::at_most(&request.given),
+            data: data::given(&request.given),
         }),
         request_id: request_id.to_string(),
         agent: request

@@ -14,7 +14,7 @@ pub(crate) fn read(field: &'static str, origin: Option<v1::Origin>) -> Result<Or
         channel: channel(origin.channel()),
         trust: trust(origin.trust()),
         principal: id("origin.principal_id", &origin.principal_id)?,
-        digest: digest(&origin.digest)?,
+        digest: digest("origin.digest", &origin.digest)?,
         request_id: optional_id("origin.request_id", &origin.request_id)?,
     })
 }
@@ -45,9 +45,9 @@ fn trust(trust: v1::Trust) -> Trust {
     }
 }
 
-fn digest(text: &str) -> Result<Digest, Malformed> {
+pub(super) fn digest(field: &'static str, text: &str) -> Result<Digest, Malformed> {
     let wrong = || Malformed {
-        field: "origin.digest",
+        field,
         problem: "is not 64 hexadecimal digits".to_owned(),
     };
     if text.len() != 64 || !text.is_ascii() {
@@ -68,9 +68,9 @@ mod tests {
     #[test]
     fn a_digest_reads_back_as_it_prints() {
         let digest_of = Digest([0xa7; 32]);
-        assert_eq!(digest(&digest_of.to_string()), Ok(digest_of));
+        assert_eq!(digest("f", &digest_of.to_string()), Ok(digest_of));
         for bad in ["", "zz", &"g".repeat(64), &"é".repeat(32)] {
-            assert!(digest(bad).is_err(), "{bad:?} was accepted");
+            assert!(digest("f", bad).is_err(), "{bad:?} was accepted");
         }
     }
 

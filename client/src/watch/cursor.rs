@@ -238,6 +238,7 @@ mod tests {
                     request_id: None,
                 },
                 input: None,
+                data: None,
             },
         }
     }

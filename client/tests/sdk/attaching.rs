@@ -102,7 +102,8 @@ async fn attach_gives_every_command_that_can_be_typed() {
         given,
         [
             Given::FollowUp(v1::FollowUp {
-                text: "then docs".to_owned()
+                text: "then docs".to_owned(),
+                ..Default::default()
             }),
             Given::Compact(v1::Compact {
                 instructions: "keep it".to_owned()

@@ -222,13 +222,16 @@ async fn a_rejected_command_fails_and_an_accepted_one_names_its_input() {
 }
 
 #[tokio::test]
-async fn a_text_may_come_from_standard_input() {
+async fn c57_what_is_piped_is_data_below_the_argument() {
     let fake = Fake::start(Stage {
         dispatches: [Ok(wire::dispatch_accepted())].into(),
         ..Stage::default()
     })
     .await;
-    let mut command = sessionctl(&fake, &["steer", "docs", "-"]);
+    let mut command = sessionctl(
+        &fake,
+        &["steer", "docs", "The build broke.", "--text-file", "-"],
+    );
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all("zwei\nZeilen".as_bytes()).await.unwrap();
@@ -239,7 +242,13 @@ async fn a_text_may_come_from_standard_input() {
     let Some(v1::dispatch_request::Command::Steer(steer)) = given else {
         panic!("not a steer: {given:?}");
     };
-    assert_eq!(steer.text, "zwei\nZeilen");
+    let part = v1::GivenData {
+        name: "standard input".to_owned(),
+        media_type: "text/plain".to_owned(),
+        content: "zwei\nZeilen".into(),
+    };
+    assert_eq!(steer.text, "The build broke.");
+    assert_eq!((steer.data, steer.typed), (vec![part], false));
 }
 
 #[tokio::test]

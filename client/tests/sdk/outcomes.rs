@@ -1,5 +1,6 @@
 //! The three outcomes of a call, from every kind of ending.
 
+use sessionplane_core::domain::given::Given;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -25,7 +26,10 @@ async fn invoke(client: &Client) -> Result<ResultStream<InvokeEvent>, CallError>
 fn steer() -> DispatchRequest {
     DispatchRequest {
         session: wire::docs(),
-        command: Command::Steer { text: "go".into() },
+        command: Command::Steer {
+            text: "go".into(),
+            given: Given::default(),
+        },
         expected_run: None,
     }
 }

@@ -19,6 +19,7 @@ use crate::domain::command::{Command, CommandKind, DispatchAnswer};
 use crate::domain::entry::Entry;
 use crate::domain::error::CallError;
 use crate::domain::event::{EventBody, EventEnvelope, OutputChannel};
+use crate::domain::given::Given;
 use crate::domain::ids::{
     AgentName, EntryId, InteractionId, RequestId, RunId, SessionId, SessionRef,
 };
@@ -57,6 +58,8 @@ pub struct InvokeRequest {
     pub session: SessionRef,
     /// The prompt, 1 byte to 1 MiB.
     pub prompt: String,
+    /// What its sender says of it and gives beside it.
+    pub given: Given,
     /// The agent, read only when the session is created.
     pub agent: Option<AgentName>,
     /// The session that a new one branches off, read only when the session is created.

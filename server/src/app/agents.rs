@@ -7,6 +7,7 @@ use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::ids::{AgentName, WorkspaceName};
 use sessionplane_core::domain::lifecycle::AgentFacts;
 use sessionplane_core::domain::settings::ModelPolicy;
+use sessionplane_core::domain::withholding::Withheld;
 use sessionplane_core::ports::engine::Engine;
 
 /// Agents that a refusal names at most.
@@ -31,7 +32,7 @@ impl Agent {
         let facts = AgentFacts {
             capabilities: described.capabilities.clone(),
             models: described.models.clone(),
-            workspaces: Vec::new(),
+            ..AgentFacts::default()
         };
         Self {
             facts: Arc::new(facts),
@@ -64,6 +65,27 @@ impl AgentCatalog {
         if let Some(agent) = self.agents.get_mut(name) {
             let facts = AgentFacts {
                 workspaces,
+                ..(*agent.facts).clone()
+            };
+            agent.facts = Arc::new(facts);
+        }
+        self
+    }
+
+    /// Says what an agent is to do with data: what it goes without after it, and what it is told where it
+    /// came without an instruction; none is the server's default. An agent that is not in the catalog stays
+    /// so.
+    #[must_use]
+    pub fn careful_with_data(
+        mut self,
+        name: &AgentName,
+        withholds: Withheld,
+        on_file: Option<Arc<str>>,
+    ) -> Self {
+        if let Some(agent) = self.agents.get_mut(name) {
+            let facts = AgentFacts {
+                withholds,
+                on_file,
                 ..(*agent.facts).clone()
             };
             agent.facts = Arc::new(facts);

@@ -21,15 +21,13 @@ use sessionplane_core::domain::ids::{RunId, SessionId, SessionRef};
 use sessionplane_core::domain::lifecycle::CallFacts;
 use sessionplane_core::domain::limits::MAX_TEXT_BYTES;
 use sessionplane_core::domain::position::Position;
-use sessionplane_core::domain::provenance::{Channel as OriginChannel, Digest, Origin};
+use sessionplane_core::domain::provenance::Digest;
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::ports::repository::ReadError;
 
 use super::context::{App, Context, Life};
-use super::digest;
 use super::face::{Caller, Face, Faces};
 use super::observation::Observation;
-use super::permission::trust_of;
 use super::single_flight::Flight;
 
 /// One caller's handle on the application.
@@ -123,19 +121,6 @@ impl AppCaller {
             digest,
             request_id,
             binding: bound.key.clone(),
-        }
-    }
-
-    /// Who sends a text. Trust is the credential's, never more than relayed: nothing here says
-    /// that the text was typed.
-    pub(crate) fn origin(&self, channel: OriginChannel, text: &str, bound: &Bound) -> Origin {
-        Origin {
-            principal: self.principal().id.clone(),
-            kind: self.principal().kind,
-            channel,
-            trust: trust_of(self.principal()),
-            digest: digest::of_text(text),
-            request_id: bound.key.as_ref().map(|key| key.request_id.clone()),
         }
     }
 

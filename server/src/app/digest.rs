@@ -9,9 +9,10 @@ use std::sync::Arc;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sessionplane_core::contract::{DispatchRequest, InvokeRequest, Parent};
 use sessionplane_core::domain::command::{Command, CommandKind};
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::SessionRef;
 use sessionplane_core::domain::interaction::InteractionAnswer;
-use sessionplane_core::domain::provenance::Digest;
+use sessionplane_core::domain::provenance::{Digest, Trust};
 use sha2::{Digest as _, Sha256};
 
 /// The key of what must not be guessed from its digest. The same as long as the bindings live that
@@ -46,7 +47,13 @@ impl fmt::Debug for DigestKey {
 /// The digest of a text's UTF-8 bytes.
 #[must_use]
 pub fn of_text(text: &str) -> Digest {
-    Digest(Sha256::digest(text.as_bytes()).into())
+    of_bytes(text.as_bytes())
+}
+
+/// The digest of a content.
+#[must_use]
+pub(crate) fn of_bytes(content: &[u8]) -> Digest {
+    Digest(Sha256::digest(content).into())
 }
 
 /// The digest of an invoke: every decoded field but `on_disconnect`.
@@ -55,6 +62,7 @@ pub fn of_invoke(request: &InvokeRequest) -> Digest {
     let InvokeRequest {
         session,
         prompt,
+        given,
         agent,
         parent,
         must_exist,
@@ -63,6 +71,7 @@ pub fn of_invoke(request: &InvokeRequest) -> Digest {
     let mut fields = Fields::new("Invoke");
     fields.session(session);
     fields.text(prompt);
+    fields.given(given);
     fields.text(agent.as_ref().map_or("", |agent| agent.as_str()));
     fields.text(if *must_exist { "1" } else { "0" });
     if let Some(Parent { session, entry }) = parent {
@@ -84,7 +93,10 @@ pub fn of_dispatch(request: &DispatchRequest, key: &DigestKey) -> Digest {
     fields.session(session);
     fields.text(command.kind().as_str());
     match command {
-        Command::Steer { text } | Command::FollowUp { text } => fields.text(text),
+        Command::Steer { text, given } | Command::FollowUp { text, given } => {
+            fields.text(text);
+            fields.given(given);
+        }
         Command::Abort => fields.text(""),
         Command::Compact { instructions } => fields.optional(instructions.as_deref()),
         Command::SetModel { model } => fields.optional(model.as_deref()),
@@ -116,8 +128,11 @@ impl Fields {
         fields
     }
     pub(crate) fn text(&mut self, text: &str) {
-        self.0.update((text.len() as u64).to_be_bytes());
-        self.0.update(text.as_bytes());
+        self.bytes(text.as_bytes());
+    }
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
     }
     /// A text that may be absent: not the same as an empty one.
     pub(crate) fn optional(&mut self, text: Option<&str>) {
@@ -145,6 +160,32 @@ impl Fields {
                     self.text(text);
                 }
             }
+        }
+    }
+    /// What came with a text. Nothing is added where nothing came, so that bindings of an earlier
+    /// server still fit.
+    fn given(&mut self, given: &Given) {
+        let Given {
+            typed,
+            at_most,
+            data,
+        } = given;
+        if *given == Given::default() {
+            return;
+        }
+        self.text("given");
+        self.text(if *typed { "typed" } else { "" });
+        self.text(match at_most {
+            None => "",
+            Some(Trust::Typed) => "typed",
+            Some(Trust::Relayed) => "relayed",
+            Some(Trust::Untrusted) => "untrusted",
+        });
+        self.text(&data.len().to_string());
+        for part in &**data {
+            self.text(&part.name);
+            self.text(&part.media_type);
+            self.bytes(&part.content);
         }
     }
     pub(crate) fn session(&mut self, session: &SessionRef) {
@@ -201,7 +242,10 @@ mod tests {
         let (key, other) = (DigestKey::new([1; 32]), DigestKey::new([2; 32]));
         let text = || "go on".into();
         for command in [
-            Command::Steer { text: text() },
+            Command::Steer {
+                text: text(),
+                given: Given::default(),
+            },
             Command::Abort,
             Command::Compact {
                 instructions: Some(text()),

@@ -1,5 +1,7 @@
 //! `Dispatch`: bound answer, session, permission, capability, payload, run; then the session's task.
 
+use std::sync::Arc;
+
 use sessionplane_core::contract::{CallOptions, DispatchRequest};
 use sessionplane_core::domain::access::{Action, PolicyContext};
 use sessionplane_core::domain::binding::{Binding, BoundAnswer, Method};
@@ -7,7 +9,8 @@ use sessionplane_core::domain::command::{
     Acceptance, AcceptedInput, Command, CommandKind, DispatchAnswer, Rejection, RejectionCode,
 };
 use sessionplane_core::domain::entry::{Entry, EntryBody};
-use sessionplane_core::domain::error::{CallError, Reason};
+use sessionplane_core::domain::error::{CallError, Outcome, Reason};
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{AgentName, EntryId, SessionId};
 use sessionplane_core::domain::lifecycle::{AgentFacts, Answer, DispatchFacts, NavigationTarget};
 use sessionplane_core::domain::limits::{
@@ -17,11 +20,13 @@ use sessionplane_core::domain::provenance::Channel;
 use sessionplane_core::domain::settings::SettingsOverride;
 use tokio::sync::oneshot;
 
-use super::caller::{AppCaller, check_text, store};
+use super::caller::{AppCaller, store};
 use super::digest;
 use super::fleet::barred;
+use super::given;
 use super::session_loss::Loss;
 use super::session_mail::{Mail, NoReply};
+use super::single_flight::Flight;
 
 impl AppCaller {
     pub(crate) async fn dispatch_command(
@@ -48,18 +53,22 @@ impl AppCaller {
             return Ok(DispatchAnswer::Rejected(unsupported(kind)));
         }
         let (channel, text) = checked_text(&request.command)?;
+        let text = Arc::from(text);
         if kind == CommandKind::Compact
             && let Some(no) = self.barred(session, &agent).await?
         {
             return Ok(DispatchAnswer::Rejected(no));
         }
-        let origin = self.origin(channel, text, &bound);
         let target = self.navigation_target(session, &request.command).await?;
         let expected_run = request.expected_run;
+        let given = given_of(&request.command);
+        let told = self.told(channel, text, &given, &agent, &bound).await?;
+        let data = told.data.clone();
         let facts = DispatchFacts {
             call: self.facts(&bound, digest, decision),
-            origin,
-            command: request.command,
+            origin: told.origin,
+            data: told.data,
+            command: with_text(request.command, told.text),
             expected_run,
             agent,
             // The session's task gives it one, in the order in which it steps commands.
@@ -68,11 +77,31 @@ impl AppCaller {
             // The session's task knows it when it steps this.
             paused: false,
         };
+        let answer = self.asked(session, facts, bound.flight).await;
+        let taken = match &answer {
+            Ok(DispatchAnswer::Accepted(_)) => true,
+            Ok(DispatchAnswer::Rejected(_)) => false,
+            Err(error) => error.outcome != Outcome::Refused,
+        };
+        if !taken {
+            self.forget(data.as_deref()).await;
+        }
+        answer
+    }
+
+    /// Has the session's task judge a command.
+    async fn asked(
+        &self,
+        session: SessionId,
+        facts: DispatchFacts,
+        flight: Option<Flight>,
+    ) -> Result<DispatchAnswer, CallError> {
+        let (kind, expected_run) = (facts.command.kind(), facts.expected_run);
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Dispatch {
             facts: Box::new(facts),
             reply,
-            flight: bound.flight,
+            flight,
         };
         let residents = &self.context.residents;
         if kind.is_boundary() {
@@ -95,15 +124,18 @@ impl AppCaller {
 
     /// What policies may know of a command, before its text is judged.
     fn command_context<'c>(&self, command: &'c Command) -> PolicyContext<'c> {
-        let text = |channel, bytes| self.text_context(channel, bytes);
+        let bare = Given::default();
         match command {
-            Command::Steer { text: said } => text(Channel::Steer, said.len()),
-            Command::FollowUp { text: said } => text(Channel::FollowUp, said.len()),
+            Command::Steer { text, given } => self.text_context(Channel::Steer, text, given),
+            Command::FollowUp { text, given } => self.text_context(Channel::FollowUp, text, given),
             Command::Compact { instructions } => {
-                let bytes = instructions.as_ref().map_or(0, |text| text.len());
-                text(Channel::Control, bytes)
+                let text = instructions.as_deref().unwrap_or_default();
+                self.text_context(Channel::Control, text, &bare)
             }
-            Command::Respond { answer, .. } => text(Channel::Respond, answer.weight()),
+            Command::Respond { answer, .. } => PolicyContext {
+                size: Some(answer.weight() as u64),
+                ..self.text_context(Channel::Respond, "", &bare)
+            },
             Command::SetModel { model } => PolicyContext {
                 model: model.as_deref(),
                 ..PolicyContext::default()
@@ -276,12 +308,12 @@ fn action(kind: CommandKind) -> Action {
 /// Checked here and not where it is decoded: what the capabilities lack is told first (C26).
 fn checked_text(command: &Command) -> Result<(Channel, &str), CallError> {
     match command {
-        Command::Steer { text } => {
-            check_text("steer.text", text)?;
+        Command::Steer { text, given } => {
+            given::check("steer", text, given)?;
             Ok((Channel::Steer, text))
         }
-        Command::FollowUp { text } => {
-            check_text("follow_up.text", text)?;
+        Command::FollowUp { text, given } => {
+            given::check("follow_up", text, given)?;
             Ok((Channel::FollowUp, text))
         }
         Command::Compact { instructions } => {
@@ -312,6 +344,30 @@ fn checked_text(command: &Command) -> Result<(Channel, &str), CallError> {
             Ok((Channel::Control, ""))
         }
         Command::Abort | Command::Navigate { .. } => Ok((Channel::Control, "")),
+    }
+}
+
+/// What goes with a command's text.
+fn given_of(command: &Command) -> Given {
+    match command {
+        Command::Steer { given, .. } | Command::FollowUp { given, .. } => given.clone(),
+        Command::Abort
+        | Command::Compact { .. }
+        | Command::SetModel { .. }
+        | Command::SetThinking { .. }
+        | Command::Navigate { .. }
+        | Command::Respond { .. } => Given::default(),
+    }
+}
+
+/// The same command, with what of its text is an instruction, and without what went with it: that has
+/// become data.
+fn with_text(command: Command, text: Arc<str>) -> Command {
+    let given = Given::default();
+    match command {
+        Command::Steer { .. } => Command::Steer { text, given },
+        Command::FollowUp { .. } => Command::FollowUp { text, given },
+        other => other,
     }
 }
 

@@ -19,11 +19,12 @@ use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::domain::session::{Lineage, SessionRecord, StoredSession};
 use tokio::sync::oneshot;
 
-use super::caller::{AppCaller, Bound, check_text, store};
+use super::caller::{AppCaller, Bound, store};
 use super::channel::Channel as EventChannel;
 use super::digest;
 use super::dispatch::{check_same, lost};
 use super::fleet::{Ground, barred, check_name, usual};
+use super::given::{self, Told};
 use super::invoke_stream::Attachment;
 use super::session_loss::Loss;
 use super::session_mail::{Mail, NoReply, Reply};
@@ -55,7 +56,7 @@ impl AppCaller {
         for _ in 0..ATTEMPTS {
             let bound = self.bound(Method::Invoke, options).await?;
             if let Some(binding) = &bound.binding {
-                let said = self.text_context(Channel::Invoke, request.prompt.len());
+                let said = self.text_context(Channel::Invoke, &request.prompt, &request.given);
                 self.authorize_session_for(binding.session, Action::Invoke, &said)
                     .await?;
                 check_same(binding, digest::of_invoke(&request))?;
@@ -76,7 +77,7 @@ impl AppCaller {
         mut bound: Bound,
     ) -> Result<Option<ResultStream<InvokeEvent>>, CallError> {
         let target = self.target(request).await?;
-        check_text("prompt.text", &request.prompt)?;
+        given::check("prompt", &request.prompt, &request.given)?;
         let place = target.place.clone();
         let agent = self.context.agents.facts(&target.agent)?;
         if let Some(told) = place.as_ref().and_then(|place| barred(agent, place)) {
@@ -93,7 +94,13 @@ impl AppCaller {
         let server_ends = self.caller.server_ends.clone();
         let (attachment, gone) = Attachment::new(self.context.clone(), server_ends);
         let flight = bound.flight.take();
-        let facts = self.invoke_facts(request, &bound, &target, ground, attachment.stream())?;
+        let text = request.prompt.as_str().into();
+        let told = self
+            .told(Channel::Invoke, text, &request.given, agent, &bound)
+            .await?;
+        let data = told.data.clone();
+        let facts =
+            self.invoke_facts(request, &bound, &target, ground, attachment.stream(), told)?;
         let (reply, answer) = oneshot::channel();
         let mail = Mail::Invoke {
             facts: Box::new(facts),
@@ -105,7 +112,21 @@ impl AppCaller {
             .residents
             .deliver(&self.context, target.id, target.unborn.as_ref(), mail)
             .await;
-        match answer.await {
+        let answer = answer.await;
+        if !may_be_taken(&answer) {
+            self.forget(data.as_deref()).await;
+        }
+        self.begun(answer, attachment, request)
+    }
+
+    /// The stream that an answer stands for. Nothing if another call created or moved the session meanwhile.
+    fn begun(
+        &self,
+        answer: Answered,
+        attachment: Attachment,
+        request: &InvokeRequest,
+    ) -> Result<Option<ResultStream<InvokeEvent>>, CallError> {
+        match answer {
             Ok(Ok(Reply {
                 answer: Answer::Admitted { run },
                 position,
@@ -144,7 +165,7 @@ impl AppCaller {
     }
 
     async fn target(&self, request: &InvokeRequest) -> Result<Target, CallError> {
-        let said = self.text_context(Channel::Invoke, request.prompt.len());
+        let said = self.text_context(Channel::Invoke, &request.prompt, &request.given);
         if let Some(subject) = self.subject(&request.session).await? {
             let id = subject.id();
             let decided = self.authorize_subject(&subject, Action::Invoke, &said);
@@ -280,6 +301,7 @@ impl AppCaller {
         target: &Target,
         ground: Ground,
         stream: StreamId,
+        told: Told,
     ) -> Result<InvokeFacts, CallError> {
         let ports = &self.context.ports;
         let agent = self.context.agents.facts(&target.agent)?.clone();
@@ -289,8 +311,9 @@ impl AppCaller {
             run: RunId::mint(ports.clock.now(), ports.entropy.random()),
             // The session's task gives it one, in the order in which it steps invokes.
             token: LeaseToken(0),
-            text: request.prompt.as_str().into(),
-            origin: self.origin(Channel::Invoke, &request.prompt, bound),
+            text: told.text,
+            data: told.data,
+            origin: told.origin,
             agent,
             stream,
             on_disconnect: request.on_disconnect,
@@ -354,7 +377,7 @@ impl AppCaller {
         channel: Arc<EventChannel>,
         request: &InvokeRequest,
     ) -> ResultStream<InvokeEvent> {
-        let said = self.text_context(Channel::Invoke, request.prompt.len());
+        let said = self.text_context(Channel::Invoke, &request.prompt, &request.given);
         self.guarded(stream, channel, (Action::Invoke, said))
     }
 
@@ -452,3 +475,15 @@ pub(super) fn no_parent() -> CallError {
 
 /// The texts of undelivered inputs that one record tells at most, in bytes.
 const UNDELIVERED_TEXTS: usize = 1024 * 1024;
+
+/// What the session's task gave back.
+type Answered = Result<Result<Reply, NoReply>, oneshot::error::RecvError>;
+
+/// Whether the prompt may be in the store: only an answer that says that it is not says so.
+fn may_be_taken(answer: &Answered) -> bool {
+    match answer {
+        Ok(Ok(reply)) => matches!(reply.answer, Answer::Admitted { .. }),
+        Ok(Err(NoReply::Refused(_) | NoReply::NameTaken)) => false,
+        Ok(Err(NoReply::Lost(_))) | Err(_) => true,
+    }
+}

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use sessionplane_core::domain::access::{
-    Action, Decision, PolicyContext, Principal, Resource, SessionFacts,
+    Action, Decision, PolicyContext, Principal, PrincipalKind, Resource, SessionFacts,
 };
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::fleet::filter::StoredTerm;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{SessionId, SessionRef, TenantId};
 use sessionplane_core::domain::place::Place;
 use sessionplane_core::domain::provenance::{Channel, Trust};
@@ -223,14 +224,26 @@ impl AppCaller {
         self.authorize_tenant_for(Action::Create, &context).await
     }
 
-    /// What policies may know of a text: the same as its origin says.
-    pub(crate) fn text_context(&self, channel: Channel, bytes: usize) -> PolicyContext<'static> {
+    /// What policies may know of a text and what is given beside it: the same as its origin will say.
+    pub(crate) fn text_context(
+        &self,
+        channel: Channel,
+        text: &str,
+        given: &Given,
+    ) -> PolicyContext<'static> {
+        let data: usize = given.data.iter().map(|part| part.content.len()).sum();
         PolicyContext {
             channel: Some(channel),
-            trust: Some(trust_of(self.principal())),
-            size: Some(bytes as u64),
+            trust: Some(self.trust(given)),
+            size: Some((text.len() + data) as u64),
             ..PolicyContext::default()
         }
+    }
+
+    /// How far a text is trusted: what the credential allows, and never more than what is stated of it.
+    pub(crate) fn trust(&self, given: &Given) -> Trust {
+        let principal = self.principal();
+        given.trust(principal.ceiling, principal.kind == PrincipalKind::Human)
     }
 
     /// Whether another session works in a directory, if any policy about the action asks. None of the
@@ -296,11 +309,6 @@ pub(crate) async fn may(
         }
     }
     Err(CallError::no_such_session())
-}
-
-/// Trust is the credential's, never more than relayed: nothing says that a text was typed.
-pub(crate) fn trust_of(principal: &Principal) -> Trust {
-    principal.ceiling.min(Trust::Relayed)
 }
 
 /// A refusal of somebody who knows that there is something. Which policies forbid it is for the record.

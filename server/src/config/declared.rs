@@ -4,6 +4,7 @@
 //! What must never enter: what a value brings about.
 
 use super::setting::{Kind, Number, Said, Setting, Value, of};
+use super::untrusted::{ON_FILE, WITHHOLD};
 use super::{
     identity, identity::KINDS, issuers, sandbox::REQUIRE_SANDBOX, spaces::AGENTS, tls::CLIENT_AUTH,
 };
@@ -88,6 +89,8 @@ pub(crate) static DECLARED: &[Setting] = &[
         "The workspace that the agent sees, for engines that see one: where its sessions work."
     ),
     REQUIRE_SANDBOX,
+    WITHHOLD,
+    ON_FILE,
     whole!(
         "fleet.stalled_after_seconds",
         1..=DAY,

@@ -1,6 +1,7 @@
 //! The limits that nobody sets: the contract fixes them, so that every server is the same to its
 //! clients. Told beside those that are set, so that there is one table of limits.
 
+use sessionplane_core::domain::data;
 use sessionplane_core::domain::fleet::filter::{MAX_CONDITIONS, MAX_FILTER_BYTES};
 use sessionplane_core::domain::fleet::labels;
 use sessionplane_core::domain::limits as core;
@@ -51,6 +52,46 @@ pub(crate) static OF_THE_CORE: &[Fixed] = fixed! {
     MAX_RETURNS, "", "How often an engine may give one input back; then it is lost.";
     MAX_TOLD_UNDELIVERED, "", "Undelivered inputs that `run_settled` names; the run's record lists all.";
 };
+
+/// The limits of data that goes with a text.
+pub(crate) static OF_DATA: &[Fixed] = &[
+    Fixed {
+        name: "MAX_DATA_PARTS",
+        limit: data::MAX_DATA_PARTS as u128,
+        unit: "",
+        about: "Parts of data that go with one text. More are refused: INVALID_ARGUMENT; put several into one.",
+    },
+    Fixed {
+        name: "MAX_DATA_BYTES",
+        limit: data::MAX_DATA_BYTES as u128,
+        unit: "bytes",
+        about: "All data that goes with one text. More is refused: TOO_LARGE; send the part that matters.",
+    },
+    Fixed {
+        name: "INLINE_DATA_BYTES",
+        limit: data::INLINE_DATA_BYTES as u128,
+        unit: "bytes",
+        about: "All data that goes with one text, as far as entries and the model carry it; of more both ends, and the whole as an artifact.",
+    },
+    Fixed {
+        name: "MAX_DATA_NAME_BYTES",
+        limit: data::MAX_DATA_NAME_BYTES as u128,
+        unit: "bytes",
+        about: "The name of a part of data. A longer one is refused: TOO_LARGE.",
+    },
+    Fixed {
+        name: "MAX_MEDIA_TYPE_BYTES",
+        limit: data::MAX_MEDIA_TYPE_BYTES as u128,
+        unit: "bytes",
+        about: "The media type of a part of data. A longer one is refused: TOO_LARGE.",
+    },
+    Fixed {
+        name: "MAX_ON_FILE_BYTES",
+        limit: data::MAX_ON_FILE_BYTES as u128,
+        unit: "bytes",
+        about: "An agent's `on_file`.",
+    },
+];
 
 /// The limits of pages and questions.
 pub(crate) static OF_CALLS: &[Fixed] = &[

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Settings;
 use super::declared::DECLARED;
-use super::fixed::{Fixed, OF_CALLS, OF_THE_CORE};
+use super::fixed::{Fixed, OF_CALLS, OF_DATA, OF_THE_CORE};
 use super::setting::Setting;
 
 const HEAD: &str = "\
@@ -75,7 +75,7 @@ pub fn page() -> String {
         row(&mut out, setting);
     }
     out.push_str(LIMITS);
-    for fixed in OF_THE_CORE.iter().chain(OF_CALLS) {
+    for fixed in OF_THE_CORE.iter().chain(OF_DATA).chain(OF_CALLS) {
         fixed_row(&mut out, fixed);
     }
     out

@@ -7,6 +7,7 @@ use super::setting::{Kind, Value};
 use super::*;
 
 mod spaces;
+mod untrusted;
 
 /// The settings of a file's text, and what is wrong with it.
 fn read(text: &str) -> (Settings, Vec<String>) {

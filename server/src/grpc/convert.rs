@@ -5,6 +5,7 @@
 
 pub(crate) mod capabilities;
 pub(crate) mod command;
+mod data;
 pub(crate) mod entry;
 pub(crate) mod event;
 pub(crate) mod field;

@@ -67,7 +67,9 @@ impl Parts<'_> {
                 Some(catalog) => AgentCatalog::with(catalog, name.clone(), engine),
             };
             let spaces = space.into_iter().chain(agent.further).collect();
-            catalog = Some(agents.working_in(&name, spaces));
+            let (withholds, on_file) = self.config.with_data(&name);
+            let agents = agents.working_in(&name, spaces);
+            catalog = Some(agents.careful_with_data(&name, withholds, on_file));
         }
         let none = || failed(&default, &"no agent is configured");
         Ok((catalog.ok_or_else(none)?, lines))

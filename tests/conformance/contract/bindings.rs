@@ -5,6 +5,7 @@ use sessionplane_core::contract::OnDisconnect;
 use sessionplane_core::domain::command::{AcceptedInput, Command, DispatchAnswer, RejectionCode};
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::domain::input::{DiscardCause, InputFate};
 
@@ -175,6 +176,7 @@ pub(crate) async fn c03_ids_of_two_tenants_are_apart(worlds: &dyn Worlds) {
     let request = sessionplane_core::contract::InvokeRequest {
         session: desk.session.clone(),
         prompt: "hang".to_owned(),
+        given: Given::default(),
         agent: None,
         parent: None,
         must_exist: false,

@@ -11,6 +11,7 @@ use sessionplane_core::domain::command::{Acceptance, Command, DispatchAnswer, Re
 use sessionplane_core::domain::entry::Entry;
 use sessionplane_core::domain::error::CallError;
 use sessionplane_core::domain::event::EventBody;
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{
     AgentName, InputId, RequestId, RunId, SessionName, SessionRef,
 };
@@ -87,11 +88,17 @@ pub(crate) fn named(name: &str) -> SessionRef {
 }
 
 pub(crate) fn steer(text: &str) -> Command {
-    Command::Steer { text: text.into() }
+    Command::Steer {
+        text: text.into(),
+        given: Given::default(),
+    }
 }
 
 pub(crate) fn follow_up(text: &str) -> Command {
-    Command::FollowUp { text: text.into() }
+    Command::FollowUp {
+        text: text.into(),
+        given: Given::default(),
+    }
 }
 
 /// One session, and somebody who works with it. Every call asks the world for its present server.
@@ -126,6 +133,7 @@ impl Desk {
         let request = InvokeRequest {
             session: self.session.clone(),
             prompt: ask.prompt,
+            given: Given::default(),
             agent: ask
                 .agent
                 .map(|agent| AgentName::parse(agent).expect("an agent")),

@@ -230,6 +230,7 @@ pub(crate) async fn c11_after_accepted_the_prompt_is_durable(worlds: &dyn Worlds
             omitted_bytes: 0,
             origin,
             input: None,
+            data: None,
         } = &entries[0].body
         else {
             panic!("{entries:?}");

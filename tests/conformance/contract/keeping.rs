@@ -4,6 +4,7 @@
 use sessionplane_core::contract::InvokeRequest;
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::EntryId;
 
 use super::desk::{Desk, with_id, within};
@@ -129,6 +130,7 @@ pub(crate) async fn c22_c24_a_branch_keeps_what_it_took_over(worlds: &dyn Worlds
     let prompt = "compact \"one\" kept 2\nrecall";
     let request = InvokeRequest {
         prompt: prompt.to_owned(),
+        given: Given::default(),
         ..branch(&child.session, &desk.session, None)
     };
     let stream = within("invoke", child.caller().invoke(request, with_id(None))).await;
@@ -166,6 +168,7 @@ pub(crate) async fn c24_a_long_line_of_branches_has_its_whole_past(worlds: &dyn 
         let next = Desk::new(&world, &format!("line-{n}"));
         let request = InvokeRequest {
             prompt: "stop".to_owned(),
+            given: Given::default(),
             ..branch(&next.session, &last.session, None)
         };
         let stream = within("invoke", next.caller().invoke(request, with_id(None))).await;

@@ -4,6 +4,7 @@
 use sessionplane_core::contract::{InvokeRequest, OnDisconnect, Parent};
 use sessionplane_core::domain::error::{CallError, Reason};
 use sessionplane_core::domain::event::OutputChannel;
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{AgentName, EntryId, SessionId, SessionRef};
 
 use super::desk::{Ask, Desk, named, with_id, within};
@@ -20,6 +21,7 @@ pub(crate) fn branch(
     InvokeRequest {
         session: session.clone(),
         prompt: "recall".to_owned(),
+        given: Given::default(),
         agent: None,
         parent: Some(Parent {
             session: parent.clone(),

@@ -6,6 +6,7 @@ use sessionplane_core::contract::{
 };
 use sessionplane_core::domain::command::{Command, RejectionCode};
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{RunId, SessionId, SessionRef};
 use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::time::Timestamp;
@@ -107,6 +108,7 @@ async fn refusals(caller: &dyn Caller, session: SessionRef) -> Vec<(&'static str
         let request = InvokeRequest {
             session: session.clone(),
             prompt: prompt.to_owned(),
+            given: Given::default(),
             agent: None,
             parent: None,
             must_exist: true,

@@ -14,6 +14,7 @@ use sessionplane_core::domain::place::Place;
 use sessionplane_core::domain::provenance::{Channel, Digest, Origin, Trust};
 use sessionplane_core::domain::run::{Failure, RunSettings};
 use sessionplane_core::domain::time::Timestamp;
+use sessionplane_core::domain::withholding::Withheld;
 use sessionplane_core::ports::clock::{BoxFuture, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::{
     Engine, EngineCommand, EngineCommands, EngineError, EngineEvent, EngineOutput,
@@ -156,6 +157,7 @@ impl Opened {
             run: self.run,
             text: text.into(),
             input,
+            withheld: Withheld::Nothing,
         };
         self.send(prompt).await
     }
@@ -167,7 +169,12 @@ impl Opened {
 
     pub(crate) async fn steer(&mut self, text: &str, input: InputId) {
         let text = text.into();
-        let sent = self.send(EngineCommand::Steer { input, text }).await;
+        let steer = EngineCommand::Steer {
+            input,
+            text,
+            withheld: Withheld::Nothing,
+        };
+        let sent = self.send(steer).await;
         sent.unwrap_or_else(|error| panic!("steer: {error}"));
     }
 
@@ -352,6 +359,7 @@ pub(crate) fn conversation_of(
             omitted_bytes: 0,
             origin: origin(channel),
             input: None,
+            data: None,
         },
     };
     (1..).zip(texts).map(entry).collect()

@@ -2,6 +2,7 @@
 
 use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::compaction::CompactionTrigger;
+use sessionplane_core::domain::data::{Content, Data, DataPart};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 use sessionplane_core::domain::ids::{ArtifactId, EntryId, InputId, SessionId};
 use sessionplane_core::domain::input::{
@@ -130,6 +131,7 @@ fn every_body(run: InputId) -> Vec<EntryBody> {
             omitted_bytes: 17,
             origin,
             input: Some(run),
+            data: data(),
         },
         EntryBody::Assistant {
             message: String::new(),
@@ -378,4 +380,26 @@ pub(crate) async fn what_is_not_there_is_nothing_and_not_an_error(subject: &mut 
     assert_eq!(store.holder(session_id(1)).await, Ok(None));
     assert_eq!(store.revoke(session_id(1)).await, Ok(()));
     assert_eq!(store.orphaned().await, Ok(Vec::new()));
+}
+
+/// Data of both shapes, with what no text has.
+fn data() -> Option<std::sync::Arc<Data>> {
+    let part = |content| DataPart {
+        name: "build.log".into(),
+        media_type: "text/plain".into(),
+        bytes: 20_000,
+        sha256: Digest([3; 32]),
+        content,
+    };
+    let whole = part(Content::Whole((*b"\0\xff|").into()));
+    let cut = part(Content::Cut {
+        head: (*b"head").into(),
+        tail: (*b"tail").into(),
+        artifact: ArtifactRef {
+            id: ArtifactId::from_bytes([4; 16]),
+            bytes: 20_000,
+            sha256: Some(Digest([3; 32])),
+        },
+    });
+    Data::new(vec![whole, cut], Some("read it".into()), 5).map(Into::into)
 }

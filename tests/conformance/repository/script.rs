@@ -242,6 +242,7 @@ impl Script {
             omitted_bytes: 0,
             origin: origin.clone(),
             input: None,
+            data: None,
         };
         let mut commit = self.commit(LeaseClause::Acquire(token), run.into(), vec![body]);
         commit.create = (!self.created).then(|| self.record.clone());
@@ -280,6 +281,7 @@ impl Script {
             },
             kind: InputKind::Steer,
             text,
+            data: None,
             origin,
             accepted_at: Timestamp::from_millis(self.now),
             fate: InputFate::Pending,

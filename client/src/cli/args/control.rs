@@ -57,13 +57,29 @@ pub(crate) struct TextSource {
     pub(crate) text_file: Option<PathBuf>,
 }
 
+/// What is said to an agent: an instruction, data below it, or both.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = true)]
+pub(crate) struct SaidArgs {
+    /// The instruction, at most 1 MiB; - gives standard input as data. One that
+    /// begins with a hyphen comes after --
+    // Else a mistyped option would be sent as a prompt.
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Option<String>,
+    /// Give this file as data, which the agent is told not to obey, below TEXT or
+    /// below what its configuration says of data; - is standard input. May be
+    /// repeated; at most 2 MiB in all
+    #[arg(long, value_name = "PATH")]
+    pub(crate) text_file: Vec<PathBuf>,
+}
+
 /// `steer` and `follow-up`.
 #[derive(Args, Debug)]
 pub(crate) struct TextArgs {
     #[command(flatten)]
     pub(crate) session: SessionArgs,
     #[command(flatten)]
-    pub(crate) text: TextSource,
+    pub(crate) text: SaidArgs,
     /// Only if this run is the active one
     #[arg(long, value_name = "RUN_ID")]
     pub(crate) expected_run: Option<RunId>,

@@ -8,14 +8,15 @@ fn the_command_line_is_well_formed() {
 }
 
 #[test]
-fn a_text_comes_from_exactly_one_place() {
+fn what_is_said_is_a_text_or_data_or_both() {
     let parse =
         |words: &[&str]| Arguments::try_parse_from(["sessionctl"].iter().chain(words)).map(|_| ());
     assert!(parse(&["steer", "docs", "go on"]).is_ok());
     assert!(parse(&["steer", "docs", "-"]).is_ok());
     assert!(parse(&["steer", "docs", "--text-file", "f"]).is_ok());
     assert!(parse(&["steer", "docs"]).is_err());
-    assert!(parse(&["steer", "docs", "go on", "--text-file", "f"]).is_err());
+    assert!(parse(&["steer", "docs", "go on", "--text-file", "f"]).is_ok());
+    assert!(parse(&["compact", "docs", "--instructions", "x", "--text-file", "f"]).is_err());
     assert!(parse(&["invoke", "docs"]).is_err());
 }
 

@@ -1,6 +1,7 @@
 //! What refusals say.
 
 use super::*;
+use sessionplane_core::domain::given::Given;
 
 fn docs() -> SessionRef {
     SessionRef::Name(SessionName::parse("docs").unwrap())
@@ -82,7 +83,10 @@ fn refusals_say_what_to_do_next() {
 fn c03_a_command_is_repeated_by_its_id_and_its_very_text() {
     let id = RequestId::parse("r-1").unwrap();
     let said = |command| repeat(&docs(), &command, &id);
-    let steer = |text: &str| Command::Steer { text: text.into() };
+    let steer = |text: &str| Command::Steer {
+        text: text.into(),
+        given: Given::default(),
+    };
     assert_eq!(
         said(steer("it's late")),
         r"sessionctl steer docs --request-id r-1 'it'\''s late'"
@@ -98,7 +102,10 @@ fn c03_a_command_is_repeated_by_its_id_and_its_very_text() {
     );
     let text = "then".into();
     assert_eq!(
-        said(Command::FollowUp { text }),
+        said(Command::FollowUp {
+            text,
+            given: Given::default(),
+        }),
         "sessionctl follow-up docs --request-id r-1 then"
     );
     assert_eq!(

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use sessionplane_core::domain::compaction::CompactionTrigger;
+use sessionplane_core::domain::data::{Content, Data};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
 
 use super::field::{artifact, maybe, origin, text, time, usage};
@@ -27,11 +28,13 @@ fn body(body: &EntryBody) -> Value {
             omitted_bytes,
             origin: from,
             input,
+            data,
         } => json!({
             "text": **said,
             "origin": origin(from),
             "input_id": maybe(*input),
             "omitted_bytes": omitted_bytes,
+            "data": data.as_deref().map(given),
         }),
         EntryBody::Assistant {
             message,
@@ -87,6 +90,30 @@ fn body(body: &EntryBody) -> Value {
         }),
         EntryBody::Notice { code, text } => json!({ "code": code, "text": text }),
     }
+}
+
+/// What was given as data. What is no text has its bytes that are none replaced.
+fn given(data: &Data) -> Value {
+    let parts = data.parts().iter().map(|part| {
+        let (head, tail) = match &part.content {
+            Content::Whole(whole) => (&**whole, None),
+            Content::Cut { head, tail, .. } => (&**head, Some(&**tail)),
+        };
+        json!({
+            "name": *part.name,
+            "media_type": *part.media_type,
+            "bytes": part.bytes,
+            "sha256": text(part.sha256),
+            "head": String::from_utf8_lossy(head),
+            "tail": tail.map(String::from_utf8_lossy),
+            "artifact": artifact(part.content.artifact()),
+        })
+    });
+    json!({
+        "parts": parts.collect::<Vec<_>>(),
+        "boundary": data.boundary().as_str(),
+        "on_file": data.on_file().map(|text| &**text),
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Durable entries: as a list with their ids, and as a conversation to read.
 
+use sessionplane_core::domain::access::PrincipalKind;
+use sessionplane_core::domain::data::{Data, DataPart};
 use sessionplane_core::domain::entry::{Entry, EntryBody};
+use sessionplane_core::domain::provenance::{Origin, Trust};
 use sessionplane_core::domain::settings::SettingsOverride;
 use sessionplane_core::domain::text::BoundedText;
 
@@ -34,11 +37,14 @@ fn body_lines(body: &EntryBody) -> Vec<String> {
             omitted_bytes,
             origin,
             input,
+            data,
         } => {
             let how = input.map_or_else(String::new, |input| format!(", input {input}"));
-            lines.push(format!("from {}{how}", origin.principal));
+            let trust = trust_words(origin);
+            lines.push(format!("from {}{trust}{how}", origin.principal));
             omitted(*omitted_bytes, &mut lines);
             lines.extend(text.lines().map(str::to_owned));
+            lines.extend(data.iter().flat_map(|data| data_lines(data)));
         }
         EntryBody::Assistant {
             text,
@@ -84,6 +90,51 @@ fn body_lines(body: &EntryBody) -> Vec<String> {
     lines
 }
 
+/// How far a text is trusted, where no person sent it or it is none to obey. What people send needs no
+/// mark: without a sandbox all of it is relayed.
+pub(super) fn trust_words(origin: &Origin) -> &'static str {
+    match origin.trust {
+        Trust::Typed => "",
+        Trust::Relayed if origin.kind == PrincipalKind::Human => "",
+        Trust::Relayed => " (relayed)",
+        Trust::Untrusted => " (untrusted)",
+    }
+}
+
+/// A line for each part of what was given as data, which says what became of it.
+pub(super) fn data_lines(data: &Data) -> Vec<String> {
+    let mut lines: Vec<String> = data.parts().iter().map(part_words).collect();
+    if data.on_file().is_some() {
+        lines.push("(no instruction came with it; the agent got its configuration's)".to_owned());
+    }
+    lines
+}
+
+fn part_words(part: &DataPart) -> String {
+    let name = match &*part.name {
+        "" => "data",
+        name => name,
+    };
+    let size = bytes(part.bytes);
+    match part.content.artifact() {
+        None => format!("[{name}: untrusted data, {size}]"),
+        Some(artifact) => format!(
+            "[{name}: untrusted data, {size}, whole as artifact {}]",
+            artifact.id
+        ),
+    }
+}
+
+/// A size in the largest unit that it has one of.
+fn bytes(bytes: u64) -> String {
+    const KIB: u64 = 1024;
+    match bytes {
+        0..KIB => format!("{bytes} bytes"),
+        KIB..1_048_576 => format!("{} KiB", bytes.div_ceil(KIB)),
+        _ => format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20),
+    }
+}
+
 fn bounded(text: &BoundedText, lines: &mut Vec<String>) {
     omitted(text.omitted_bytes, lines);
     lines.extend(text.text.lines().map(str::to_owned));
@@ -114,11 +165,18 @@ pub(crate) fn entry_block(entry: &Entry) -> Vec<Piece> {
             text,
             omitted_bytes,
             origin,
+            data,
             ..
         } => {
             pieces.extend(cut_before(*omitted_bytes));
-            let text = text.trim_end().replace('\n', "\n  ");
-            pieces.push(Piece::Answer(format!("{}> {text}\n", origin.principal)));
+            let data = data.iter().flat_map(|data| data_lines(data));
+            let said = text.trim_end().lines().map(str::to_owned);
+            let text = said.chain(data).collect::<Vec<_>>().join("\n  ");
+            let trust = trust_words(origin);
+            pieces.push(Piece::Answer(format!(
+                "{}{trust}> {text}\n",
+                origin.principal
+            )));
         }
         EntryBody::Assistant {
             text,

@@ -14,10 +14,13 @@ pub(super) async fn run(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let text = context.text(args.text).await?.into();
+    let (text, given) = context.said(args.text).await?;
     let request = DispatchRequest {
         session: args.session.session,
-        command: Command::FollowUp { text },
+        command: Command::FollowUp {
+            text: text.into(),
+            given,
+        },
         expected_run: args.expected_run,
     };
     dispatch::give(request, context, screen).await

@@ -44,9 +44,11 @@ pub(super) async fn run(
         Some(session) => Some(parent(session, args.from, context, screen).await?),
         None => None,
     };
+    let (prompt, given) = context.said(args.text).await?;
     let request = InvokeRequest {
         session: session.clone(),
-        prompt: context.text(args.text).await?,
+        prompt,
+        given,
         agent: args.agent,
         parent,
         must_exist: !args.new,

@@ -15,6 +15,7 @@ use sessionplane_core::domain::command::{Command, DispatchAnswer};
 use sessionplane_core::domain::error::{CallError, Outcome};
 use sessionplane_core::domain::fleet::metadata::MetadataChange;
 use sessionplane_core::domain::fleet::summary::SessionSummary;
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{SessionId, SessionRef};
 
 use crate::cli::args::TopArgs;
@@ -260,7 +261,10 @@ fn doing(client: Client, act: Act) -> Doing {
                 give(&client, session, command, None, "answered").await
             }
             Act::Steer(session, run, text) => {
-                let command = Command::Steer { text: text.into() };
+                let command = Command::Steer {
+                    text: text.into(),
+                    given: Given::typed(),
+                };
                 give(&client, session, command, Some(run), "steered").await
             }
             Act::Abort(session, run) => {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::given::Given;
 use super::ids::{EntryId, InputId, InteractionId, RunId};
 use super::input::{DiscardCause, InputFate};
 use super::interaction::InteractionAnswer;
@@ -13,11 +14,15 @@ pub enum Command {
     Steer {
         /// The text, 1 byte to 1 MiB.
         text: Arc<str>,
+        /// What its sender says of it and gives beside it.
+        given: Given,
     },
     /// Is delivered when the run would otherwise stop.
     FollowUp {
         /// The text, 1 byte to 1 MiB.
         text: Arc<str>,
+        /// What its sender says of it and gives beside it.
+        given: Given,
     },
     /// Stops the run, or a compaction.
     Abort,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::artifact::ArtifactRef;
 use super::compaction::CompactionTrigger;
+use super::data::Data;
 use super::ids::{EntryId, EntrySeq, InputId, RunId};
 use super::limits::MAX_EVENT_TEXT_BYTES;
 use super::provenance::Origin;
@@ -11,6 +12,7 @@ use super::settings::SettingsOverride;
 use super::text::BoundedText;
 use super::time::Timestamp;
 use super::usage::Usage;
+use super::withholding::influences;
 
 /// One record of a session's conversation tree.
 #[derive(Clone, PartialEq, Debug)]
@@ -40,6 +42,8 @@ pub struct PathMarks {
     /// The newest entry of the conversation itself before the newest `settings` entry. An entry of
     /// the conversation is not marked by itself.
     pub said: Option<EntrySeq>,
+    /// The newest entry of a sender, if it brought data: what has come since is under its influence.
+    pub untrusted: Option<EntrySeq>,
 }
 
 impl PathMarks {
@@ -56,10 +60,14 @@ impl PathMarks {
                 compaction: Some(seq),
                 ..self
             },
-            EntryBody::User { .. }
-            | EntryBody::Assistant { .. }
-            | EntryBody::Tool { .. }
-            | EntryBody::Notice { .. } => self,
+            EntryBody::User { data, origin, .. } => {
+                let brings = influences(origin, data.as_deref());
+                Self {
+                    untrusted: brings.then_some(seq),
+                    ..self
+                }
+            }
+            EntryBody::Assistant { .. } | EntryBody::Tool { .. } | EntryBody::Notice { .. } => self,
         }
     }
 
@@ -92,6 +100,8 @@ pub enum EntryBody {
         origin: Origin,
         /// The dispatched input that it delivers, if it is not the run's prompt.
         input: Option<InputId>,
+        /// What was given beside the text, or in its place: then the text is empty.
+        data: Option<Arc<Data>>,
     },
     /// What the model said.
     Assistant {
@@ -168,6 +178,21 @@ impl EntryBody {
             Self::Notice { .. } => "notice",
         }
     }
+
+    /// The contents that it names, in its order.
+    pub fn artifacts(&self) -> impl Iterator<Item = &ArtifactRef> {
+        let (of_tool, of_data) = match self {
+            Self::Tool { artifact, .. } => (artifact.as_ref(), None),
+            Self::User { data, .. } => (None, data.as_deref()),
+            Self::Assistant { .. }
+            | Self::Settings { .. }
+            | Self::Compaction { .. }
+            | Self::Notice { .. } => (None, None),
+        };
+        of_tool
+            .into_iter()
+            .chain(of_data.into_iter().flat_map(Data::artifacts))
+    }
 }
 
 impl Entry {
@@ -176,7 +201,9 @@ impl Entry {
     #[must_use]
     pub fn weight(&self) -> usize {
         let texts = match &self.body {
-            EntryBody::User { text, .. } => text.len(),
+            EntryBody::User { text, data, .. } => {
+                text.len() + data.as_ref().map_or(0, |data| data.carried())
+            }
             EntryBody::Assistant { text, thinking, .. } => text.text.len() + thinking.text.len(),
             EntryBody::Tool {
                 input_json, output, ..
@@ -201,6 +228,7 @@ impl Entry {
                 omitted_bytes,
                 origin,
                 input,
+                data,
             } if text.len() > max => {
                 let kept = BoundedText::new(text, max);
                 EntryBody::User {
@@ -208,6 +236,7 @@ impl Entry {
                     omitted_bytes: omitted_bytes + kept.omitted_bytes,
                     origin: origin.clone(),
                     input: *input,
+                    data: data.clone(),
                 }
             }
             EntryBody::Assistant {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::data::Data;
 use super::ids::{EntryId, InputId};
 use super::provenance::Origin;
 use super::time::Timestamp;
@@ -72,6 +73,8 @@ pub struct InputRecord {
     pub kind: InputKind,
     /// The text.
     pub text: Arc<str>,
+    /// What was given beside the text, or in its place.
+    pub data: Option<Arc<Data>>,
     /// Who sent it.
     pub origin: Origin,
     /// When it was accepted.

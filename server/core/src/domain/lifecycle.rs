@@ -63,7 +63,7 @@ pub fn step(session: &mut Session, input: Input, unread: Unread, now: Timestamp)
     }
     let mut turn = Turn::new(session, now);
     match input {
-        Input::Invoke { reply, facts } => admit::invoke(&mut turn, reply, *facts),
+        Input::Invoke { reply, facts } => admit::invoke(&mut turn, reply, &facts),
         Input::Dispatch { reply, facts } => dispatch::dispatch(&mut turn, reply, *facts),
         Input::Attach {
             reply,

@@ -27,6 +27,7 @@ use crate::domain::place::Place;
 use crate::domain::run::{Failure, RunSettings};
 use crate::domain::settings::ModelPolicy;
 use crate::domain::usage::Usage;
+use crate::domain::withholding::Withheld;
 
 /// What an engine says of itself before anything is opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -130,19 +131,23 @@ pub enum EngineCommand {
         number: u32,
         /// The run.
         run: RunId,
-        /// The text to show the model.
+        /// The text to show the model, rendered by its trust (docs/rendering.md).
         text: Arc<str>,
         /// The dispatched input that this is; the engine reports `InputShown` for it. `None` for
         /// the invoke's own prompt, which is already an entry.
         input: Option<InputId>,
+        /// What it may not use from here on.
+        withheld: Withheld,
     },
     /// Shows the model this text at the next boundary of the running turn. At most one is
     /// outstanding at a time.
     Steer {
         /// The input; the engine reports `InputShown` when the model sees it.
         input: InputId,
-        /// The text to show the model.
+        /// The text to show the model, rendered by its trust (docs/rendering.md).
         text: Arc<str>,
+        /// What it may not use from when this is shown on.
+        withheld: Withheld,
     },
     /// Replaces the earlier part of the transcript by a summary, and reports `CompactionFinished`.
     /// Until then nothing of the transcript may be lost.

@@ -16,4 +16,5 @@ mod recovery;
 mod settle;
 mod soundness;
 mod story;
+mod untrusted;
 mod words;

@@ -18,6 +18,7 @@ use sessionplane_core::domain::compaction::Compacted;
 use sessionplane_core::domain::ids::{InputId, RunId};
 use sessionplane_core::domain::interaction::InteractionAnswer;
 use sessionplane_core::domain::run::Failure;
+use sessionplane_core::domain::withholding::Withheld;
 use sessionplane_core::ports::clock::{BoxFuture, Clock};
 use sessionplane_core::ports::engine::{
     EngineCommand, EngineEvent, MAX_REPORT_TEXT_BYTES, MAX_UNSETTLED_ASKS, MAX_WAITING_COMMANDS,
@@ -70,10 +71,12 @@ pub(super) struct Prompt {
     pub(super) number: u32,
     /// The run.
     pub(super) run: RunId,
-    /// The text.
+    /// The text, as a model gets it: rendered by its trust.
     pub(super) text: Arc<str>,
     /// The dispatched input that it is.
     pub(super) input: Option<InputId>,
+    /// What is not to be used from here on.
+    pub(super) withheld: Withheld,
 }
 
 /// A text that was handed over in the middle of a run.
@@ -81,8 +84,10 @@ pub(super) struct Prompt {
 pub(super) struct Steer {
     /// The input that it is.
     pub(super) input: InputId,
-    /// The text.
+    /// The text, as a model gets it: rendered by its trust.
     pub(super) text: Arc<str>,
+    /// What is not to be used from when it is shown on.
+    pub(super) withheld: Withheld,
 }
 
 /// Room for one event in the output.
@@ -410,12 +415,14 @@ impl Link {
                 run,
                 text,
                 input,
+                withheld,
             } => {
                 let prompt = Prompt {
                     number,
                     run,
                     text,
                     input,
+                    withheld,
                 };
                 self.wait_with(Work::Prompt(prompt));
             }
@@ -430,9 +437,17 @@ impl Link {
                 }
                 self.answers.push_back((ask, answer));
             }
-            EngineCommand::Steer { input, text } => {
+            EngineCommand::Steer {
+                input,
+                text,
+                withheld,
+            } => {
                 if self.handed.len() < HANDED {
-                    self.handed.push_back(Steer { input, text });
+                    self.handed.push_back(Steer {
+                        input,
+                        text,
+                        withheld,
+                    });
                 } else {
                     tracing::warn!(%input, "more steers than an engine is handed; dropped");
                 }

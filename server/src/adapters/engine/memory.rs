@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::ids::{EntryId, IdError};
-use sessionplane_core::domain::provenance::Channel;
+use sessionplane_core::domain::provenance::{Channel, Trust};
 use sessionplane_core::domain::text::head;
 use sessionplane_core::ports::engine::{EngineError, OpenSession, Revalidation};
 
@@ -80,7 +80,10 @@ impl Memory {
         for entry in &newest {
             let id = Some(entry.id);
             match &entry.body {
-                EntryBody::User { text, origin, .. } => memory.add(text, origin.channel, id),
+                // Data is shown fenced or not at all: it is not remembered.
+                EntryBody::User { text, origin, .. } if origin.trust > Trust::Untrusted => {
+                    memory.add(text, origin.channel, id);
+                }
                 // What it stands for is no longer before the model.
                 EntryBody::Compaction { summary, .. } => {
                     memory.add(&summary.text, Channel::Control, id);
@@ -224,6 +227,7 @@ mod tests {
                     request_id: None,
                 },
                 input: None,
+                data: None,
             },
         }
     }

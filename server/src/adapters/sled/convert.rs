@@ -5,6 +5,7 @@
 
 mod audit;
 mod binding;
+mod data;
 mod entry;
 #[cfg(test)]
 mod frozen;

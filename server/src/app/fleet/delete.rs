@@ -7,6 +7,7 @@ use sessionplane_core::domain::binding::Method;
 use sessionplane_core::domain::command::Command;
 use sessionplane_core::domain::error::{CallError, Outcome, Reason};
 use sessionplane_core::domain::fleet::filter::StoredTerm;
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{RunId, SessionId, SessionRef};
 use sessionplane_core::domain::lifecycle::DispatchFacts;
 use sessionplane_core::domain::provenance::Channel;
@@ -185,7 +186,8 @@ impl AppCaller {
         let agent = channel.with_view(|view| view.session.agent.clone());
         Ok(DispatchFacts {
             call,
-            origin: self.origin(Channel::Control, "", &bound),
+            origin: self.origin(Channel::Control, "", &Given::default(), &bound),
+            data: None,
             command: request.command,
             expected_run: None,
             agent: self.context.agents.facts(&agent)?.clone(),

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sessionplane_core::domain::entry::{Entry, EntryBody};
-use sessionplane_core::domain::ids::{EntryId, SessionId};
+use sessionplane_core::domain::entry::Entry;
+use sessionplane_core::domain::ids::{ArtifactId, EntryId, SessionId};
 use sessionplane_core::ports::repository::{DeletedSession, EntryRange, ReadError};
 
 use crate::app::context::Context;
@@ -63,6 +63,7 @@ async fn one(context: &Context, deleted: DeletedSession) -> Result<(), ReadError
         mut entries,
     } = deleted;
     let max = usize::try_from(SLICE).unwrap_or(usize::MAX);
+    unshown(context, session, max).await?;
     loop {
         let keep = entries.saturating_sub(SLICE);
         contents(context, session, keep, entries).await?;
@@ -71,6 +72,41 @@ async fn one(context: &Context, deleted: DeletedSession) -> Result<(), ReadError
             return Ok(());
         }
         entries = keep;
+    }
+}
+
+/// Removes what inputs name that never became an entry. Their records are found by their runs', which are
+/// erased last.
+async fn unshown(context: &Context, session: SessionId, max: usize) -> Result<(), ReadError> {
+    let repository = &context.ports.repository;
+    let mut before = None;
+    loop {
+        let runs = match repository.runs(session, before, max).await {
+            Err(ReadError::Damaged { key, problem }) => {
+                tracing::error!(
+                    key,
+                    problem,
+                    "a run of a deleted session is damaged; contents stay"
+                );
+                return Ok(());
+            }
+            runs => runs?,
+        };
+        let Some(last) = runs.last() else {
+            return Ok(());
+        };
+        before = Some(last.id);
+        for input in runs.iter().flat_map(|run| &run.undelivered) {
+            match repository.input(input.id).await {
+                Err(ReadError::Damaged { .. }) | Ok(None) => {}
+                Err(error) => return Err(error),
+                Ok(Some(input)) => {
+                    for artifact in input.data.iter().flat_map(|data| data.artifacts()) {
+                        remove(context, artifact.id).await?;
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -131,12 +167,13 @@ async fn one_by_one(
 
 /// Removes what an entry names.
 async fn content(context: &Context, entry: &Entry) -> Result<(), ReadError> {
-    let EntryBody::Tool {
-        artifact: Some(it), ..
-    } = &entry.body
-    else {
-        return Ok(());
-    };
-    let removed = context.ports.artifacts.remove(it.id).await;
-    removed.map_err(|error| ReadError::Store(format!("the content {}: {error}", it.id)))
+    for artifact in entry.body.artifacts() {
+        remove(context, artifact.id).await?;
+    }
+    Ok(())
+}
+
+async fn remove(context: &Context, id: ArtifactId) -> Result<(), ReadError> {
+    let removed = context.ports.artifacts.remove(id).await;
+    removed.map_err(|error| ReadError::Store(format!("the content {id}: {error}")))
 }

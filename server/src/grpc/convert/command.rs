@@ -9,7 +9,7 @@ use sessionplane_core::domain::error::CallError;
 use wire::dispatch_request::Command as WireCommand;
 use wire::dispatch_response::Answer;
 
-use super::{field, input, interaction, session};
+use super::{data, field, input, interaction, session};
 
 /// A request to modulate a run.
 pub(crate) fn request(request: wire::DispatchRequest) -> Result<DispatchRequest, CallError> {
@@ -22,14 +22,19 @@ pub(crate) fn request(request: wire::DispatchRequest) -> Result<DispatchRequest,
 
 fn command(command: Option<WireCommand>) -> Result<Command, CallError> {
     match command {
-        Some(WireCommand::Steer(steer)) => {
-            let text = steer.text.into();
-            Ok(Command::Steer { text })
-        }
-        Some(WireCommand::FollowUp(follow_up)) => {
-            let text = follow_up.text.into();
-            Ok(Command::FollowUp { text })
-        }
+        Some(WireCommand::Steer(steer)) => Ok(Command::Steer {
+            text: steer.text.into(),
+            given: data::given("steer", steer.typed, steer.trust, steer.data)?,
+        }),
+        Some(WireCommand::FollowUp(follow_up)) => Ok(Command::FollowUp {
+            text: follow_up.text.into(),
+            given: data::given(
+                "follow_up",
+                follow_up.typed,
+                follow_up.trust,
+                follow_up.data,
+            )?,
+        }),
         Some(WireCommand::Abort(wire::Abort {})) => Ok(Command::Abort),
         Some(WireCommand::Compact(compact)) => {
             let text = compact.instructions;

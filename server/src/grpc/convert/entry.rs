@@ -28,11 +28,13 @@ fn body(body: &EntryBody) -> Body {
             omitted_bytes,
             origin,
             input,
+            data,
         } => Body::User(wire::UserEntry {
             text: text.to_string(),
             origin: Some(origin::to_wire(origin)),
             input_id: input.map(|id| id.to_string()).unwrap_or_default(),
             omitted_bytes: *omitted_bytes,
+            data: data.as_deref().map(super::data::to_wire),
         }),
         EntryBody::Assistant {
             message,

@@ -7,14 +7,15 @@ use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::run::RunRecord;
 use wire::invoke_event::Event;
 
-use super::{event, field, position, run, session};
+use super::{data, event, field, position, run, session};
 
 /// A request for a run.
 pub(crate) fn request(request: wire::InvokeRequest) -> Result<InvokeRequest, CallError> {
-    let prompt = request.prompt.map(|prompt| prompt.text).unwrap_or_default();
+    let prompt = request.prompt.unwrap_or_default();
     Ok(InvokeRequest {
         session: session::reference(request.session)?,
-        prompt,
+        given: data::given("prompt", prompt.typed, prompt.trust, prompt.data)?,
+        prompt: prompt.text,
         agent: field::optional_id("agent", &request.agent)?,
         parent: parent(request.parent_session, request.branch_hints)?,
         must_exist: request.must_exist,
@@ -161,6 +162,7 @@ mod tests {
             session: Some(wire::SessionRef { r#ref: Some(name) }),
             prompt: Some(wire::Prompt {
                 text: "hello".into(),
+                ..Default::default()
             }),
             ..Default::default()
         }

@@ -156,7 +156,10 @@ mod tests {
         let client = Client::connect(ClientOptions::new("127.0.0.1:1".parse().unwrap()));
         let session = SessionRef::Name(SessionName::parse("docs").unwrap());
         let mut giving = Giving::new(client.unwrap(), session);
-        let steer = || Command::Steer { text: "x".into() };
+        let steer = || Command::Steer {
+            text: "x".into(),
+            given: sessionplane_core::domain::given::Given::default(),
+        };
         let taken = (0..100).filter(|_| giving.give(steer())).count();
         assert_eq!(taken, WAITING + 1, "one is under way");
         assert!(giving.is_full());

@@ -1,6 +1,7 @@
 //! A line that was typed: what it says is done, or why not is told.
 
 use sessionplane_core::domain::command::Command;
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::InteractionId;
 
 use super::typing::{HELP, NO_ANSWER, Typing, parse};
@@ -27,7 +28,11 @@ impl Attached<'_> {
         if let Some(question) = secret {
             return self.secret_typed(question, &line);
         }
-        let typing = parse(&line);
+        let said = Given {
+            typed: is_typed(),
+            ..Given::default()
+        };
+        let typing = parse(&line, &said);
         if let Typing::Answer(text) = &typing {
             return self.answer_typed(&line, text.as_deref());
         }

@@ -1,6 +1,7 @@
 //! What a line means that somebody types while being there. Values only.
 
 use sessionplane_core::domain::command::Command;
+use sessionplane_core::domain::given::Given;
 
 /// What there is to type.
 pub(super) const HELP: &str = "\
@@ -38,18 +39,22 @@ pub(super) enum Typing {
 /// What an answer looks like that has nothing to say.
 pub(super) const NO_ANSWER: &str = "the answer is missing; write: /answer [qN] ANSWER";
 
-/// Reads a line that was typed.
-pub(super) fn parse(line: &str) -> Typing {
+/// Reads a line, and what is said of the texts in it: that they were typed, or piped.
+pub(super) fn parse(line: &str, said: &Given) -> Typing {
     let line = line.trim_end();
     if line.trim_start().is_empty() {
         return Typing::Nothing;
     }
     let Some(command) = line.strip_prefix('/') else {
-        return Typing::Command(Command::Steer { text: line.into() });
+        return Typing::Command(Command::Steer {
+            text: line.into(),
+            given: said.clone(),
+        });
     };
     if command.starts_with('/') {
         return Typing::Command(Command::Steer {
             text: command.into(),
+            given: said.clone(),
         });
     }
     let (word, rest) = command.split_once(' ').unwrap_or((command, ""));
@@ -60,7 +65,10 @@ pub(super) fn parse(line: &str) -> Typing {
         ("quit" | "detach", None) => return Typing::Leave,
         ("answer", text) => return Typing::Answer(text.map(str::to_owned)),
         ("abort", None) => Command::Abort,
-        ("follow", Some(text)) => Command::FollowUp { text: text.into() },
+        ("follow", Some(text)) => Command::FollowUp {
+            text: text.into(),
+            given: said.clone(),
+        },
         ("compact", instructions) => Command::Compact {
             instructions: instructions.map(Into::into),
         },
@@ -96,8 +104,15 @@ fn chosen(word: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn parse(line: &str) -> Typing {
+        super::parse(line, &Given::typed())
+    }
+
     fn steer(text: &str) -> Typing {
-        Typing::Command(Command::Steer { text: text.into() })
+        Typing::Command(Command::Steer {
+            text: text.into(),
+            given: Given::typed(),
+        })
     }
 
     #[test]
@@ -107,6 +122,7 @@ mod tests {
         assert_eq!(parse("/abort"), Typing::Command(Command::Abort));
         let follow = Typing::Command(Command::FollowUp {
             text: "then docs".into(),
+            given: Given::typed(),
         });
         assert_eq!(parse("/follow then docs"), follow);
         assert_eq!(parse("  "), Typing::Nothing);

@@ -15,10 +15,11 @@ use crate::domain::entry::EntryBody;
 use crate::domain::event::EventBody;
 use crate::domain::ids::EntryId;
 use crate::domain::lease::LeaseClause;
+use crate::domain::rendering::rendered;
 use crate::domain::run::{Failure, RunRecord, RunSettings, code};
 use crate::domain::usage::Usage;
 
-pub(super) fn invoke(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
+pub(super) fn invoke(turn: &mut Turn<'_>, reply: ReplyId, facts: &InvokeFacts) {
     let (run, admitted_in) = match &turn.session.active {
         Active::Nothing => return begin(turn, reply, facts),
         Active::Deletion(_) => (None, turn.session.durable_round),
@@ -30,7 +31,7 @@ pub(super) fn invoke(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
 
 /// C15, C45: a session that is paused begins nothing, and one that was moved since its place was looked
 /// at is looked at again. Observers see nothing of either.
-fn begin(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
+fn begin(turn: &mut Turn<'_>, reply: ReplyId, facts: &InvokeFacts) {
     if facts.paused {
         return turn.answer(reply, Answer::Failed(paused()));
     }
@@ -52,7 +53,7 @@ fn paused() -> Failure {
 }
 
 /// C11: session if new, lease token, run record, request binding, prompt entry, audit: one commit.
-fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
+fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: &InvokeFacts) {
     let (id, token) = (facts.run, facts.token);
     let create = (!turn.session.exists).then(|| turn.session.record.clone());
     turn.session.exists = true;
@@ -63,6 +64,7 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
         omitted_bytes: 0,
         origin: facts.origin.clone(),
         input: None,
+        data: facts.data.clone(),
     };
     let settings = facts
         .agent
@@ -70,7 +72,7 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
         .resolve(&turn.session.head.chosen)
         .settings;
     let (record, base) = (
-        record(turn, &facts, settings.clone()),
+        record(turn, facts, settings.clone()),
         turn.session.head.leaf,
     );
     turn.publish_durable(
@@ -101,7 +103,7 @@ fn admit(turn: &mut Turn<'_>, reply: ReplyId, facts: InvokeFacts) {
     commit.create = create;
     commit.runs.push(record.clone());
     commit.bindings.extend(binding);
-    let bytes = facts.text.len() as u64;
+    let bytes = facts.text.len() as u64 + facts.data.as_ref().map_or(0, |data| data.bytes());
     turn.audit(
         id,
         token,
@@ -138,13 +140,16 @@ fn record(turn: &Turn<'_>, facts: &InvokeFacts, settings: RunSettings) -> RunRec
 
 fn active(
     turn: &Turn<'_>,
-    facts: InvokeFacts,
+    facts: &InvokeFacts,
     record: RunRecord,
     base: Option<EntryId>,
 ) -> ActiveRun {
+    let withholds = &facts.agent.withholds;
     ActiveRun {
         record,
-        prompt: facts.text,
+        prompt: rendered(&facts.text, &facts.origin, facts.data.as_deref()),
+        withheld: withholds.from_here(&facts.origin, facts.data.as_deref()),
+        withholds: withholds.clone(),
         base,
         token: facts.token,
         generation: 1,

@@ -14,6 +14,7 @@ use crate::domain::binding::{Binding, BoundAnswer};
 use crate::domain::command::{
     Acceptance, AcceptedInput, Command, DispatchAnswer, Rejection, RejectionCode,
 };
+use crate::domain::data::Data;
 use crate::domain::error::{CallError, Reason};
 use crate::domain::event::{EventBody, PendingInput, QueueChange};
 use crate::domain::ids::InputId;
@@ -25,8 +26,10 @@ pub(super) fn dispatch(turn: &mut Turn<'_>, reply: ReplyId, facts: DispatchFacts
         return turn.answer(reply, no);
     }
     match facts.command.clone() {
-        Command::Steer { text } => input(turn, reply, facts, InputKind::Steer, text),
-        Command::FollowUp { text } => input(turn, reply, facts, InputKind::FollowUp, text),
+        Command::Steer { text, .. } => input(turn, reply, facts, InputKind::Steer, text),
+        Command::FollowUp { text, .. } => {
+            input(turn, reply, facts, InputKind::FollowUp, text);
+        }
         Command::Abort if turn.session.active.compaction().is_some() => {
             compaction::abort(turn, reply, facts);
         }
@@ -55,7 +58,7 @@ fn input(
     text: std::sync::Arc<str>,
 ) {
     let judged = reachable(turn.session.active.run(), &facts)
-        .and_then(|run| has_room(turn, run, text.len()));
+        .and_then(|run| has_room(turn, run, carried(&text, facts.data.as_deref())));
     match judged {
         Err(no) => turn.answer(reply, no),
         Ok(()) => enqueue(turn, reply, facts, kind, text),
@@ -108,9 +111,17 @@ pub(super) fn reachable<'r>(
     Ok(run)
 }
 
+/// What an input keeps in memory, in bytes.
+fn carried(text: &str, data: Option<&Data>) -> usize {
+    text.len() + data.map_or(0, Data::carried)
+}
+
 fn has_room(turn: &Turn<'_>, run: &ActiveRun, bytes: usize) -> Result<(), Answer> {
     let limit = turn.session.limits.max_pending_inputs;
-    let texts = run.queue.iter().map(|input| input.record.text.len());
+    let texts = run.queue.iter().map(|input| {
+        let record = &input.record;
+        carried(&record.text, record.data.as_deref())
+    });
     let what = if run.queue.len() >= limit {
         format!("{limit} inputs wait (limits.max_pending_inputs)")
     } else if texts.sum::<usize>() + bytes > MAX_PENDING_BYTES {
@@ -143,11 +154,12 @@ fn enqueue(
         ordinal: run.next_ordinal,
     };
     run.next_ordinal += 1;
-    let bytes = text.len() as u64;
+    let bytes = text.len() as u64 + facts.data.as_ref().map_or(0, |data| data.bytes());
     let record = InputRecord {
         id,
         kind,
         text,
+        data: facts.data,
         origin: facts.origin,
         accepted_at: now,
         fate: InputFate::Pending,

@@ -48,6 +48,7 @@ pub(super) fn opened(turn: &mut Turn<'_>, tag: EngineTag, revalidation: Revalida
     }
     run.engine = EngineStatus::Working;
     let (text, token, id) = (run.prompt.clone(), run.token, run.record.id);
+    let withheld = run.withheld.clone();
     let number = run.next_prompt();
     turn.live(Effect::Tell(
         tag,
@@ -56,6 +57,7 @@ pub(super) fn opened(turn: &mut Turn<'_>, tag: EngineTag, revalidation: Revalida
             run: id,
             text,
             input: None,
+            withheld,
         },
     ));
     let divergence = match revalidation {

@@ -26,6 +26,7 @@ pub(super) fn shown(turn: &mut Turn<'_>, tag: EngineTag, id: InputId) {
         omitted_bytes: 0,
         origin: input.record.origin.clone(),
         input: Some(id),
+        data: input.record.data.clone(),
     };
     let entry = turn.append(tag.run, token, body);
     input.record.fate = InputFate::Delivered(entry);

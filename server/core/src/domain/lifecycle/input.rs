@@ -8,12 +8,15 @@ use crate::domain::audit::AuditActor;
 use crate::domain::binding::BindingKey;
 use crate::domain::capabilities::{Capabilities, SandboxLevel};
 use crate::domain::command::Command;
+use crate::domain::data::Data;
 use crate::domain::entry::PathMarks;
 use crate::domain::ids::{EntryId, RequestId, RunId, WorkspaceName};
 use crate::domain::lease::LeaseToken;
 use crate::domain::place::{Checkout, Place};
 use crate::domain::provenance::{Digest, Origin};
+use crate::domain::rendering::ON_FILE;
 use crate::domain::settings::{ModelPolicy, SettingsOverride};
+use crate::domain::withholding::Withheld;
 use crate::ports::engine::{EngineEvent, Revalidation};
 
 /// Where the shell sends an answer. Opaque to the machine.
@@ -93,6 +96,18 @@ pub struct AgentFacts {
     /// The workspaces that it may work in, the first one unless another is named; none where it sees
     /// no files.
     pub workspaces: Vec<WorkspaceName>,
+    /// What it goes without after data.
+    pub withholds: Withheld,
+    /// What it is to do with data without an instruction; the server's default if nothing is said.
+    pub on_file: Option<Arc<str>>,
+}
+
+impl AgentFacts {
+    /// What to do with data without an instruction.
+    #[must_use]
+    pub fn on_file(&self) -> Arc<str> {
+        self.on_file.clone().unwrap_or_else(|| ON_FILE.into())
+    }
 }
 
 /// What is known of the entry that a `navigate` names.
@@ -117,6 +132,8 @@ pub struct InvokeFacts {
     pub token: LeaseToken,
     /// The prompt.
     pub text: Arc<str>,
+    /// What was given beside the prompt, or in its place.
+    pub data: Option<Arc<Data>>,
     /// Who sent it.
     pub origin: Origin,
     /// What the session's agent can do and use.
@@ -160,6 +177,8 @@ pub struct DispatchFacts {
     /// Who sent its text; the digest in it is of an empty text where the command has none for the
     /// model or engine to read, and for `respond`, whose answer may be a secret.
     pub origin: Origin,
+    /// What was given beside its text, or in its place.
+    pub data: Option<Arc<Data>>,
     /// Guards against reaching a later run.
     pub expected_run: Option<RunId>,
     /// What the session's agent can do and use.

@@ -10,7 +10,8 @@ use super::state::{ActiveRun, EngineStatus, Phase};
 use super::turn::Turn;
 use super::waiting::Unread;
 use crate::domain::event::{EventBody, QueueChange};
-use crate::domain::input::InputKind;
+use crate::domain::input::{InputKind, InputRecord};
+use crate::domain::rendering::rendered;
 use crate::ports::engine::EngineCommand;
 
 pub(super) fn pump(turn: &mut Turn<'_>) {
@@ -81,7 +82,15 @@ fn hand_over(turn: &mut Turn<'_>, at: usize) {
     run.judge_first = None;
     let input = &mut run.queue[at];
     input.handed = true;
-    let (id, text) = (input.record.id, input.record.text.clone());
+    let InputRecord {
+        id,
+        text,
+        data,
+        origin,
+        ..
+    } = &input.record;
+    let (id, text) = (*id, rendered(text, origin, data.as_deref()));
+    let withheld = run.withholds.from_here(origin, data.as_deref());
     let command = if run.engine == EngineStatus::Resting {
         run.engine = EngineStatus::Working;
         EngineCommand::Prompt {
@@ -89,9 +98,14 @@ fn hand_over(turn: &mut Turn<'_>, at: usize) {
             run: id_of_run,
             text,
             input: Some(id),
+            withheld,
         }
     } else {
-        EngineCommand::Steer { input: id, text }
+        EngineCommand::Steer {
+            input: id,
+            text,
+            withheld,
+        }
     };
     turn.publish(
         tag.run,

@@ -19,6 +19,7 @@ use crate::domain::run::{RunRecord, RunSettings};
 use crate::domain::session::{SessionHead, SessionRecord, StoredSession};
 use crate::domain::text::BoundedText;
 use crate::domain::time::Timestamp;
+use crate::domain::withholding::Withheld;
 
 /// A session as its one task holds it.
 #[derive(Clone, PartialEq, Debug)]
@@ -297,7 +298,12 @@ pub(super) struct OwedAnswer {
 #[derive(Clone, PartialEq, Debug)]
 pub struct ActiveRun {
     pub(super) record: RunRecord,
+    /// The prompt, as the engine gets it.
     pub(super) prompt: Arc<str>,
+    /// What it goes without from the prompt on.
+    pub(super) withheld: Withheld,
+    /// What the agent goes without after data.
+    pub(super) withholds: Withheld,
     /// The leaf that the run goes on from: what the engine's own transcript must agree with.
     pub(super) base: Option<EntryId>,
     pub(super) token: LeaseToken,

@@ -11,6 +11,7 @@ use sessionplane_core::domain::binding::{BindingKey, Method};
 use sessionplane_core::domain::capabilities::{Capabilities, SandboxLevel, Steering};
 use sessionplane_core::domain::command::{Command, CommandKind};
 use sessionplane_core::domain::fleet::metadata::Metadata;
+use sessionplane_core::domain::given::Given;
 use sessionplane_core::domain::ids::{
     AgentName, EntryId, InteractionId, PrincipalId, RequestId, RunId, SessionId, SessionName,
     TenantId, WorkspaceName,
@@ -102,6 +103,7 @@ pub(crate) fn agent() -> AgentFacts {
         capabilities: everything(),
         models: models(),
         workspaces: Vec::new(),
+        ..AgentFacts::default()
     }
 }
 
@@ -153,6 +155,7 @@ pub(crate) fn invoke(n: u64, token: u64, keyed: bool, on_disconnect: OnDisconnec
         run: run_id(n),
         token: LeaseToken(token),
         text: Arc::from(format!("prompt {n}")),
+        data: None,
         origin: origin(&call, Channel::Invoke),
         agent: Arc::new(agent()),
         stream: StreamId(n),
@@ -193,9 +196,10 @@ pub(crate) fn placing(n: u64, token: u64, method: Method, place: Option<Place>) 
 
 pub(crate) fn command(kind: CommandKind, n: u64) -> Command {
     let text = Arc::from(format!("{} {n}", kind.as_str()));
+    let given = Given::default();
     match kind {
-        CommandKind::Steer => Command::Steer { text },
-        CommandKind::FollowUp => Command::FollowUp { text },
+        CommandKind::Steer => Command::Steer { text, given },
+        CommandKind::FollowUp => Command::FollowUp { text, given },
         CommandKind::Abort => Command::Abort,
         CommandKind::Compact => Command::Compact { instructions: None },
         CommandKind::SetModel => Command::SetModel { model: None },
@@ -237,6 +241,7 @@ pub(crate) fn dispatch(
     DispatchFacts {
         command: command(kind, n),
         origin: origin(&call, channel),
+        data: None,
         expected_run,
         agent: Arc::new(agent()),
         token: None,

@@ -92,7 +92,9 @@ fn c06_the_prompt_reaches_the_engine_once_it_is_open() {
     else {
         panic!("told: {:?}", news.told());
     };
-    assert_eq!(&**text, "prompt 1");
+    let header =
+        "[relayed instruction from human \"ada\" by prompt; each of its lines begins with \"> \"]";
+    assert_eq!(**text, format!("{header}\n> prompt 1"), "C58");
 }
 
 #[test]

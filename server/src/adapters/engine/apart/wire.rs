@@ -65,6 +65,7 @@ mod tests {
     use sessionplane_core::domain::run::Failure;
     use sessionplane_core::domain::time::Timestamp;
     use sessionplane_core::domain::usage::Usage;
+    use sessionplane_core::domain::withholding::Withheld;
     use sessionplane_core::ports::engine::{EngineCommand, EngineEvent, StopReason};
 
     use super::*;
@@ -224,10 +225,12 @@ mod tests {
                 run: input().run,
                 text: "a\nb".into(),
                 input: Some(input()),
+                withheld: Withheld::All,
             },
             EngineCommand::Steer {
                 input: input(),
                 text: "a".into(),
+                withheld: Withheld::Tools(["sh".to_owned()].into()),
             },
             EngineCommand::Compact {
                 instructions: Some("i".into()),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sessionplane_core::domain::event::OutputChannel;
 use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::domain::provenance::Channel;
+use sessionplane_core::domain::rendering::read;
 use sessionplane_core::ports::engine::{EngineEvent, StopReason};
 
 use super::about::{ABOUT, EMPTY, PLAIN};
@@ -61,7 +62,7 @@ impl Agent {
             self.emit(EngineEvent::InputShown { input }).await?;
         }
         self.emit(EngineEvent::TurnStarted).await?;
-        let mut question = Question::read(&prompt.text);
+        let mut question = Question::read(&read(&prompt.text).instruction);
         self.think(&plan(&question)).await?;
         let listing = tools::list(&mut self.voice, &self.folder).await?;
         tools::look_up(&mut self.voice, &self.folder, &mut question).await?;

@@ -45,12 +45,17 @@ fn prompt(input: Option<InputId>) -> EngineCommand {
         run: run(),
         text: "prompt".into(),
         input,
+        withheld: Withheld::Nothing,
     }
 }
 
 fn steer(input: InputId) -> EngineCommand {
     let text = "steer".into();
-    EngineCommand::Steer { input, text }
+    EngineCommand::Steer {
+        input,
+        text,
+        withheld: Withheld::Nothing,
+    }
 }
 
 fn back(input: InputId) -> EngineEvent {

@@ -146,6 +146,7 @@ fn needs_a_run(step: &Step) -> bool {
         | Step::Big { .. }
         | Step::Odd
         | Step::Echo
+        | Step::Received
         | Step::Recall
         | Step::Message
         | Step::Compact(_)

@@ -18,13 +18,24 @@ pub(super) const MISSING: &str = "`read-file`, `write-file` and `sh` are for an 
 /// How much of a file, or of what a command says, the tool gives back.
 const MOST_BYTES: u64 = 64 * 1024;
 
+/// The name of the tool that does it.
+pub(super) fn name(deed: &Deed) -> &'static str {
+    match deed {
+        Deed::ReadFile { .. } => "read-file",
+        Deed::WriteFile { .. } => "write-file",
+        Deed::Shell { .. } => "sh",
+    }
+}
+
 /// Starts the tool, does what it is to do, and tells what came of it. What a command started and left
 /// goes on: it is not for the engine to see to it.
 pub(super) async fn play(link: &mut Link, call: String, deed: Deed) -> Result<(), Halt> {
-    let (name, input) = match &deed {
-        Deed::ReadFile { path } => ("read-file", serde_json::json!({ "path": path })),
-        Deed::WriteFile { path, .. } => ("write-file", serde_json::json!({ "path": path })),
-        Deed::Shell { command } => ("sh", serde_json::json!({ "command": command })),
+    let name = name(&deed);
+    let input = match &deed {
+        Deed::ReadFile { path } | Deed::WriteFile { path, .. } => {
+            serde_json::json!({ "path": path })
+        }
+        Deed::Shell { command } => serde_json::json!({ "command": command }),
     };
     let started = EngineEvent::ToolStarted {
         call: call.clone(),

@@ -9,13 +9,14 @@ use super::lex::Line;
 use super::scenario::{CompactStep, Deed, ScenarioError, Step, ToolOutput, ToolStep};
 
 /// Every verb.
-pub(super) const VERBS: [&str; 28] = [
+pub(super) const VERBS: [&str; 29] = [
     "say",
     "think",
     "say-words",
     "big",
     "odd",
     "echo",
+    "received",
     "recall",
     "message",
     "usage",
@@ -105,6 +106,7 @@ fn step(line: &mut Line) -> Result<Step, String> {
         },
         "odd" => Step::Odd,
         "echo" => Step::Echo,
+        "received" => Step::Received,
         "recall" => Step::Recall,
         "message" => Step::Message,
         "usage" => Step::Usage(usage(line)?),

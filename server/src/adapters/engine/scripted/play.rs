@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sessionplane_core::domain::event::OutputChannel;
-use sessionplane_core::domain::ids::InputId;
 use sessionplane_core::domain::provenance::Channel;
+use sessionplane_core::domain::rendering::{Reading, Speaker, read};
 use sessionplane_core::domain::run::{Failure, RunSettings};
 use sessionplane_core::domain::usage::Usage;
+use sessionplane_core::domain::withholding::Withheld;
 use sessionplane_core::ports::engine::{EngineEvent, MAX_UNSETTLED_ASKS, StopReason};
 
 use super::ask::Questions;
@@ -18,7 +19,7 @@ use super::odd;
 use super::parse::parse;
 use super::scenario::{AskStep, Deed, Step, ToolStep};
 use super::tool;
-use crate::adapters::engine::link::{Halt, Link, Prompt, Work};
+use crate::adapters::engine::link::{Halt, Link, Prompt, Steer, Work};
 use crate::adapters::engine::memory::Memory;
 
 /// A finished message carries its whole text up to this size; of a longer one the deltas are it.
@@ -63,8 +64,12 @@ pub(super) struct Player {
     pub(super) memory: Memory,
     /// With what it was opened.
     settings: RunSettings,
-    /// What the model was last shown.
+    /// The instruction that the model was last shown.
     shown: Arc<str>,
+    /// All that it was last shown, byte for byte.
+    received: Arc<str>,
+    /// What it goes without.
+    withheld: Withheld,
     /// The numbers of the last message and call. They never start again: a follow-up continues
     /// its run, within which ids are unique.
     messages: u64,
@@ -86,6 +91,16 @@ enum Call {
     Done(Deed),
 }
 
+impl Call {
+    /// The name that it is known by.
+    fn name(&self) -> &str {
+        match self {
+            Self::Played(tool) => &tool.name,
+            Self::Done(deed) => hands::name(deed),
+        }
+    }
+}
+
 impl Player {
     pub(super) fn new(link: Link, memory: Memory, settings: RunSettings) -> Self {
         let shown = memory.texts.back().map(|said| said.text.clone());
@@ -93,6 +108,8 @@ impl Player {
             link,
             memory,
             settings,
+            received: Arc::default(),
+            withheld: Withheld::Nothing,
             shown: shown.unwrap_or_default(),
             messages: 0,
             calls: 0,
@@ -138,10 +155,16 @@ impl Player {
     async fn perform(&mut self, prompt: Prompt) -> Result<(), End> {
         tracing::debug!(run = %prompt.run, input = ?prompt.input, "plays a prompt");
         let mut steps = if let Some(input) = prompt.input {
-            self.show(input, prompt.text).await?
+            self.show(Steer {
+                input,
+                text: prompt.text,
+                withheld: prompt.withheld,
+            })
+            .await?
         } else {
             // Another run begins.
             self.slow = Duration::ZERO;
+            self.withheld = prompt.withheld;
             self.read(prompt.text)?
         };
         self.link.emit(EngineEvent::TurnStarted).await?;
@@ -155,7 +178,7 @@ impl Player {
             let Some(steer) = self.link.next_steer()? else {
                 return Ok(());
             };
-            steps = self.show(steer.input, steer.text).await?;
+            steps = self.show(steer).await?;
             self.link.emit(EngineEvent::TurnStarted).await?;
         }
     }
@@ -178,6 +201,7 @@ impl Player {
             Step::Big { bytes } => self.say_all(odd::filler(bytes)).await,
             Step::Odd => self.say_all(odd::pieces()).await,
             Step::Echo => self.say_text(self.shown.to_string()).await,
+            Step::Received => self.say_text(self.received.to_string()).await,
             Step::Recall => self.say_text(self.recollection()).await,
             Step::Settings => self.say_text(self.spell_settings()).await,
             Step::Message => self.end_message(Usage::default()).await,
@@ -194,7 +218,7 @@ impl Player {
             Step::WaitSteer => {
                 self.end_turn().await?;
                 let steer = self.link.wait_steer().await?;
-                let shown = self.show(steer.input, steer.text).await?;
+                let shown = self.show(steer).await?;
                 self.next_turn(shown, steps).await
             }
             Step::Retry {
@@ -256,13 +280,16 @@ impl Player {
         self.calls += 1;
         let id = format!("c{}", self.calls);
         match call {
+            call if self.withheld.withholds(call.name()) => {
+                tool::refuse(&mut self.link, id, call.name()).await?;
+            }
             Call::Played(tool) => tool::play(&mut self.link, id, tool).await?,
             Call::Done(deed) if self.hands => hands::play(&mut self.link, id, deed).await?,
             Call::Done(_) => return Err(bad_scenario(hands::MISSING.to_owned())),
         }
         if let Some(steer) = self.link.next_steer()? {
             self.end_turn().await?;
-            let shown = self.show(steer.input, steer.text).await?;
+            let shown = self.show(steer).await?;
             self.next_turn(shown, steps).await?;
         }
         Ok(())
@@ -290,7 +317,7 @@ impl Player {
         steps: &mut VecDeque<Step>,
     ) -> Result<(), End> {
         while let Some(steer) = self.link.next_steer()? {
-            shown.extend(self.show(steer.input, steer.text).await?);
+            shown.extend(self.show(steer).await?);
         }
         shown.append(steps);
         *steps = shown;
@@ -303,22 +330,37 @@ impl Player {
     }
 
     /// Shows the model a dispatched input.
-    async fn show(&mut self, input: InputId, text: Arc<str>) -> Result<VecDeque<Step>, End> {
+    async fn show(&mut self, steer: Steer) -> Result<VecDeque<Step>, End> {
+        let Steer {
+            input,
+            text,
+            withheld,
+        } = steer;
         self.link.emit(EngineEvent::InputShown { input }).await?;
+        self.withheld = withheld;
         self.read(text)
     }
 
-    /// The steps of a text that is now before the model. What is no scenario is said back.
-    fn read(&mut self, text: Arc<str>) -> Result<VecDeque<Step>, End> {
+    /// The steps of a text that is now before the model: of the instruction in it, and of no data. What
+    /// is no scenario is said back.
+    fn read(&mut self, received: Arc<str>) -> Result<VecDeque<Step>, End> {
+        let Reading {
+            speaker,
+            instruction: text,
+            ..
+        } = read(&received);
         let steps = if text.trim().strip_prefix('/') == Some(RECALL) {
             Some(vec![Step::Recall])
         } else {
             parse(&text).map_err(|error| bad_scenario(error.to_string()))?
         };
         let steps = steps.unwrap_or_else(|| words(&text).map(Step::Say).collect());
-        // It makes no difference between what came how.
-        self.memory.remember(&text, Channel::Invoke);
-        self.shown = text;
+        // It makes no difference between what came how, but for what nobody sent.
+        if speaker != Speaker::Configured {
+            self.memory.remember(&text, Channel::Invoke);
+        }
+        self.shown = text.into();
+        self.received = received;
         Ok(steps.into())
     }
 

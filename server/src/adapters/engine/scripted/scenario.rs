@@ -23,8 +23,10 @@ pub(super) enum Step {
     Big { bytes: u64 },
     /// Answer text that no display or store likes.
     Odd,
-    /// Says back what was last shown.
+    /// Says back the instruction that was last shown.
     Echo,
+    /// Says back all that was last shown, byte for byte.
+    Received,
     /// Says what it knew when it was opened.
     Recall,
     /// Ends the open message.

@@ -51,3 +51,19 @@ pub(super) async fn play(link: &mut Link, call: String, tool: ToolStep) -> Resul
     })
     .await
 }
+
+/// A call of a tool that the engine goes without: nothing is done.
+pub(super) async fn refuse(link: &mut Link, call: String, name: &str) -> Result<(), Halt> {
+    link.emit(EngineEvent::ToolStarted {
+        call: call.clone(),
+        name: name.to_owned(),
+        input_json: "{}".to_owned(),
+    })
+    .await?;
+    link.emit(EngineEvent::ToolFinished {
+        call,
+        output: format!("{name} is withheld after untrusted data"),
+        failed: true,
+    })
+    .await
+}

@@ -1,5 +1,7 @@
 //! Conversation entries.
 
+use std::sync::Arc;
+
 use sessionplane::store::v1 as form;
 use sessionplane_core::domain::compaction::CompactionTrigger;
 use sessionplane_core::domain::entry::{Entry, EntryBody};
@@ -61,11 +63,13 @@ impl Stored for EntryBody {
                 omitted_bytes,
                 origin,
                 input,
+                data,
             } => Body::User(form::UserBody {
                 text: text.to_string(),
                 omitted_bytes: *omitted_bytes,
                 origin: Some(origin.form()),
                 input: input.map(|id| id.form()),
+                data: data.as_ref().map(|data| data.form()),
             }),
             Self::Assistant {
                 message,
@@ -127,6 +131,7 @@ impl Stored for EntryBody {
                 omitted_bytes: user.omitted_bytes,
                 origin: part(user.origin, "origin")?,
                 input: maybe(user.input)?,
+                data: maybe(user.data)?.map(Arc::new),
             },
             Body::Assistant(said) => Self::Assistant {
                 message: said.message,

@@ -2,6 +2,7 @@
 //! it. A store may hold any of them for as long as it lives: a change that breaks this test needs a new format
 //! version and a way to read the old ones.
 
+mod data;
 mod fleet;
 mod questions;
 
@@ -125,7 +126,7 @@ fn check<T: Record + PartialEq + std::fmt::Debug>(name: &str, value: &T, seen: &
         hex
     });
     let _ = writeln!(seen, "{name} {hex}");
-    for format in [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4] {
+    for format in [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, data::ADDED] {
         let Some(frozen) = named(format, name) else {
             continue;
         };
@@ -235,6 +236,7 @@ fn entries(seen: &mut String) {
         omitted_bytes: 1,
         origin: origin(),
         input: Some(input_id()),
+        data: None,
     };
     check("entry-user", &entry(user), seen);
     let assistant = EntryBody::Assistant {
@@ -287,6 +289,7 @@ fn marks() -> PathMarks {
         settings: Some(3),
         compaction: Some(1),
         said: Some(2),
+        untrusted: None,
     }
 }
 
@@ -370,6 +373,7 @@ fn runs(seen: &mut String) {
             id: input_id(),
             kind: InputKind::Steer,
             text: "left".into(),
+            data: None,
             origin: origin(),
             accepted_at: at(4),
             fate,

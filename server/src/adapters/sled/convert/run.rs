@@ -1,5 +1,7 @@
 //! Runs and the inputs that joined them.
 
+use std::sync::Arc;
+
 use sessionplane::store::v1 as form;
 use sessionplane_core::domain::ids::{AgentName, RequestId};
 use sessionplane_core::domain::input::{
@@ -69,6 +71,7 @@ impl Stored for InputRecord {
             origin: Some(self.origin.form()),
             accepted_at_ms: self.accepted_at.as_millis(),
             fate,
+            data: self.data.as_ref().map(|data| data.form()),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
@@ -86,6 +89,7 @@ impl Stored for InputRecord {
             id: part(form.id, "id")?,
             kind,
             text: form.text.into(),
+            data: maybe(form.data)?.map(Arc::new),
             origin: part(form.origin, "origin")?,
             accepted_at: Timestamp::from_millis(form.accepted_at_ms),
             fate,

@@ -16,6 +16,7 @@ impl Stored for PathMarks {
             settings: self.settings,
             compaction: self.compaction,
             said: self.said,
+            untrusted: self.untrusted,
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
@@ -23,6 +24,7 @@ impl Stored for PathMarks {
             settings: form.settings,
             compaction: form.compaction,
             said: form.said,
+            untrusted: form.untrusted,
         })
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use sessionplane_core::domain::artifact::ArtifactRef;
-use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::ids::{ArtifactId, EntryId, SessionId};
 use sessionplane_core::ports::repository::ReadError;
 use sha2::{Digest as _, Sha256};
@@ -182,21 +181,20 @@ impl<'a, S: Walk> Dump<'a, S> {
         key: &[u8],
         payload: Vec<u8>,
     ) -> Result<(), DumpError> {
-        let artifact = match named {
+        let artifacts = match named {
             Some(Named::Entry(id)) if !self.deleted.contains(&id.session) => {
-                artifact(key, id, &payload)?
+                artifacts(key, id, &payload)?
             }
             Some(Named::Deleted(session)) => {
                 self.deleted.insert(session);
-                None
+                Vec::new()
             }
-            _ => None,
+            _ => Vec::new(),
         };
         self.lines.record(key, payload)?;
-        match artifact {
-            Some(artifact) => self.content(&artifact),
-            None => Ok(()),
-        }
+        artifacts
+            .iter()
+            .try_for_each(|artifact| self.content(artifact))
     }
 
     /// The last line.
@@ -252,20 +250,17 @@ impl Dump<'_, Direct<'_>> {
     }
 }
 
-/// The content that an entry names.
-pub(super) fn artifact(
+/// The contents that an entry names, in its order.
+pub(super) fn artifacts(
     key: &[u8],
     id: EntryId,
     payload: &[u8],
-) -> Result<Option<ArtifactRef>, ReadError> {
+) -> Result<Vec<ArtifactRef>, ReadError> {
     let record: ChainedEntry = decode(key, payload)?;
     if record.entry.id != id {
         return Err(frame::damaged(key, "it is another entry"));
     }
-    Ok(match record.entry.body {
-        EntryBody::Tool { artifact, .. } => artifact,
-        _ => None,
-    })
+    Ok(record.entry.body.artifacts().cloned().collect())
 }
 
 /// The lines, counted and summed up as they are written.

@@ -3,6 +3,7 @@
 //! The record of the store itself is written last: what was cut on the way is no store, and a start
 //! says so.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead, Read as _};
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::ids::ArtifactId;
 use sha2::{Digest as _, Sha256};
 
-use super::dump::artifact;
+use super::dump::artifacts;
 use super::lines::{Header, Line, MAX_LINE, NAME, Scope, Trailer, VERSION, hex};
 use super::{Contents, GAVE_UP, Progress, misnamed, unless_it_gives_up};
 use crate::adapters::sled::boot::{FORMAT_VERSION, count_boot, next};
@@ -129,7 +130,7 @@ fn load_lines(
         writes: Vec::new(),
         bytes: 0,
         last: Key::new(),
-        named: None,
+        named: VecDeque::new(),
         content: None,
         contents,
         loaded: Loaded {
@@ -316,7 +317,7 @@ struct Loading<'a> {
     bytes: usize,
     last: Key,
     /// The content that the last record names.
-    named: Option<ArtifactRef>,
+    named: VecDeque<ArtifactRef>,
     /// The content of which not all parts have come.
     content: Option<(ArtifactId, u64, Vec<u8>)>,
     contents: &'a dyn Contents,
@@ -338,7 +339,7 @@ impl Loading<'_> {
             } => self.part(lines, &artifact, bytes, offset, data),
             Line::Missing { artifact, .. } => {
                 self.close_content(lines)?;
-                let named = self.named.take().map(|named| named.id.to_string());
+                let named = self.named.pop_front().map(|named| named.id.to_string());
                 if named.as_ref() != Some(&artifact) {
                     return Err(lines.wrong(UNNAMED));
                 }
@@ -356,8 +357,11 @@ impl Loading<'_> {
                 return Err(lines.wrong("it is not one that an export has"));
             }
             // One that cannot be read names nothing; that it cannot is told when all is verified.
-            Some(Named::Entry(id)) => self.named = artifact(&key, id, payload).ok().flatten(),
-            Some(_) => self.named = None,
+            Some(Named::Entry(id)) => {
+                let named = artifacts(&key, id, payload).unwrap_or_default();
+                self.named = named.into();
+            }
+            Some(_) => self.named.clear(),
         }
         // So none comes twice.
         if key <= self.last {
@@ -398,7 +402,7 @@ impl Loading<'_> {
             .map_err(|_| lines.wrong("its artifact is no id"))?;
         if offset == 0 {
             self.close_content(lines)?;
-            if self.named.as_ref().map(|named| named.id) != Some(id) {
+            if self.named.front().map(|named| named.id) != Some(id) {
                 return Err(lines.wrong(UNNAMED));
             }
             self.content = Some((id, bytes, Vec::new()));
@@ -420,7 +424,7 @@ impl Loading<'_> {
         if content.len() as u64 != bytes {
             return Err(lines.wrong("the content before it lacks a part"));
         }
-        let named = self.named.take();
+        let named = self.named.pop_front();
         if let Some(problem) = named.and_then(|named| misnamed(&named, &content)) {
             return Err(lines.wrong(format!("the content before it: {problem}")));
         }

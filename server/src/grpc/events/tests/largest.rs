@@ -1,11 +1,16 @@
 //! Events as large as they may be.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sessionplane_core::domain::access::PrincipalKind;
 use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::compaction::{CompactionOutcome, CompactionTrigger};
+use sessionplane_core::domain::data::{
+    Content, Data, DataPart, INLINE_DATA_BYTES, MAX_DATA_NAME_BYTES, MAX_DATA_PARTS,
+    MAX_MEDIA_TYPE_BYTES, MAX_ON_FILE_BYTES,
+};
 use sessionplane_core::domain::entry::{Entry, EntryBody, PathMarks};
 use sessionplane_core::domain::event::{EventBody, OutputChannel, PendingInput, QueueChange};
 use sessionplane_core::domain::ids::{
@@ -118,6 +123,28 @@ fn largest_run() -> RunRecord {
     }
 }
 
+/// As many parts as may be, each with all that its sender may say of it.
+fn largest_data() -> Option<Arc<Data>> {
+    let half = INLINE_DATA_BYTES / MAX_DATA_PARTS / 2;
+    let part = DataPart {
+        name: "n".repeat(MAX_DATA_NAME_BYTES).into(),
+        media_type: "t".repeat(MAX_MEDIA_TYPE_BYTES).into(),
+        bytes: u64::MAX,
+        sha256: Digest([0; 32]),
+        content: Content::Cut {
+            head: vec![b'h'; half].into(),
+            tail: vec![b't'; half].into(),
+            artifact: ArtifactRef {
+                id: ArtifactId::from_bytes([0xff; 16]),
+                bytes: u64::MAX,
+                sha256: None,
+            },
+        },
+    };
+    let on_file = "o".repeat(MAX_ON_FILE_BYTES).into();
+    Data::new(vec![part; MAX_DATA_PARTS], Some(on_file), u128::MAX).map(Arc::new)
+}
+
 fn largest_entries() -> [EntryBody; 6] {
     let text = long_text().text;
     [
@@ -126,6 +153,7 @@ fn largest_entries() -> [EntryBody; 6] {
             omitted_bytes: u64::MAX,
             origin: origin(),
             input: Some(input_id()),
+            data: largest_data(),
         },
         EntryBody::Assistant {
             message: label(),

@@ -247,8 +247,8 @@ impl Durable {
                 InputFate::Pending => false,
                 InputFate::Discarded(_) => true,
                 InputFate::Delivered(entry) => self.entry(entry.seq).is_some_and(|entry| {
-                    matches!(&entry.body, EntryBody::User { input: Some(id), text, .. }
-                        if *id == input.id && *text == input.text)
+                    matches!(&entry.body, EntryBody::User { input: Some(id), text, data, .. }
+                        if *id == input.id && *text == input.text && *data == input.data)
                 }),
             };
             ensure(shown, "T06", || {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use super::asking::Asking;
 use super::durable::Durable;
 use crate::domain::ids::InputId;
-use crate::domain::input::InputFate;
+use crate::domain::input::{InputFate, InputRecord};
 use crate::domain::invariants::{Held, ensure};
 use crate::domain::lease::Holder;
 use crate::domain::lifecycle::{EngineTag, Input};
+use crate::domain::rendering::rendered;
 use crate::ports::engine::{EngineCommand, EngineEvent};
 
 /// What the engine was given since the session is served.
@@ -124,10 +125,12 @@ impl Handing {
                 text,
                 ..
             }
-            | EngineCommand::Steer { input: id, text } => {
+            | EngineCommand::Steer {
+                input: id, text, ..
+            } => {
                 let stored = durable.inputs.get(id);
                 let accepted = stored
-                    .is_some_and(|input| input.fate == InputFate::Pending && input.text == *text);
+                    .is_some_and(|input| input.fate == InputFate::Pending && shows(input, text));
                 ensure(accepted, "T14", || {
                     format!("{id} is handed, stored is {stored:?}")
                 })?;
@@ -144,6 +147,11 @@ impl Handing {
         }
         Ok(())
     }
+}
+
+/// What is handed over is what was accepted, by its trust.
+fn shows(input: &InputRecord, text: &str) -> bool {
+    *rendered(&input.text, &input.origin, input.data.as_deref()) == *text
 }
 
 /// What the engine is used for holds the session in the store.

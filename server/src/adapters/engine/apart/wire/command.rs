@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sessionplane_core::domain::ids::IdError;
+use sessionplane_core::domain::withholding::Withheld;
 use sessionplane_core::ports::engine::EngineCommand;
 
 use super::optional;
@@ -16,10 +17,12 @@ pub(in crate::adapters::engine::apart) enum ToldCommand {
         run: String,
         text: String,
         input: Option<String>,
+        withheld: ToldWithheld,
     },
     Steer {
         input: String,
         text: String,
+        withheld: ToldWithheld,
     },
     Compact {
         instructions: Option<String>,
@@ -31,6 +34,35 @@ pub(in crate::adapters::engine::apart) enum ToldCommand {
     Abort,
 }
 
+/// What may not be used.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::adapters::engine::apart) enum ToldWithheld {
+    Nothing,
+    Tools(Vec<String>),
+    All,
+}
+
+impl From<Withheld> for ToldWithheld {
+    fn from(withheld: Withheld) -> Self {
+        match withheld {
+            Withheld::Nothing => Self::Nothing,
+            Withheld::Tools(tools) => Self::Tools(tools.to_vec()),
+            Withheld::All => Self::All,
+        }
+    }
+}
+
+impl From<ToldWithheld> for Withheld {
+    fn from(told: ToldWithheld) -> Self {
+        match told {
+            ToldWithheld::Nothing => Self::Nothing,
+            ToldWithheld::Tools(tools) => Self::Tools(tools.into()),
+            ToldWithheld::All => Self::All,
+        }
+    }
+}
+
 impl From<EngineCommand> for ToldCommand {
     fn from(command: EngineCommand) -> Self {
         match command {
@@ -39,15 +71,22 @@ impl From<EngineCommand> for ToldCommand {
                 run,
                 text,
                 input,
+                withheld,
             } => Self::Prompt {
                 number,
                 run: run.to_string(),
                 text: text.to_string(),
                 input: input.map(|input| input.to_string()),
+                withheld: withheld.into(),
             },
-            EngineCommand::Steer { input, text } => Self::Steer {
+            EngineCommand::Steer {
+                input,
+                text,
+                withheld,
+            } => Self::Steer {
                 input: input.to_string(),
                 text: text.to_string(),
+                withheld: withheld.into(),
             },
             EngineCommand::Compact { instructions } => Self::Compact {
                 instructions: instructions.map(|text| text.to_string()),
@@ -71,15 +110,22 @@ impl TryFrom<ToldCommand> for EngineCommand {
                 run,
                 text,
                 input,
+                withheld,
             } => Self::Prompt {
                 number,
                 run: run.parse()?,
                 text: text.into(),
                 input: optional(input.as_ref())?,
+                withheld: withheld.into(),
             },
-            ToldCommand::Steer { input, text } => Self::Steer {
+            ToldCommand::Steer {
+                input,
+                text,
+                withheld,
+            } => Self::Steer {
                 input: input.parse()?,
                 text: text.into(),
+                withheld: withheld.into(),
             },
             ToldCommand::Compact { instructions } => Self::Compact {
                 instructions: instructions.map(Into::into),

@@ -2,7 +2,6 @@
 
 use sessionplane_core::domain::artifact::ArtifactRef;
 use sessionplane_core::domain::audit::AuditRecord;
-use sessionplane_core::domain::entry::EntryBody;
 use sessionplane_core::domain::ids::{EntryId, SessionId};
 use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::session::SessionRecord;
@@ -307,13 +306,8 @@ impl<'a> Checks<'a> {
         if let Some(run) = record.entry.run {
             self.lookup.run_there(run, "its run")?;
         }
-        match record.entry.body {
-            EntryBody::Tool {
-                artifact: Some(artifact),
-                ..
-            } => self.content(id.session, &artifact),
-            _ => Ok(()),
-        }
+        let mut named = record.entry.body.artifacts();
+        named.try_for_each(|artifact| self.content(id.session, artifact))
     }
 
     fn content(&mut self, session: SessionId, artifact: &ArtifactRef) -> Verdict {
