@@ -186,6 +186,7 @@ impl Commits {
                 credential: "owner-token".into(),
                 policies: self.policies.clone(),
                 trace_id: None,
+                via: None,
             }),
             action: AuditAction::Call(Action::Steer),
             request_digest: Some(DIGEST),

@@ -115,6 +115,7 @@ fn caller(tenant: &str, id: &str) -> face::Caller {
     face::Caller {
         principal,
         trace_id: None,
+        via: None,
         server_ends: ServerEnds::default(),
     }
 }

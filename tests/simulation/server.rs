@@ -235,6 +235,7 @@ impl Host {
                 let caller = Arc::new(app.as_caller(Caller {
                     principal: owner(),
                     trace_id: None,
+                    via: None,
                     server_ends: ServerEnds::default(),
                 }));
                 return Connection { start, caller };

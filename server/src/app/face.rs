@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use sessionplane_core::contract::fleet::Fleet;
 use sessionplane_core::contract::{Agent, CallOptions, EventsRequest, SessionControl};
 use sessionplane_core::domain::access::Principal;
+use sessionplane_core::domain::audit::Via;
 use sessionplane_core::domain::error::CallError;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +22,8 @@ pub struct Caller {
     pub principal: Principal,
     /// The W3C trace id of the call, 32 lower-case hexadecimal digits, if it carried one.
     pub trace_id: Option<Arc<str>>,
+    /// How the call came; `None` where nobody noted it.
+    pub via: Option<Via>,
     /// Whether the server itself ends the call's stream.
     pub server_ends: ServerEnds,
 }

@@ -218,6 +218,7 @@ impl<F: Faces> Routes<F> {
             let caller = Caller {
                 principal,
                 trace_id,
+                via: None,
                 server_ends: server_ends.clone(),
             };
             request.extensions_mut().insert(Call { caller, until });

@@ -6,6 +6,7 @@
 //! gone through in the order of keys, and what they name is looked up. Faults are named up to a
 //! number, and counted beyond it.
 
+mod chains;
 mod checks;
 mod lookup;
 mod rows;
@@ -150,6 +151,7 @@ pub(super) fn judge(
         Checks::end_entries,
         Checks::end_audits,
         Checks::end_metadata_audits,
+        Checks::end_chains,
     ] {
         if unless_it_gives_up(|| end(&mut checks)).is_none() {
             checks.unreadable(&keys::heads(), GAVE_UP);

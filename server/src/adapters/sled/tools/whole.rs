@@ -168,6 +168,16 @@ impl Sifted<'_> {
         let named = match keys::named(key) {
             // The store's own records are in the first line, and pieces in their values.
             Some(Named::Meta | Named::Round | Named::Piece(_)) => return Ok(None),
+            // A chain has links of all sessions; what lacks some begins another.
+            Some(Named::Chain(_) | Named::ChainEnd) if !self.judged.findings.whole() => {
+                return Ok(None);
+            }
+            Some(Named::Chain(_) | Named::ChainEnd) => {
+                let payload = frame::open(self.source, key, value)?;
+                return Ok(Some(
+                    payload.ok_or_else(|| frame::damaged(key, "it vanished"))?,
+                ));
+            }
             Some(named) => named,
             None => {
                 self.strays += 1;
