@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sessionplane_core::domain::audit::{Link, Sealed, Verifier};
+use sessionplane_core::domain::audit::{Link, Sealed, Verifier, genesis};
 use sessionplane_core::domain::ids::{SessionId, TenantId};
-use sessionplane_core::ports::repository::ReadError;
 
 use super::lookup::{Verdict, parsed};
 use crate::adapters::sled::committer::Direct;
@@ -13,13 +12,24 @@ use crate::adapters::sled::keys;
 use crate::adapters::sled::seal;
 
 /// Where the chain stands that is being read, and where the others ended.
-#[derive(Default)]
 pub(super) struct Chains {
+    store_id: u128,
     at: Option<(TenantId, Verifier)>,
     ended: BTreeMap<TenantId, Link>,
+    /// Something is wrong with one of them, or with what a link is of.
+    pub(super) broken: bool,
 }
 
 impl Chains {
+    pub(super) fn of(store_id: u128) -> Self {
+        Self {
+            store_id,
+            at: None,
+            ended: BTreeMap::new(),
+            broken: false,
+        }
+    }
+
     /// The next link. Where something is wrong with it, the one after it is held to what this one
     /// says that it is, so that each fault is told once.
     pub(super) fn link(
@@ -39,10 +49,8 @@ impl Chains {
             Linked::Write(place) => Some(place.session),
             Linked::Refused(refusal) => refusal.session,
         };
-        let mut verifier = match self.take(source, &tenant) {
-            Ok(verifier) => verifier,
-            Err(problem) => return (session, Err(problem)),
-        };
+        let mut verifier = self.take(&tenant);
+        let mut unread = false;
         let verdict = match seal::linked(source, seq, &row.of) {
             Ok(Ok(record)) => {
                 let previous = verifier.at().hash;
@@ -56,8 +64,12 @@ impl Chains {
             }
             Ok(Err(problem)) => Err(problem),
             // That is told at its own place.
-            Err(_) => Ok(()),
+            Err(_) => {
+                unread = true;
+                Ok(())
+            }
         };
+        self.broken |= unread || verdict.is_err();
         let at = Link {
             seq,
             hash: row.hash,
@@ -71,6 +83,7 @@ impl Chains {
 
     /// A link that cannot be read: what follows it is not held to anything that it says.
     pub(super) fn skip(&mut self, key: &[u8]) {
+        self.broken = true;
         if let Some((tenant, Some(seq))) = keys::chained(key) {
             let verifier = Verifier::unanchored(tenant.as_str(), seq);
             self.at = Some((tenant, verifier));
@@ -78,19 +91,15 @@ impl Chains {
     }
 
     /// What stands before the next link of a tenant's chain.
-    fn take(&mut self, source: &Direct<'_>, tenant: &TenantId) -> Result<Verifier, String> {
+    fn take(&mut self, tenant: &TenantId) -> Verifier {
         if let Some((at, verifier)) = self.at.take() {
             if at == *tenant {
-                return Ok(verifier);
+                return verifier;
             }
             self.ended.insert(at, verifier.at());
         }
-        let beginning = seal::beginning(source, tenant);
-        let beginning = beginning.map_err(|error| match error {
-            ReadError::Damaged { key, problem } => format!("{key}: {problem}"),
-            ReadError::Store(problem) => problem,
-        })?;
-        Ok(Verifier::after(tenant.as_str(), beginning))
+        let hash = genesis(self.store_id, tenant);
+        Verifier::after(tenant.as_str(), Link { seq: 0, hash })
     }
 
     /// The end of a chain as it is noted. Ends come after all links.

@@ -54,7 +54,7 @@ impl<'a> Checks<'a> {
             entries: Rows::default(),
             audits: Rows::default(),
             metadata_audits: Rows::default(),
-            chains: Chains::default(),
+            chains: Chains::of(meta.store_id),
             is_sealed: meta.format_version >= SEALED,
             findings: Findings::default(),
             sessions: Sessions::default(),
@@ -96,8 +96,9 @@ impl<'a> Checks<'a> {
         self.findings
     }
 
-    /// Everything was gone through, and all rows were ended: what was found, and which sessions are whole.
-    pub(super) fn done(mut self) -> (Findings, Sessions) {
+    /// Everything was gone through, and all rows were ended: what was found, which sessions are whole, and
+    /// whether the chains are.
+    pub(super) fn done(mut self) -> (Findings, Sessions, bool) {
         if self.pieces != self.pieces_named {
             let problem = format!(
                 "there are {}, and records name {}",
@@ -105,7 +106,7 @@ impl<'a> Checks<'a> {
             );
             self.fault("pieces of long values".to_owned(), None, problem);
         }
-        (self.findings, self.sessions)
+        (self.findings, self.sessions, !self.chains.broken)
     }
 
     fn fault(&mut self, key: String, session: Option<SessionId>, problem: String) {
@@ -157,7 +158,7 @@ impl<'a> Checks<'a> {
             Ok((_, None)) => return,
             Err(error) => {
                 self.skip(named);
-                if let Named::Chain(_) = named {
+                if let Named::Chain(_) | Named::ChainEnd = named {
                     self.chains.skip(key);
                 }
                 let session = session.or_else(|| self.through_run(named));
@@ -168,6 +169,7 @@ impl<'a> Checks<'a> {
         let met_damage = self.lookup.met_damage();
         if leads_to_a_session(named) {
             if let Err(problem) = verdict {
+                self.chains.broken |= matches!(named, Named::Chain(_) | Named::ChainEnd);
                 self.told(keys::describe(key), session, problem);
             }
             return;

@@ -115,6 +115,7 @@ impl Checks<'_> {
         };
         // What is wrong with the chain leaves the session whole; a damaged link is told as itself.
         if self.is_sealed && seal::is_sealed(self.source, place, &found) == Ok(false) {
+            self.chains.broken = true;
             let problem = "it is no link of its tenant's chain".to_owned();
             self.told(keys::describe(key), Some(session), problem);
         }
@@ -124,6 +125,7 @@ impl Checks<'_> {
     /// No link of a chain comes any more.
     pub(in crate::adapters::sled::tools::verify) fn end_chains(&mut self) {
         for end in self.chains.unended() {
+            self.chains.broken = true;
             let problem = "it is missing, and there are links before it".to_owned();
             self.told(end, None, problem);
         }
