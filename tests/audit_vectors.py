@@ -17,7 +17,7 @@ PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "audit-vectors.
 TEXT, NUMBER, BYTES, ULID = "text", "number", "bytes", "ulid"
 FIELDS = [
     (1, "seq", NUMBER), (2, "time_ms", NUMBER), (3, "tenant", TEXT), (4, "principal", TEXT),
-    (5, "credential", TEXT), (6, "via", TEXT), (7, "action", TEXT), (8, "session", ULID),
+    (5, "credential", TEXT), (6, "via", TEXT), (7, "action", TEXT), (8, "session_id", ULID),
     (9, "decision", TEXT), (10, "policies", TEXT), (11, "request_digest", BYTES), (12, "bytes", NUMBER),
     (13, "request_id", TEXT), (14, "trace_id", TEXT), (15, "outcome", TEXT), (16, "run_id", ULID),
     (17, "entries", NUMBER), (18, "message_id", ULID), (19, "series", TEXT), (20, "ordinal", NUMBER),

@@ -16,6 +16,7 @@ use std::pin::Pin;
 
 mod admission;
 mod answer;
+mod audit;
 mod authn;
 mod call;
 mod compress;

@@ -379,6 +379,7 @@ fn ports(
     Ok(Ports {
         repository: store.clone(),
         leases: store.clone(),
+        trail: store.clone(),
         authorizer: Arc::new(GroupAuthorizer::new(
             TenantId::parse(OWNER_TENANT)?,
             PrincipalId::parse(OWNER_ID)?,

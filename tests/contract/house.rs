@@ -12,6 +12,7 @@ use sessionplane_core::domain::ids::{AgentName, PrincipalId, TenantId};
 use sessionplane_core::domain::interaction::InteractionKind;
 use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::ports::artifact_store::ArtifactStore;
+use sessionplane_core::ports::audit_trail::AuditTrail;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::Engine;
@@ -143,7 +144,12 @@ impl House {
         let refusal = Arc::new(Refusal::default());
         let slow = Slow(store.clone(), refusal.clone());
         let sessions = Arc::<AtomicU64>::default();
-        let (mut ports, life) = counted_ports(Arc::new(slow), store.clone(), sessions.clone());
+        let (mut ports, life) = counted_ports(
+            Arc::new(slow),
+            store.clone(),
+            store.clone(),
+            sessions.clone(),
+        );
         ports.artifacts = artifacts.clone();
         let folders = Arc::<Folders>::default();
         ports.workspaces = Some(folders.clone());
@@ -199,7 +205,8 @@ impl House {
         life.cancel();
         let slow = Slow(store.clone(), self.refusal.clone());
         let sessions = self.sessions.clone();
-        let (mut ports, life) = counted_ports(Arc::new(slow), store.clone(), sessions);
+        let (mut ports, life) =
+            counted_ports(Arc::new(slow), store.clone(), store.clone(), sessions);
         ports.artifacts = self.artifacts.clone();
         ports.workspaces = Some(self.folders.clone());
         let app = App::new(ports.clone(), self.folders.agents(&ports), self.config);
@@ -270,13 +277,16 @@ pub(crate) fn ports(
     repository: Arc<dyn Repository>,
     leases: Arc<dyn LeaseStore>,
 ) -> (Ports, CancellationToken) {
-    counted_ports(repository, leases, Arc::default())
+    // Nobody reads the trail of these.
+    let trail = Arc::new(MemoryStore::new());
+    counted_ports(repository, leases, trail, Arc::default())
 }
 
 /// Ports that count how many tasks of sessions were started.
 fn counted_ports(
     repository: Arc<dyn Repository>,
     leases: Arc<dyn LeaseStore>,
+    trail: Arc<dyn AuditTrail>,
     sessions: Arc<AtomicU64>,
 ) -> (Ports, CancellationToken) {
     let life = CancellationToken::new();
@@ -288,6 +298,7 @@ fn counted_ports(
     let ports = Ports {
         repository,
         leases,
+        trail,
         authorizer: Arc::new(OwnTenant),
         artifacts: Arc::new(MemoryArtifacts::default()),
         clock: Arc::new(TokioClock::start()),

@@ -147,12 +147,13 @@ impl Host {
             *lock(&self.store) = store.clone();
             self.books.reopened();
             let slow = Arc::new(SlowStore {
-                inner: store,
+                inner: store.clone(),
                 disk: self.disk.clone(),
             });
             let ports = Ports {
                 repository: slow.clone(),
                 leases: slow,
+                trail: store,
                 authorizer: Arc::new(GroupAuthorizer::new(owner().tenant, owner().id)),
                 artifacts: Arc::new(SlowArtifacts {
                     inner: self.artifacts.clone(),

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use sessionplane_core::contract::audit::AuditLog;
 use sessionplane_core::contract::fleet::Fleet;
 use sessionplane_core::contract::{Agent, CallOptions, EventsRequest, SessionControl};
 use sessionplane_core::domain::access::Principal;
@@ -56,7 +57,7 @@ impl ServerEnds {
 
 /// One caller's handle: the contract, plus the events as a face wants them.
 #[async_trait]
-pub trait Face: Agent + SessionControl + Fleet {
+pub trait Face: Agent + SessionControl + Fleet + AuditLog {
     /// The same stream as [`SessionControl::events`], with events shared between observers so that
     /// each is encoded at most once. Its items come in bursts: the stream is ready as long as
     /// there is something to send.

@@ -68,11 +68,13 @@ pub enum Action {
     ChangeDirectory,
     /// Pause a session, or let it go on.
     Pause,
+    /// Read what was recorded of who did what.
+    ReadAudit,
 }
 
 impl Action {
     /// Every action there is.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Observe,
         Self::ReadMetadata,
         Self::Create,
@@ -89,6 +91,7 @@ impl Action {
         Self::Delete,
         Self::ChangeDirectory,
         Self::Pause,
+        Self::ReadAudit,
     ];
 
     /// The stable name of the action in policies and audit records.
@@ -111,6 +114,7 @@ impl Action {
             Self::Delete => "Delete",
             Self::ChangeDirectory => "ChangeDirectory",
             Self::Pause => "Pause",
+            Self::ReadAudit => "ReadAudit",
         }
     }
 }

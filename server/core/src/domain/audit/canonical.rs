@@ -10,7 +10,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::record::ChainRecord;
-use crate::domain::ids::TenantId;
+use crate::domain::ids::{RunId, SessionId, TenantId};
 use crate::domain::provenance::Digest;
 
 /// Goes first in what a record's hash is of.
@@ -76,7 +76,7 @@ pub fn encode(record: &ChainRecord) -> Vec<u8> {
     fields.text(5, credential.as_ref());
     fields.text(6, via.as_ref());
     fields.text(7, Some(action));
-    fields.bytes(8, session.map(|id| id.to_bytes()).as_ref());
+    fields.bytes(8, session.map(SessionId::to_bytes).as_ref());
     fields.text(9, Some(decision));
     for policy in policies {
         fields.text(10, Some(policy));
@@ -86,7 +86,7 @@ pub fn encode(record: &ChainRecord) -> Vec<u8> {
     fields.text(13, request_id.as_ref());
     fields.text(14, trace_id.as_ref());
     fields.text(15, Some(outcome));
-    fields.bytes(16, run.map(|id| id.to_bytes()).as_ref());
+    fields.bytes(16, run.map(RunId::to_bytes).as_ref());
     for entry in entries {
         fields.number(17, Some(*entry));
     }

@@ -33,7 +33,7 @@ fn record(of: &Value) -> ChainRecord {
         credential: text("credential"),
         via: text("via"),
         action: text("action").unwrap(),
-        session: text("session").map(|id| id.parse().unwrap()),
+        session: text("session_id").map(|id| id.parse().unwrap()),
         decision: text("decision").unwrap(),
         policies: words("policies")
             .iter()
