@@ -112,6 +112,10 @@ pub struct Settings {
     pub log_filter: String,
     /// Who may call beside the owner.
     pub identity: IdentityConfig,
+    /// Where checkpoints of the audit trail go; without it into the data directory.
+    pub checkpoints_file: Option<PathBuf>,
+    /// How often they are written.
+    pub checkpoint_every: Duration,
     /// TLS of the listener; without it the listener takes plaintext on loopback only.
     pub tls: TlsConfig,
     /// Where the values come from that are not defaults, by key.
@@ -123,6 +127,8 @@ impl Default for Settings {
         Self {
             listen: DEFAULT_LISTEN.to_owned(),
             health_listen: None,
+            checkpoints_file: None,
+            checkpoint_every: Duration::from_secs(60),
             data_dir: None,
             default_agent: None,
             workspaces: BTreeMap::new(),

@@ -248,11 +248,14 @@ async fn serve(
         config: face_config(config),
     };
     let mut fatal = store.fatal();
+    let mut checkpoints = wiring::checkpoints(&store, config, data_dir)?;
     let sweeper = wiring::sweep_bindings(app.clone());
     let followed = follow(&identities, tls, start.options.reload.clone(), data_dir);
     let backups = wiring::backups(listening, &store, &artifacts);
     tokio::pin!(sweeper, followed, backups);
     let ended = {
+        let witnessed = wiring::write_checkpoints(&mut checkpoints, &app, config.checkpoint_every);
+        tokio::pin!(witnessed);
         let asked = async {
             shutdown.await;
             notify::stopping();
@@ -270,11 +273,17 @@ async fn serve(
             () = &mut sweeper => Ok(()),
             () = &mut followed => Ok(()),
             () = &mut backups => Ok(()),
+            () = &mut witnessed => Ok(()),
         }
     };
     let rest = ending.rest();
     // Beside each other: no step that is needed more loses time to the uses.
     tokio::join!(end_sessions(&app, rest), settle_uses(&identities, rest));
+    // After the last record.
+    let last = wiring::write_checkpoint(&mut checkpoints, &app);
+    if rest.step(5, last).await.is_none() {
+        tracing::warn!("the last checkpoint of the audit trail was not written in time");
+    }
     end_programs(&host, data_dir, ending).await;
     ended
 }

@@ -232,6 +232,12 @@ impl App {
         &self.context.agents
     }
 
+    /// The time, by the application's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.context.ports.clock.now()
+    }
+
     /// Waits, by the application's clock.
     pub async fn sleep(&self, delay: Duration) {
         self.context.ports.clock.sleep(delay).await;
