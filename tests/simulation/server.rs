@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::books::Books;
+use crate::chains;
 use crate::disk::{Disk, SlowArtifacts};
 use crate::engines::Wire;
 use crate::executor::{Executor, Process, lock};
@@ -146,6 +147,7 @@ impl Host {
             let store = Arc::new(self.store().reopen());
             *lock(&self.store) = store.clone();
             self.books.reopened();
+            chains::are_whole(&store).await;
             let slow = Arc::new(SlowStore {
                 inner: store.clone(),
                 disk: self.disk.clone(),

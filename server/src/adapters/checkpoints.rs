@@ -16,7 +16,6 @@ use rand::rngs::SysRng;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use sessionplane_core::domain::audit::{Checkpoint, CheckpointBody, Link};
 use sessionplane_core::domain::ids::TenantId;
-use sessionplane_core::domain::provenance::Digest;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::audit_trail::AuditTrail;
 use sessionplane_core::ports::repository::ReadError;
@@ -106,9 +105,8 @@ impl Signer {
     fn of(seed: &[u8; 32]) -> Result<Self, &'static str> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| "is no key")?;
         let digest = Sha256::digest(pair.public_key().as_ref());
-        let key_id = digest[..8].iter().map(|byte| format!("{byte:02x}"));
         Ok(Self {
-            key_id: key_id.collect(),
+            key_id: digits(&digest[..8]),
             pair,
         })
     }
@@ -116,8 +114,7 @@ impl Signer {
     /// The public key, in hexadecimal digits.
     #[must_use]
     pub fn public(&self) -> String {
-        let public = self.pair.public_key().as_ref();
-        public.iter().map(|byte| format!("{byte:02x}")).collect()
+        digits(self.pair.public_key().as_ref())
     }
 
     fn sign(&self, tenant: &TenantId, at: Link, now: Timestamp) -> Checkpoint {
@@ -231,10 +228,16 @@ fn append(path: &Path, lines: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
+/// Lower-case hexadecimal digits.
+fn digits(bytes: &[u8]) -> String {
+    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    nibbles
+        .filter_map(|nibble| char::from_digit(nibble.into(), 16))
+        .collect()
+}
+
 /// A checkpoint as it is written.
 fn line(checkpoint: &Checkpoint) -> String {
-    let (first, second) = checkpoint.signature.split_at(32);
-    let half = |half: &[u8]| Digest(half.try_into().unwrap_or([0; 32])).to_string();
     let body = &checkpoint.body;
     serde_json::json!({
         "tenant": body.tenant,
@@ -242,7 +245,7 @@ fn line(checkpoint: &Checkpoint) -> String {
         "hash": body.hash.to_string(),
         "time_ms": body.time_ms,
         "key_id": body.key_id,
-        "signature": half(first) + &half(second),
+        "signature": digits(&checkpoint.signature),
     })
     .to_string()
 }
@@ -255,6 +258,7 @@ mod tests {
     use ring::signature::{ED25519, UnparsedPublicKey};
     use sessionplane_core::domain::audit::Refusal;
     use sessionplane_core::domain::ids::SessionId;
+    use sessionplane_core::domain::provenance::Digest;
     use sessionplane_core::ports::audit_trail::StoredLink;
     use sessionplane_core::ports::repository::CommitError;
 

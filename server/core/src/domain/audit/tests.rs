@@ -15,7 +15,9 @@ fn unhex<const N: usize>(text: &str) -> [u8; N] {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap();
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(digit).collect()
 }
 
 fn vectors() -> Value {
