@@ -3,6 +3,7 @@
 use sessionplane::v1 as wire;
 use sessionplane_core::contract::audit::{AuditItem, AuditPage, ListAudit};
 use sessionplane_core::domain::audit::{ChainRecord, Link};
+use sessionplane_core::domain::ids::RunId;
 use sessionplane_core::domain::provenance::Digest;
 
 use super::Malformed;
@@ -68,8 +69,7 @@ fn read(record: wire::AuditRecord) -> Result<ChainRecord, Malformed> {
     let run = record.run_id.as_deref();
     let request_digest = record.request_digest.as_deref();
     let message = record.message_id.as_deref();
-    let message =
-        message.map(|text| id::<sessionplane_core::domain::ids::RunId>("message_id", text));
+    let message = message.map(|text| id::<RunId>("message_id", text));
     Ok(ChainRecord {
         seq: record.seq,
         time_ms: record.time_ms,
@@ -90,7 +90,7 @@ fn read(record: wire::AuditRecord) -> Result<ChainRecord, Malformed> {
         outcome: record.outcome,
         run: run.map(|text| id("run_id", text)).transpose()?,
         entries: record.entries,
-        message: message.transpose()?.map(|id| id.to_bytes()),
+        message: message.transpose()?.map(RunId::to_bytes),
         series: record.series,
         ordinal: record.ordinal,
         sandbox: record.sandbox,

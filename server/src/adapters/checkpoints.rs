@@ -78,17 +78,18 @@ impl Signer {
             problem,
         };
         let unmade = |error: io::Error| refused(format!("cannot be made: {error}"));
-        let seed = match read(&path).map_err(refused)? {
-            Some(seed) => seed,
-            None => {
-                let mut seed = [0; 32];
-                let drawn = SysRng.try_fill_bytes(&mut seed);
-                drawn.map_err(|error| unmade(io::Error::other(error)))?;
-                if !private_file::create(&path, &hex::encode(&seed)).map_err(unmade)? {
-                    return Err(refused("was made by somebody else meanwhile".to_owned()));
-                }
-                seed
+        let seed = if let Some(seed) = read(&path).map_err(refused)? {
+            seed
+        } else {
+            let mut seed = [0; 32];
+            let drawn = SysRng.try_fill_bytes(&mut seed);
+            drawn.map_err(|error| unmade(io::Error::other(error)))?;
+            let fresh = Self::of(&seed).map_err(|problem| refused(problem.to_owned()))?;
+            let line = format!("{} {}", hex::encode(&seed), fresh.key_id);
+            if !private_file::create(&path, &line).map_err(unmade)? {
+                return Err(refused("was made by somebody else meanwhile".to_owned()));
             }
+            seed
         };
         let signer = Self::of(&seed).map_err(|problem| refused(problem.to_owned()))?;
         let public = data_dir.join(PUBLIC_FILE);
@@ -140,8 +141,16 @@ fn read(path: &Path) -> Result<Option<[u8; 32]>, String> {
         Problem::NotAFile => "is not a regular file".to_owned(),
     })?;
     let Some(bytes) = read else { return Ok(None) };
-    let seed = bytes.strip_suffix(b"\n").and_then(hex::decode);
-    seed.map(Some).ok_or_else(|| "is malformed".to_owned())
+    // The id of the key follows it: another seed would be as good a key, in silence.
+    let line = bytes.strip_suffix(b"\n");
+    let parts = line.and_then(|line| line.split_at_checked(64));
+    let seed = parts.and_then(|(seed, id)| {
+        let seed = hex::decode(seed)?;
+        let key_id = Signer::of(&seed).ok()?.key_id;
+        (id == format!(" {key_id}").as_bytes()).then_some(seed)
+    });
+    seed.map(Some)
+        .ok_or_else(|| "is malformed, or damaged".to_owned())
 }
 
 /// Writes checkpoints of all chains that have grown.
@@ -354,8 +363,13 @@ mod tests {
         let key = directory.path().join(KEY_FILE);
         let mode = std::fs::metadata(&key).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        std::fs::write(&key, "short\n").unwrap();
-        assert!(Signer::open(directory.path()).is_err());
+        let whole = std::fs::read(&key).unwrap();
+        let mut flipped = whole.clone();
+        flipped[3] = if flipped[3] == b'0' { b'1' } else { b'0' };
+        for damaged in [&flipped[..], b"short\n", &whole[..64]] {
+            std::fs::write(&key, damaged).unwrap();
+            assert!(Signer::open(directory.path()).is_err());
+        }
     }
 
     #[tokio::test]

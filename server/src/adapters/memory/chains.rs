@@ -44,10 +44,10 @@ impl Tables {
         });
     }
 
-    pub(super) fn refuse(&mut self, refusal: Refusal) {
+    pub(super) fn refuse(&mut self, refusal: &Refusal) {
         let tenant = refusal.tenant.clone();
         let of = Of::Refused(refusal.clone());
-        self.link(&tenant, of, |seq| ChainRecord::of_refusal(seq, &refusal));
+        self.link(&tenant, of, |seq| ChainRecord::of_refusal(seq, refusal));
     }
 
     fn link(&mut self, tenant: &TenantId, of: Of, record: impl FnOnce(u64) -> ChainRecord) {
@@ -172,7 +172,7 @@ impl AuditTrail for MemoryStore {
 
     async fn refused(&self, refusals: Vec<Refusal>) -> Result<(), CommitError> {
         let kept = self.changeable(|tables| {
-            for refusal in refusals {
+            for refusal in &refusals {
                 tables.refuse(refusal);
             }
         });

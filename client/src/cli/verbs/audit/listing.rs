@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
+use std::path::Path;
 
 use sessionplane_core::contract::audit::{AuditFilter, AuditItem};
 use sessionplane_core::domain::audit::{ChainRecord, Link};
@@ -114,16 +115,7 @@ pub(super) async fn export(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<Exit, Stop> {
-    let mut file = match &args.to {
-        None => None,
-        Some(path) => {
-            let file = File::options().write(true).create_new(true).open(path);
-            let file = file.map_err(|error| {
-                Stop::usage(format!("cannot write {}: {error}", path.display()))
-            })?;
-            Some((BufWriter::new(file), path))
-        }
-    };
+    let mut file = opened(args.to.as_deref())?;
     let mut after = args.after;
     let mut end = None;
     let (mut is_first, mut records) = (true, 0_u64);
@@ -171,17 +163,30 @@ pub(super) async fn export(
         }
     }
     if let Some((file, path)) = file {
-        let file = file
-            .into_inner()
-            .map_err(std::io::IntoInnerError::into_error);
-        let synced = file.and_then(|file| file.sync_all());
-        synced.map_err(|error| {
-            Stop::failed(
-                Exit::Failed,
-                format!("cannot write {}: {error}", path.display()),
-            )
-        })?;
+        synced(file, path)?;
         screen.aside(&format!("{records} records in {}", path.display()))?;
     }
     Ok(Exit::Done)
+}
+
+/// A new file; nothing is written over.
+fn opened(path: Option<&Path>) -> Result<Option<(BufWriter<File>, &Path)>, Stop> {
+    let Some(path) = path else { return Ok(None) };
+    let file = File::options().write(true).create_new(true).open(path);
+    let file =
+        file.map_err(|error| Stop::usage(format!("cannot write {}: {error}", path.display())))?;
+    Ok(Some((BufWriter::new(file), path)))
+}
+
+fn synced(file: BufWriter<File>, path: &Path) -> Result<(), Stop> {
+    let file = file
+        .into_inner()
+        .map_err(std::io::IntoInnerError::into_error);
+    let synced = file.and_then(|file| file.sync_all());
+    synced.map_err(|error| {
+        Stop::failed(
+            Exit::Failed,
+            format!("cannot write {}: {error}", path.display()),
+        )
+    })
 }

@@ -99,11 +99,7 @@ pub(in crate::adapters::sled) fn named(key: &[u8]) -> Option<Named> {
         LEASE => Named::Lease(SessionId::from_bytes(whole(rest)?)),
         DELETED => Named::Deleted(SessionId::from_bytes(whole(rest)?)),
         INDEX => Named::Index(fleet::indexed(rest)?),
-        CHAIN => Named::Chain(chain::chained(key)?.1?),
-        CHAIN_END => {
-            chain::chained(key)?;
-            Named::ChainEnd
-        }
+        CHAIN | CHAIN_END => of_chain(key)?,
         RUN => Named::Run(RunId::from_bytes(whole(rest)?)),
         NAME if rest.len() > 1 => Named::Name,
         EXTERNAL_KEY if rest.len() > 1 => Named::ExternalKey,
@@ -161,6 +157,11 @@ pub(in crate::adapters::sled) fn named(key: &[u8]) -> Option<Named> {
         PIECE if rest.len() == 12 => Named::Piece(u64::from_be_bytes(*rest.first_chunk()?)),
         _ => return None,
     })
+}
+
+fn of_chain(key: &[u8]) -> Option<Named> {
+    let (_, seq) = chain::chained(key)?;
+    Some(seq.map_or(Named::ChainEnd, Named::Chain))
 }
 
 fn whole(rest: &[u8]) -> Option<[u8; 16]> {
