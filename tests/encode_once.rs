@@ -51,7 +51,8 @@ impl Running {
         let (tenant, owner) = (TenantId::parse(OWNER_TENANT), PrincipalId::parse(OWNER_ID));
         let ports = Ports {
             repository: store.clone(),
-            leases: store,
+            leases: store.clone(),
+            trail: store,
             authorizer: Arc::new(
                 CedarAuthorizer::open(
                     (tenant.unwrap(), owner.unwrap()),

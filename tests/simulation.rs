@@ -7,6 +7,8 @@
 
 #[path = "simulation/books.rs"]
 mod books;
+#[path = "simulation/chains.rs"]
+mod chains;
 #[path = "simulation/chronicle.rs"]
 mod chronicle;
 #[path = "simulation/client.rs"]

@@ -187,6 +187,7 @@ impl Commits {
                 credential: "owner-token".into(),
                 policies: self.policies.clone(),
                 trace_id: None,
+                via: None,
             }),
             action: AuditAction::Call(Action::Steer),
             request_digest: Some(DIGEST),

@@ -3,6 +3,7 @@
 
 mod answering;
 mod args;
+mod audit_file;
 mod completing;
 mod context;
 mod credentials;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sessionplane::v1::audit_client::AuditClient;
 use sessionplane::v1::fleet_client::FleetClient;
 use sessionplane::v1::invoke_client::InvokeClient;
 use sessionplane::v1::session_control_client::SessionControlClient;
@@ -87,6 +88,11 @@ impl Client {
     pub(crate) fn control_stub(&self) -> SessionControlClient<Channel> {
         SessionControlClient::new(self.inner.channel.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
+    }
+
+    /// The audit trail's generated stub.
+    pub(crate) fn audit_stub(&self) -> AuditClient<Channel> {
+        AuditClient::new(self.inner.channel.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
     }
 
     /// The fleet's generated stub.

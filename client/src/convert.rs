@@ -2,6 +2,7 @@
 //! what is malformed is an error, what is only unknown (a newer server's enum value, entry kind
 //! or event type) is tolerated. Nothing here calls or waits.
 
+pub(crate) mod audit;
 pub(crate) mod capabilities;
 pub(crate) mod command;
 mod data;

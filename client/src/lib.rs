@@ -26,6 +26,7 @@
 //! ```
 
 mod agent;
+mod audit;
 mod backoff;
 pub mod cli;
 mod clock;

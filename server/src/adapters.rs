@@ -8,6 +8,7 @@ pub mod artifacts;
 pub mod authn;
 pub mod authz;
 pub mod boundary;
+pub mod checkpoints;
 pub mod clock;
 pub mod engine;
 pub mod git;

@@ -5,6 +5,7 @@
 //! enter: a tonic or prost type, a database, an engine's name.
 
 pub mod agents;
+mod audit;
 pub mod caller;
 pub mod channel;
 mod channels;

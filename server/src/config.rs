@@ -119,6 +119,10 @@ pub struct Settings {
     pub identity: IdentityConfig,
     /// Who may do what.
     pub policy: PolicyConfig,
+    /// Where checkpoints of the audit trail go; without it into the data directory.
+    pub checkpoints_file: Option<PathBuf>,
+    /// How often they are written.
+    pub checkpoint_every: Duration,
     /// TLS of the listener; without it the listener takes plaintext on loopback only.
     pub tls: TlsConfig,
     /// Where the values come from that are not defaults, by key.
@@ -130,6 +134,8 @@ impl Default for Settings {
         Self {
             listen: DEFAULT_LISTEN.to_owned(),
             health_listen: None,
+            checkpoints_file: None,
+            checkpoint_every: Duration::from_secs(60),
             data_dir: None,
             default_agent: None,
             workspaces: BTreeMap::new(),

@@ -17,6 +17,7 @@ use std::pin::Pin;
 
 mod admission;
 mod answer;
+mod audit;
 mod authn;
 mod call;
 mod compress;

@@ -38,6 +38,7 @@ use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::authn::Identities;
 use crate::adapters::authz::{CedarAuthorizer, PolicyFiles};
 use crate::adapters::boundary::Grounds;
+use crate::adapters::checkpoints::Checkpoints;
 use crate::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
 use crate::adapters::engine::demo::DemoEngine;
 use crate::adapters::process_host::{Bounds, Edition, ProcessHost, Where};
@@ -252,11 +253,11 @@ async fn serve(
         config: face_config(config),
     };
     let mut fatal = store.fatal();
+    let mut checkpoints = wiring::checkpoints(&store, config, data_dir)?;
     let sweeper = app.forget_bindings();
     let reload = start.options.reload.clone();
     let followed = follow(&identities, (tls, policies), reload, data_dir);
-    let backups = wiring::backups(listening, &store, &artifacts);
-    tokio::pin!(sweeper, followed, backups);
+    tokio::pin!(sweeper, followed);
     let ended = {
         let asked = async {
             shutdown.await;
@@ -274,14 +275,24 @@ async fn serve(
             reason = fatal.wait_for(Option::is_some) => Err(store_failed(reason.ok().and_then(|reason| reason.clone()))),
             () = &mut sweeper => Ok(()),
             () = &mut followed => Ok(()),
-            () = &mut backups => Ok(()),
+            () = wiring::backups(listening, &store, &artifacts) => Ok(()),
+            () = wiring::write_checkpoints(&mut checkpoints, &app, config.checkpoint_every) => Ok(()),
         }
     };
     let rest = ending.rest();
     // Beside each other: no step that is needed more loses time to the uses.
     tokio::join!(end_sessions(&app, rest), settle_uses(&identities, rest));
+    end_trail(&mut checkpoints, &app, rest).await;
     end_programs(&host, data_dir, ending).await;
     ended
+}
+
+/// Signs what the trail ends with, after its last record.
+async fn end_trail(checkpoints: &mut Checkpoints, app: &App, rest: Rest) {
+    let last = wiring::write_checkpoint(checkpoints, app);
+    if rest.step(5, last).await.is_none() {
+        tracing::warn!("the last checkpoint of the audit trail was not written in time");
+    }
 }
 
 async fn end_programs(host: &ProcessHost, data_dir: &Path, ending: &Ending) {
@@ -395,6 +406,7 @@ fn ports(
     Ok(Ports {
         repository: store.clone(),
         leases: store.clone(),
+        trail: store.clone(),
         authorizer,
         artifacts,
         clock: Arc::new(TokioClock::start()),

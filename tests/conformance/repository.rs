@@ -33,6 +33,8 @@ pub(crate) mod recovery;
 pub(crate) mod runs;
 #[path = "repository/script.rs"]
 pub(crate) mod script;
+#[path = "repository/sealing.rs"]
+pub(crate) mod sealing;
 
 use std::sync::Arc;
 
@@ -40,12 +42,13 @@ use async_trait::async_trait;
 use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::ids::{RunId, SessionId};
 use sessionplane_core::domain::input::InputRecord;
+use sessionplane_core::ports::audit_trail::AuditTrail;
 use sessionplane_core::ports::lease_store::LeaseStore;
 use sessionplane_core::ports::repository::{ReadError, Repository};
 
 /// Both ports, and the reads that no port has.
 #[async_trait]
-pub(crate) trait Store: Repository + LeaseStore {
+pub(crate) trait Store: Repository + LeaseStore + AuditTrail {
     /// A session's audit records.
     async fn audits(&self, session: SessionId) -> Result<Vec<AuditRecord>, ReadError>;
     /// What was done to a session's metadata.
@@ -137,6 +140,11 @@ macro_rules! repository_conformance {
                 recovery: c41_tokens_grow_across_openings,
                 recovery: c39_everything_acknowledged_is_there_after_a_crash,
                 recovery: a_run_admitted_and_settled_at_once_leaves_no_lease,
+                sealing: c56_each_record_is_the_next_link_of_its_chain,
+                sealing: c56_what_is_not_kept_is_not_sealed,
+                sealing: c56_commits_at_one_time_are_links_one_after_the_other,
+                sealing: c56_refusals_are_links_of_their_tenants_chain,
+                sealing: c61_a_chain_outlives_the_sessions_that_it_tells_of,
             );
         }
     };

@@ -14,6 +14,7 @@ use sessionplane_core::domain::ids::{AgentName, PrincipalId, TenantId};
 use sessionplane_core::domain::interaction::InteractionKind;
 use sessionplane_core::domain::provenance::Trust;
 use sessionplane_core::ports::artifact_store::ArtifactStore;
+use sessionplane_core::ports::audit_trail::AuditTrail;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{BoxFuture, Clock, Spawner, TaskHandle};
 use sessionplane_core::ports::engine::Engine;
@@ -117,6 +118,7 @@ fn caller(tenant: &str, id: &str) -> face::Caller {
     face::Caller {
         principal,
         trace_id: None,
+        via: None,
         server_ends: ServerEnds::default(),
     }
 }
@@ -144,7 +146,12 @@ impl House {
         let refusal = Arc::new(Refusal::default());
         let slow = Slow(store.clone(), refusal.clone());
         let sessions = Arc::<AtomicU64>::default();
-        let (mut ports, life) = counted_ports(Arc::new(slow), store.clone(), sessions.clone());
+        let (mut ports, life) = counted_ports(
+            Arc::new(slow),
+            store.clone(),
+            store.clone(),
+            sessions.clone(),
+        );
         ports.artifacts = artifacts.clone();
         let folders = Arc::<Folders>::default();
         ports.workspaces = Some(folders.clone());
@@ -200,7 +207,8 @@ impl House {
         life.cancel();
         let slow = Slow(store.clone(), self.refusal.clone());
         let sessions = self.sessions.clone();
-        let (mut ports, life) = counted_ports(Arc::new(slow), store.clone(), sessions);
+        let (mut ports, life) =
+            counted_ports(Arc::new(slow), store.clone(), store.clone(), sessions);
         ports.artifacts = self.artifacts.clone();
         ports.workspaces = Some(self.folders.clone());
         let app = App::new(ports.clone(), self.folders.agents(&ports), self.config);
@@ -271,13 +279,16 @@ pub(crate) fn ports(
     repository: Arc<dyn Repository>,
     leases: Arc<dyn LeaseStore>,
 ) -> (Ports, CancellationToken) {
-    counted_ports(repository, leases, Arc::default())
+    // Nobody reads the trail of these.
+    let trail = Arc::new(MemoryStore::new());
+    counted_ports(repository, leases, trail, Arc::default())
 }
 
 /// Ports that count how many tasks of sessions were started.
 fn counted_ports(
     repository: Arc<dyn Repository>,
     leases: Arc<dyn LeaseStore>,
+    trail: Arc<dyn AuditTrail>,
     sessions: Arc<AtomicU64>,
 ) -> (Ports, CancellationToken) {
     let life = CancellationToken::new();
@@ -289,6 +300,7 @@ fn counted_ports(
     let ports = Ports {
         repository,
         leases,
+        trail,
         authorizer: Arc::new(OwnTenant),
         artifacts: Arc::new(MemoryArtifacts::default()),
         clock: Arc::new(TokioClock::start()),

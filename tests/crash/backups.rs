@@ -117,7 +117,7 @@ async fn restored_is_whole(home: &Home, backup: &Path, n: usize) {
     let mode = fs::metadata(backup).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "others may read it");
     let lines = fs::read_to_string(backup).unwrap();
-    for secret in ["owner.token", "digest.key"] {
+    for secret in ["owner.token", "digest.key", "audit.key"] {
         let secret = fs::read_to_string(home.data_dir().join(secret)).unwrap();
         assert!(!lines.contains(secret.trim()), "a secret is in it");
     }

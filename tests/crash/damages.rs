@@ -44,10 +44,11 @@ fn kind(name: &str) -> Kind {
         // Of settings of a few bytes sled makes new ones, which are the same.
         "store/db" | "store/acknowledged" | "store/conf" => Kind::Database,
         name if name.starts_with("store/snap.") => Kind::Database,
-        "digest.key" => Kind::Start,
+        "digest.key" | "audit.key" => Kind::Start,
         name if name.starts_with("artifacts/") => Kind::Content,
-        "owner.token" | "tokens.json" => Kind::Secret,
-        "store/lock" | "tokens.lock" | "backup.sock" => Kind::Empty,
+        // The public key is written anew where it is another.
+        "owner.token" | "tokens.json" | "audit.pub" => Kind::Secret,
+        "store/lock" | "tokens.lock" | "backup.sock" | "checkpoints.jsonl" => Kind::Empty,
         name => panic!("nobody has said what damage in {name} does"),
     }
 }

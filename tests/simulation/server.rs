@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::books::Books;
+use crate::chains;
 use crate::disk::{Disk, SlowArtifacts};
 use crate::engines::Wire;
 use crate::executor::{Executor, Process, lock};
@@ -146,13 +147,15 @@ impl Host {
             let store = Arc::new(self.store().reopen());
             *lock(&self.store) = store.clone();
             self.books.reopened();
+            chains::are_whole(&store).await;
             let slow = Arc::new(SlowStore {
-                inner: store,
+                inner: store.clone(),
                 disk: self.disk.clone(),
             });
             let ports = Ports {
                 repository: slow.clone(),
                 leases: slow,
+                trail: store,
                 authorizer: Arc::new(
                     CedarAuthorizer::open(
                         (owner().tenant, owner().id),
@@ -241,6 +244,7 @@ impl Host {
                 let caller = Arc::new(app.as_caller(Caller {
                     principal: owner(),
                     trace_id: None,
+                    via: None,
                     server_ends: ServerEnds::default(),
                 }));
                 return Connection { start, caller };

@@ -193,8 +193,11 @@ impl Family {
             // A content goes where its entry went.
             if let Some(key) = read["key"].as_str() {
                 let key = self.keyed(key);
-                let owner = self.owner(key).or_else(|| self.led_to(key));
-                taken = !gone.contains(&key) && !left_out.contains(&self.ids[owner.unwrap()]);
+                // Chains have links of all sessions.
+                let owned = !b"gj".contains(&key[0]);
+                let owner = owned.then(|| self.owner(key).or_else(|| self.led_to(key)).unwrap());
+                taken = !gone.contains(&key)
+                    && owner.map_or(left_out.is_empty(), |it| !left_out.contains(&self.ids[it]));
             }
             if taken {
                 lines.push(line.to_vec());

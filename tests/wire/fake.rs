@@ -1,5 +1,6 @@
 //! An application layer that does as the test says, and remembers what it was asked.
 
+mod audit;
 pub(crate) mod fleet;
 
 use std::pin::Pin;

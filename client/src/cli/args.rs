@@ -5,6 +5,7 @@
     reason = "these comments are the help that a terminal shows, where a backtick is noise"
 )]
 
+mod audit;
 mod control;
 mod fleet;
 mod reading;
@@ -23,6 +24,7 @@ use super::screen::Looks;
 use super::session;
 use crate::retry::Effect;
 use crate::target::Target;
+pub(crate) use audit::{AuditArgs, AuditVerb, ExportArgs, ListArgs, VerifyArgs};
 pub(crate) use control::{
     AbortArgs, AnswerArgs, CompactArgs, NavigateArgs, SaidArgs, SetModelArgs, SetThinkingArgs,
     TextArgs, TextSource,
@@ -262,6 +264,8 @@ pub(crate) enum Verb {
     Capabilities(TargetArgs),
     /// List the commands that a composer may offer
     Commands(TargetArgs),
+    /// Read, export and verify the record of who did what
+    Audit(AuditArgs),
     /// Print the completions of a shell
     ///
     /// Of names, the server is asked that the line speaks to. Write what is printed
@@ -313,6 +317,7 @@ impl Verb {
             | Self::Wait(_)
             | Self::Capabilities(_)
             | Self::Commands(_)
+            | Self::Audit(_)
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Version => Waits::Answer(Effect::Reads),

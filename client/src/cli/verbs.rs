@@ -5,6 +5,7 @@ mod agents;
 mod alone;
 mod answer;
 mod attach;
+mod audit;
 mod capabilities;
 mod catch_up;
 mod cd;
@@ -79,6 +80,7 @@ pub(crate) async fn run(verb: Verb, context: &Context, screen: &mut Screen) -> R
         Verb::Rm(args) => rm::run(args, context, screen).await,
         Verb::Capabilities(args) => capabilities::run(args, context, screen).await,
         Verb::Commands(args) => commands::run(args, context, screen).await,
+        Verb::Audit(args) => audit::run(args, context, screen).await,
         alone @ (Verb::Completions(_) | Verb::Man(_) | Verb::Version) => {
             alone::run(&alone, context.globals.json, screen).unwrap_or(Ok(Exit::Done))
         }

@@ -4,6 +4,7 @@
 //! Methods carry meaning only. A handle is obtained per caller; request id and deadline ride in
 //! [`CallOptions`]; a place in the stream is an opaque [`Position`].
 
+pub mod audit;
 pub mod fleet;
 
 use std::collections::BTreeSet;

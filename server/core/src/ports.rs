@@ -2,6 +2,7 @@
 //! every adapter must pass.
 
 pub mod artifact_store;
+pub mod audit_trail;
 pub mod authenticator;
 pub mod authorizer;
 pub mod clock;

@@ -4,6 +4,7 @@
 //! It judges commits by the same rules as every store and keeps the domain's own types, so nothing
 //! of a stored form, a file or a wire type may enter.
 
+mod chains;
 mod fleet;
 mod gate;
 mod store;

@@ -2,7 +2,7 @@
 //!
 //! - `keys`: where each record lies. `convert`: what it looks like there. `frame`: how a value is
 //!   guarded, and cut in pieces where it is long.
-//! - `chain`: what an entry's digest is. `tally`: the sum over everything.
+//! - `chain`: what an entry's digest is. `seal`: audit records as links of their tenant's chain. `tally`: the sum over everything.
 //! - `committer`: the one thread that writes, in rounds. `round`: what a round is about to write.
 //!   `write`: a commit as keys and values. `sweep`: forgetting old bindings. `erase`: what
 //!   deleted sessions held. `facts`: what a commit is judged by. `device`: how a round reaches the
@@ -39,11 +39,13 @@ mod open;
 mod reader;
 mod recent;
 mod round;
+mod seal;
 mod snapshot;
 mod store;
 mod sweep;
 mod tally;
 pub mod tools;
+mod trail;
 mod upgrade;
 mod walk;
 mod witness;

@@ -114,6 +114,7 @@ impl AppCaller {
             credential: self.principal().credential.clone(),
             policies: decision.policies,
             trace_id: self.caller.trace_id.clone(),
+            via: self.caller.via,
         };
         let request_id = bound.key.as_ref().map(|key| key.request_id.clone());
         CallFacts {

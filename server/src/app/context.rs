@@ -13,6 +13,7 @@ use sessionplane_core::domain::position::Position;
 use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::domain::view::SessionView;
 use sessionplane_core::ports::artifact_store::ArtifactStore;
+use sessionplane_core::ports::audit_trail::AuditTrail;
 use sessionplane_core::ports::authorizer::Authorizer;
 use sessionplane_core::ports::clock::{Clock, Entropy, Spawner, TaskHandle};
 use sessionplane_core::ports::lease_store::LeaseStore;
@@ -42,6 +43,8 @@ pub struct Ports {
     pub repository: Arc<dyn Repository>,
     /// The store's leases.
     pub leases: Arc<dyn LeaseStore>,
+    /// The store's chains of audit records.
+    pub trail: Arc<dyn AuditTrail>,
     /// Decides who may do what.
     pub authorizer: Arc<dyn Authorizer>,
     /// Keeps contents that are too large for an entry.
@@ -227,6 +230,12 @@ impl App {
     #[must_use]
     pub fn agents(&self) -> &AgentCatalog {
         &self.context.agents
+    }
+
+    /// The time, by the application's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.context.ports.clock.now()
     }
 
     /// Waits, by the application's clock.

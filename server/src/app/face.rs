@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use sessionplane_core::contract::audit::AuditLog;
 use sessionplane_core::contract::fleet::Fleet;
 use sessionplane_core::contract::{Agent, CallOptions, EventsRequest, SessionControl};
 use sessionplane_core::domain::access::Principal;
+use sessionplane_core::domain::audit::Via;
 use sessionplane_core::domain::error::CallError;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +23,8 @@ pub struct Caller {
     pub principal: Principal,
     /// The W3C trace id of the call, 32 lower-case hexadecimal digits, if it carried one.
     pub trace_id: Option<Arc<str>>,
+    /// How the call came; `None` where nobody noted it.
+    pub via: Option<Via>,
     /// Whether the server itself ends the call's stream.
     pub server_ends: ServerEnds,
 }
@@ -53,7 +57,7 @@ impl ServerEnds {
 
 /// One caller's handle: the contract, plus the events as a face wants them.
 #[async_trait]
-pub trait Face: Agent + SessionControl + Fleet {
+pub trait Face: Agent + SessionControl + Fleet + AuditLog {
     /// The same stream as [`SessionControl::events`], with events shared between observers so that
     /// each is encoded at most once. Its items come in bursts: the stream is ready as long as
     /// there is something to send.

@@ -97,6 +97,20 @@ pub(crate) static DECLARED: &[Setting] = &[
         app.stalled_after,
         "A session that works and has shown nothing for so long is shown as stalled."
     ),
+    text!(
+        "audit.checkpoints_file",
+        Kind::Text("a file's path"),
+        checkpoints_file,
+        "Where signed checkpoints of the audit trail are appended, a line each. Keep it, or a copy, \
+         outside of this machine: who can write the data directory can write all that is in it. \
+         Without it they go to `checkpoints.jsonl` in the data directory, and to the log."
+    ),
+    whole!(
+        "audit.checkpoint_seconds",
+        1..=DAY,
+        checkpoint_every,
+        "How often a checkpoint of each chain that has grown is written; and at the stop."
+    ),
     // Who may call, over what.
     Setting {
         needed: true,

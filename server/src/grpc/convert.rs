@@ -3,6 +3,7 @@
 //! Requests are parsed here, once and completely: whatever leaves this room is inside the domain's
 //! limits. What must never enter: a call of the application layer, a status, a transport.
 
+pub(crate) mod audit;
 pub(crate) mod capabilities;
 pub(crate) mod command;
 mod data;

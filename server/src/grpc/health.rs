@@ -15,11 +15,12 @@ const LIVENESS: &str = "liveness";
 pub(crate) const MAX_QUESTION_BYTES: usize = 1024;
 
 /// What readiness is told of: the server as a whole, and each service.
-const READINESS: [&str; 4] = [
+const READINESS: [&str; 5] = [
     "",
     wire::invoke_server::SERVICE_NAME,
     wire::session_control_server::SERVICE_NAME,
     wire::fleet_server::SERVICE_NAME,
+    wire::audit_server::SERVICE_NAME,
 ];
 
 /// Tells the state of the server. Clones tell the same state.

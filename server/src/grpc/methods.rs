@@ -58,6 +58,7 @@ mod tests {
                 "/grpc.health.v1.Health/Watch",
                 "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
                 "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                "/sessionplane.v1.Audit/WatchAudit",
                 "/sessionplane.v1.Fleet/WatchSessions",
                 "/sessionplane.v1.Invoke/Invoke",
                 "/sessionplane.v1.SessionControl/Events",

@@ -26,6 +26,7 @@ use tower::{Service, ServiceExt};
 use tracing::{Instrument as _, Span};
 
 use super::answer::AnswerBody;
+use super::audit::AuditService;
 use super::call::{Call, deadline, trace_id};
 use super::compress::{self, Coding};
 use super::connection::Closing;
@@ -67,6 +68,7 @@ pub(crate) struct Routes<F: Faces> {
     invoke: wire::invoke_server::InvokeServer<InvokeService<F>>,
     control: SessionControlService<F>,
     fleet: wire::fleet_server::FleetServer<FleetService<F>>,
+    audit: wire::audit_server::AuditServer<AuditService<F>>,
     health: health_server::HealthServer<tonic_health::server::HealthService>,
     reflection: Reflection,
     open_reflection: bool,
@@ -91,6 +93,7 @@ enum Route {
     Invoke,
     Control,
     Fleet,
+    Audit,
     Health,
     Reflection,
     ReflectionAlpha,
@@ -118,6 +121,11 @@ impl<F: Faces> Routes<F> {
             .accept_compressed(CompressionEncoding::Zstd)
             .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(config.max_request_bytes);
+        let audit = AuditService::new(faces.clone());
+        let audit = wire::audit_server::AuditServer::new(audit)
+            .accept_compressed(CompressionEncoding::Zstd)
+            .accept_compressed(CompressionEncoding::Gzip)
+            .max_decoding_message_size(config.max_request_bytes);
         Self {
             authenticator,
             unknown: Seldom::default(),
@@ -125,6 +133,7 @@ impl<F: Faces> Routes<F> {
             invoke,
             control: SessionControlService::new(faces, metrics, config.max_request_bytes),
             fleet,
+            audit,
             health: health.service(),
             reflection,
             open_reflection: config.open_reflection,
@@ -221,6 +230,7 @@ impl<F: Faces> Routes<F> {
             let caller = Caller {
                 principal,
                 trace_id,
+                via: None,
                 server_ends: server_ends.clone(),
             };
             request.extensions_mut().insert(Call { caller, until });
@@ -327,7 +337,7 @@ impl<F: Faces> Routes<F> {
     /// What ends a stream: those that watch no session have nothing to wait for.
     fn ends_with<'c>(route: &Route, connection: &'c Closing) -> &'c CancellationToken {
         match route {
-            Route::Invoke | Route::Control | Route::Fleet => &connection.closing,
+            Route::Invoke | Route::Control | Route::Fleet | Route::Audit => &connection.closing,
             _ => &connection.draining,
         }
     }
@@ -374,7 +384,7 @@ impl<F: Faces> Routes<F> {
         match route {
             Route::Health => false,
             Route::Reflection | Route::ReflectionAlpha => !self.open_reflection,
-            Route::Invoke | Route::Control | Route::Fleet | Route::Unknown => true,
+            Route::Invoke | Route::Control | Route::Fleet | Route::Audit | Route::Unknown => true,
         }
     }
 
@@ -416,6 +426,7 @@ impl<F: Faces> Routes<F> {
             Route::Unknown => return refuse(unimplemented(request.uri().path())),
             Route::Invoke => self.invoke.clone().call(request).await.map(complete),
             Route::Fleet => self.fleet.clone().call(request).await.map(complete),
+            Route::Audit => self.audit.clone().call(request).await.map(complete),
             Route::Health => self.health.clone().call(request).await,
             Route::Reflection => {
                 let request = request.map(Body::new);
@@ -437,6 +448,7 @@ impl Route {
             Some(wire::invoke_server::SERVICE_NAME) => Self::Invoke,
             Some(wire::session_control_server::SERVICE_NAME) => Self::Control,
             Some(wire::fleet_server::SERVICE_NAME) => Self::Fleet,
+            Some(wire::audit_server::SERVICE_NAME) => Self::Audit,
             Some(health_server::SERVICE_NAME) => Self::Health,
             Some("grpc.reflection.v1.ServerReflection") => Self::Reflection,
             Some("grpc.reflection.v1alpha.ServerReflection") => Self::ReflectionAlpha,

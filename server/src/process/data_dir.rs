@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::ProcessError;
 use super::contents::ARTIFACTS;
 use crate::adapters::authn::{OWNER_FILE, TOKENS_FILE};
+use crate::adapters::checkpoints::KEY_FILE;
 use crate::adapters::process_host::NOTES;
 use crate::adapters::secret::SECRET_FILE;
 use crate::adapters::sled::{create_private, open_again};
@@ -67,7 +68,7 @@ fn enter(path: &Path) -> io::Result<()> {
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a start refuses once others may read it.
-const PRIVATE: [&str; 3] = [OWNER_FILE, SECRET_FILE, TOKENS_FILE];
+const PRIVATE: [&str; 4] = [OWNER_FILE, SECRET_FILE, KEY_FILE, TOKENS_FILE];
 
 /// Closes the directory and its private files again whenever another program of this user opens them:
 /// the system keeps an agent's processes from what is in a file, not from its mode. Never ends.

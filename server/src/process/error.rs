@@ -6,6 +6,7 @@ use sessionplane_core::domain::ids::IdError;
 
 use crate::adapters::authn::{BookError, OwnerTokenError};
 use crate::adapters::authz::PolicyError;
+use crate::adapters::checkpoints::KeyError;
 use crate::adapters::process_host::HostError;
 use crate::adapters::secret::SecretError;
 use crate::adapters::sled::OpenError;
@@ -77,6 +78,9 @@ pub enum ProcessError {
     /// The key of digests cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// Checkpoints of the audit trail cannot be signed.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// A built-in name is malformed.
     #[error("a built-in name is malformed: {0}")]
     Name(#[from] IdError),

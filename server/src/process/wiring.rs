@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::ids::{AgentName, WorkspaceName};
@@ -14,14 +15,15 @@ use super::backup::Backups;
 use super::{Options, ProcessError};
 use crate::adapters::artifacts::FolderArtifacts;
 use crate::adapters::boundary::{Boundary, Grounds};
+use crate::adapters::checkpoints::{CHECKPOINTS_FILE, Checkpoints, Signer};
 use crate::adapters::engine::apart::{ApartEngine, Manned, Room, Rooms};
 use crate::adapters::engine::demo::DemoEngine;
 use crate::adapters::engine::scripted::{SCRIPTED_VERB, ScriptedEngine};
 use crate::adapters::git;
 use crate::adapters::process_host::{self, ProcessHost, Program, Reach};
 use crate::adapters::sled::SledStore;
-use crate::app::Ports;
 use crate::app::agents::AgentCatalog;
+use crate::app::{App, Ports};
 use crate::config::{EngineKind, Served, Settings};
 
 /// What the configured agents are made of.
@@ -245,5 +247,32 @@ pub(super) async fn backups(
     match listening {
         Some(backups) => backups.serve(store, artifacts).await,
         None => std::future::pending().await,
+    }
+}
+
+/// What writes checkpoints of the audit trail.
+pub(super) fn checkpoints(
+    store: &Arc<SledStore>,
+    config: &Settings,
+    data_dir: &Path,
+) -> Result<Checkpoints, ProcessError> {
+    let configured = config.checkpoints_file.clone();
+    let path = configured.unwrap_or_else(|| data_dir.join(CHECKPOINTS_FILE));
+    let signer = Signer::open(data_dir)?;
+    Ok(Checkpoints::new(store.clone(), signer, path))
+}
+
+/// Writes them again and again.
+pub(super) async fn write_checkpoints(checkpoints: &mut Checkpoints, app: &App, every: Duration) {
+    loop {
+        app.sleep(every).await;
+        write_checkpoint(checkpoints, app).await;
+    }
+}
+
+/// Writes those of the chains that have grown.
+pub(super) async fn write_checkpoint(checkpoints: &mut Checkpoints, app: &App) {
+    if let Err(error) = checkpoints.write(app.now()).await {
+        tracing::error!(%error, "checkpoints of the audit trail could not be written; trying again later");
     }
 }

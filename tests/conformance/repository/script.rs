@@ -217,6 +217,7 @@ impl Script {
                 credential: "laptop".into(),
                 policies: vec!["owner".to_owned()].into(),
                 trace_id: None,
+                via: None,
             }),
             action: AuditAction::Call(action),
             request_digest: Some(Digest([1; 32])),

@@ -22,6 +22,7 @@ pub(crate) fn run(verb: &Verb, json: bool, screen: &mut Screen) -> Option<Result
         Verb::Version => version(json, screen),
         Verb::Completions(args) => completions(args.shell, json, screen),
         Verb::Man(args) => pages(&args.folder, json, screen),
+        Verb::Audit(args) => return super::audit::alone(args, json, screen),
         _ => return None,
     })
 }

@@ -1,4 +1,7 @@
-//! What was done, by whom, by which credential, and what it caused. One record per commit.
+//! What was done, by whom, by which credential, and what it caused. One record per commit, and the
+//! chain that a tenant's records are links of.
+//!
+//! What must never enter: a content. A record outlives its session (C61), so it names and digests.
 
 use std::sync::Arc;
 
@@ -7,6 +10,20 @@ use super::capabilities::SandboxLevel;
 use super::ids::{EntryId, PrincipalId, RequestId, RunId, SessionId, TenantId};
 use super::provenance::Digest;
 use super::time::Timestamp;
+
+mod canonical;
+mod chain;
+mod checkpoint;
+mod record;
+mod refusal;
+mod via;
+
+pub use canonical::{DOMAIN, GENESIS, encode, genesis, seal};
+pub use chain::{Broken, Flaw, Link, Sealed, Verifier};
+pub use checkpoint::{Checkpoint, CheckpointBody, WitnessFlaw, witness};
+pub use record::{ChainRecord, Series};
+pub use refusal::{Refusal, RefusalKind, Refused};
+pub use via::{Proof, Transport, Via};
 
 /// Who stands behind an audited write.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,6 +36,8 @@ pub struct AuditActor {
     pub policies: Arc<[String]>,
     /// The W3C trace id of the call, if it carried one.
     pub trace_id: Option<Arc<str>>,
+    /// How the call came; `None` where nobody noted it.
+    pub via: Option<Via>,
 }
 
 /// What an audited commit did.
@@ -59,7 +78,8 @@ impl AuditAction {
     }
 }
 
-/// An audit record. Its key is the session and `ordinal`; a sealer may add a chain later.
+/// An audit record. Its key is the session and `ordinal`; the store that keeps it seals it as the next
+/// link of its tenant's chain ([`ChainRecord`]).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuditRecord {
     /// The session written to.
@@ -95,3 +115,6 @@ impl AuditRecord {
     /// Every word that an outcome may be; a store keeps and reads back no other.
     pub const OUTCOMES: [&'static str; 4] = ["accepted", "completed", "failed", "aborted"];
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,6 +37,24 @@ pub enum Channel {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest(pub [u8; 32]);
 
+impl Digest {
+    /// Reads what is displayed: 64 hexadecimal digits.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.as_bytes();
+        let mut bytes = [0; 32];
+        if digits.len() != 64 {
+            return None;
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+            let digit = |at: u8| char::from(at).to_digit(16);
+            let value = digit(pair[0])? << 4 | digit(pair[1])?;
+            *byte = u8::try_from(value).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use sessionplane_core::domain::audit::Series;
 use sessionplane_core::domain::binding::Binding;
 use sessionplane_core::domain::commit::{DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::fleet::filter::StoredTerm;
@@ -28,6 +29,7 @@ impl Tables {
         if let Some(name) = commit.metadata.name {
             self.names.insert((tenant, name), commit.session);
         }
+        self.seal(Series::Metadata, &commit.audit);
         let audits = self.metadata_audits.entry(commit.session).or_default();
         audits.push(commit.audit);
         self.bind(commit.bindings);
@@ -51,6 +53,7 @@ impl Tables {
             self.external_keys.remove(&(tenant, key));
         }
         self.deleted.insert(commit.session);
+        self.seal(Series::Session, &commit.audit);
         let audits = self.audits.entry(commit.session).or_default();
         audits.push(commit.audit);
         self.bind(commit.bindings);

@@ -124,13 +124,13 @@ impl MemoryStore {
         }
     }
 
-    fn read<T>(&self, read: impl FnOnce(&mut Tables) -> T) -> Result<T, ReadError> {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&mut Tables) -> T) -> Result<T, ReadError> {
         let mut disk = self.open().map_err(ReadError::Store)?;
         Ok(read(&mut disk.tables))
     }
 
     /// What only the writer of a store may do or tell: refused once it has failed.
-    fn changeable<T>(&self, act: impl FnOnce(&mut Tables) -> T) -> Result<T, ReadError> {
+    pub(super) fn changeable<T>(&self, act: impl FnOnce(&mut Tables) -> T) -> Result<T, ReadError> {
         let mut disk = self.open().map_err(ReadError::Store)?;
         self.whole().map_err(ReadError::Store)?;
         Ok(act(&mut disk.tables))

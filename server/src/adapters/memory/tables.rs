@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use sessionplane_core::domain::audit::AuditRecord;
+use sessionplane_core::domain::audit::{AuditRecord, Series};
 use sessionplane_core::domain::binding::{Binding, BindingKey, BoundAnswer};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::domain::entry::Entry;
@@ -21,6 +21,8 @@ use sessionplane_core::domain::time::Timestamp;
 use sessionplane_core::ports::commit_rules::{CommitFacts, LeaseEffect};
 use sessionplane_core::ports::lease_store::HeldLease;
 use sessionplane_core::ports::repository::{EntryRange, ReadError};
+
+use super::chains::Linked;
 
 /// Everything that survives a reopening, and the live leases, which do not.
 #[derive(Default)]
@@ -41,6 +43,8 @@ pub(super) struct Tables {
     pub(super) metadata_audits: HashMap<SessionId, Vec<AuditRecord>>,
     /// Sessions that were deleted and are not erased yet.
     pub(super) deleted: BTreeSet<SessionId>,
+    /// Chains of audit records, in the order of the port.
+    pub(super) chains: BTreeMap<(usize, TenantId), Vec<Linked>>,
 }
 
 impl Tables {
@@ -77,10 +81,10 @@ impl Tables {
             .entry(session)
             .or_default()
             .extend(commit.entries);
-        self.audits
-            .entry(session)
-            .or_default()
-            .extend(commit.audits);
+        for audit in commit.audits {
+            self.seal(Series::Session, &audit);
+            self.audits.entry(session).or_default().push(audit);
+        }
         for run in commit.runs {
             if self.runs.insert(run.id, run.clone()).is_none() {
                 self.runs_of.entry(session).or_default().push(run.id);

@@ -18,9 +18,11 @@ use super::witness::{Acknowledged, Said, note_loss};
 use super::{frame, keys};
 
 /// The version of the stored forms that this server writes, and the highest that it reads.
-pub(super) const FORMAT_VERSION: u32 = 4;
+pub(super) const FORMAT_VERSION: u32 = 5;
 /// The first version in which each session is in the indexes of its terms.
 pub(super) const INDEXES: u32 = 4;
+/// The first version in which each audit record is a link of its tenant's chain.
+pub(super) const SEALED: u32 = 5;
 
 /// The store's record as this opening will write it, but in the format in which it was found.
 pub(super) fn next_boot(path: &Path, db: &Db, store_id: u128) -> Result<Meta, OpenError> {

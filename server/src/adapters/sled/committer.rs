@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use sessionplane_core::domain::audit::Refusal;
 use sessionplane_core::domain::commit::{Commit, DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::ids::SessionId;
 use sessionplane_core::domain::lease::LeaseToken;
@@ -27,7 +28,7 @@ use super::keys::{self, Key};
 use super::round::{PieceSets, Round, decode, failed, fetch};
 use super::snapshot::{self, Snapshot};
 use super::sweep::{self, Swept};
-use super::{frame, write};
+use super::{frame, seal, write};
 
 /// Most requests of one round.
 const MAX_REQUESTS: usize = 512;
@@ -54,6 +55,8 @@ pub(super) enum Request {
         Box<DeletionCommit>,
         oneshot::Sender<Result<(), CommitError>>,
     ),
+    /// Seal refusals.
+    Refused(Vec<Refusal>, oneshot::Sender<Result<(), CommitError>>),
     /// Erase what a deleted session held: one slice.
     Erase {
         session: SessionId,
@@ -281,7 +284,10 @@ impl Committer {
     fn refuse(&mut self, request: Request, reason: &str) {
         let broken = Err(reason.to_owned());
         match request {
-            Request::Commit(_, done) | Request::Metadata(_, done) | Request::Delete(_, done) => {
+            Request::Commit(_, done)
+            | Request::Metadata(_, done)
+            | Request::Delete(_, done)
+            | Request::Refused(_, done) => {
                 self.answer(Waiting::Commit(done, Ok(())), &broken);
             }
             Request::Erase { done, .. } => {
@@ -367,6 +373,10 @@ impl<'db> Gathering<'_, 'db> {
             Request::Delete(commit, done) => {
                 let judged = self.deletion(&commit);
                 Some(Waiting::Commit(done, judged))
+            }
+            Request::Refused(refusals, done) => {
+                let sealed = self.add(|round| seal::refused(round, &refusals));
+                Some(Waiting::Commit(done, sealed))
             }
             Request::Erase {
                 session,

@@ -5,6 +5,7 @@
 
 mod audit;
 mod binding;
+mod chain;
 mod data;
 mod entry;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use sessionplane_core::domain::ids::{EntryId, IdError, InputId, RunId, SessionId
 
 use super::chain::Link;
 
+pub(super) use chain::{ChainEnd, ChainLink, Linked, Place, SealedAudit};
 pub(super) use entry::ChainedEntry;
 pub(super) use session::{Address, HeadRow, Meta, RoundRow};
 

@@ -11,9 +11,11 @@ use sessionplane_core::domain::ids::{
 use sessionplane_core::domain::time::Timestamp;
 use sha2::{Digest as _, Sha256};
 
+mod chain;
 mod fleet;
 mod named;
 
+pub(super) use chain::{chain, chain_end, chain_ends, chain_link, chained, placed};
 pub(super) use fleet::{
     deleted, deletions, found, found_session, indexes, metadata_audit, metadata_audits_of_session,
     term,
@@ -43,6 +45,8 @@ const METADATA_AUDIT: u8 = b'c';
 const DELETED: u8 = b'd';
 const INDEX: u8 = b'f';
 const ANSWER: u8 = b'o';
+const CHAIN: u8 = b'g';
+const CHAIN_END: u8 = b'j';
 
 fn join<const N: usize>(tag: u8, parts: [&[u8]; N]) -> Key {
     let mut key = vec![tag];
@@ -251,6 +255,16 @@ pub(super) fn audit(session: SessionId, ordinal: u64) -> Key {
     join(AUDIT, [&session.to_bytes(), &ordinal.to_be_bytes()])
 }
 
+/// The prefix of all audit records of sessions.
+pub(super) fn audits() -> Key {
+    vec![AUDIT]
+}
+
+/// The prefix of all audit records of metadata.
+pub(super) fn metadata_audits() -> Key {
+    vec![METADATA_AUDIT]
+}
+
 /// The prefix of a session's audit records.
 pub(super) fn audits_of_session(session: SessionId) -> Key {
     join(AUDIT, [&session.to_bytes()])
@@ -300,6 +314,11 @@ pub(super) fn describe(key: &[u8]) -> String {
             }
         }
         (INDEX, _) => fleet::describe(rest),
+        (CHAIN | CHAIN_END, _) => match chain::chained(key) {
+            Some((tenant, Some(seq))) => format!("{tenant}-{seq}"),
+            Some((tenant, None)) => tenant.to_string(),
+            None => "of nobody".to_owned(),
+        },
         (NAME | EXTERNAL_KEY, _) => String::from_utf8_lossy(rest.get(1..).unwrap_or_default())
             .escape_debug()
             .to_string(),

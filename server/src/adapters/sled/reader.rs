@@ -16,13 +16,14 @@ use sessionplane_core::domain::session::{SessionRecord, StoredSession};
 use sessionplane_core::ports::repository::{DeletedSession, EntryRange, ReadError};
 use tokio::sync::watch;
 
-use super::chain;
+use super::chain as entries_chain;
 use super::convert::{Address, ChainedEntry, HeadRow};
 use super::frame::{self, Source, damaged};
 use super::inflight::{InFlight, settled_scan};
 use super::keys::{self, Key};
 use super::round::{decode, failed, fetch, fetch_answered};
 
+mod chain;
 mod fleet;
 
 /// Records that a scan reads while it holds the committer up.
@@ -51,7 +52,7 @@ struct Durable {
     /// How many there are.
     entries: u64,
     /// Checksum and digest of the last one; none where no head names it.
-    last: Option<(u32, Option<chain::Link>)>,
+    last: Option<(u32, Option<entries_chain::Link>)>,
 }
 
 impl Reader {
@@ -187,7 +188,9 @@ impl Reader {
             let (entry, checksum) = (record.entry, crc32fast::hash(&payload));
             if let Some(end) = end.filter(|_| seq == durable) {
                 // One digest a page: the chain as a whole is `verify`'s to read.
-                let digest = record.previous_digest.map(|_| chain::digest(&payload));
+                let digest = record
+                    .previous_digest
+                    .map(|_| entries_chain::digest(&payload));
                 if (checksum, digest) != end {
                     let problem = "it is not the one that the head names";
                     return Err(damaged(&keys::entry(id), problem));

@@ -46,6 +46,13 @@ impl PieceSets {
         }
     }
 
+    /// For what an opening writes before it serves: numbers that its committer comes to in years.
+    pub(super) fn of_upgrade(boot: u32) -> Self {
+        Self {
+            next: (u64::from(boot) << 32) + (1 << 31),
+        }
+    }
+
     /// The newest number that was given.
     pub(super) fn newest(&self) -> u64 {
         self.next

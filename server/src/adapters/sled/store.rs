@@ -210,7 +210,7 @@ impl SledStore {
 
     /// Reads on a blocking thread. The number at a time is bounded here, the number of waiting
     /// reads by their callers.
-    async fn read<T: Send + 'static>(
+    pub(super) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Reader) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, ReadError> {
@@ -238,7 +238,7 @@ impl SledStore {
     }
 
     /// Hands a request to the committer and waits for its answer.
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         request: impl FnOnce(oneshot::Sender<T>) -> Request,
     ) -> Result<T, String> {

@@ -10,6 +10,9 @@
 //! reading everything.
 //!
 //! Format 4 finds sessions by indexes (`indexing`): the rows of every session are written once.
+//!
+//! Format 5 seals audit records (`sealing`): each gets its link in its tenant's chain, and knows its
+//! number. It is the one upgrade that writes records anew.
 
 use std::path::Path;
 
@@ -17,7 +20,7 @@ use ::sled::{Db, IVec};
 use sessionplane_core::domain::run::RunRecord;
 use sessionplane_core::ports::repository::ReadError;
 
-use super::boot::{FORMAT_VERSION, INDEXES};
+use super::boot::{FORMAT_VERSION, INDEXES, SEALED, count_boot};
 use super::committer::Direct;
 use super::convert::Meta;
 use super::device::Device;
@@ -27,6 +30,7 @@ use super::tally::Tally;
 use super::{frame, keys};
 
 mod indexing;
+mod sealing;
 
 /// Marks that are moved, or sessions that are indexed, at a time: what an upgrade holds in memory.
 const SLICE: usize = 4096;
@@ -49,6 +53,16 @@ pub(super) fn upgrade(path: &Path, device: &mut Device, found: Meta) -> Result<M
         tracing::info!(
             sessions,
             "the sessions of the data directory are in indexes"
+        );
+    }
+    if found.format_version < SEALED {
+        // Counted before long values are written, whose pieces are numbered by it: an attempt that is
+        // cut has used its numbers.
+        count_boot(path, device, found)?;
+        let records = sealing::seal_all(device, found.boots, SLICE).map_err(failed)?;
+        tracing::info!(
+            records,
+            "the audit records of the data directory are sealed"
         );
     }
     if found.format_version < FORMAT_VERSION {

@@ -3,6 +3,7 @@
 //! The commit has been judged; nothing is refused here.
 
 use prost::Message;
+use sessionplane_core::domain::audit::Series;
 use sessionplane_core::domain::binding::{Binding, BoundAnswer};
 use sessionplane_core::domain::commit::Commit;
 use sessionplane_core::ports::commit_rules::LeaseEffect;
@@ -13,6 +14,7 @@ use super::convert::{ChainedEntry, HeadRow, Stored};
 use super::frame::Source;
 use super::keys;
 use super::round::{Before, Round, fetch};
+use super::seal;
 
 mod fleet;
 
@@ -94,8 +96,7 @@ fn records(round: &mut Round<'_>, commit: &Commit) -> Result<(), ReadError> {
     }
     bindings(round, &commit.bindings)?;
     for audit in &commit.audits {
-        let key = keys::audit(commit.session, audit.ordinal);
-        round.put(key, audit, Before::Absent)?;
+        seal::audit(round, Series::Session, audit)?;
     }
     Ok(())
 }

@@ -130,6 +130,7 @@ pub(crate) fn call(n: u64, method: Method, keyed: bool) -> CallFacts {
             credential: Arc::from("key-1"),
             policies: Arc::from(["owner".to_owned()]),
             trace_id: None,
+            via: None,
         },
         digest: digest(n),
         request_id,

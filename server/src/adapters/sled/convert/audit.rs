@@ -2,7 +2,7 @@
 
 use sessionplane::store::v1 as form;
 use sessionplane_core::domain::access::Action;
-use sessionplane_core::domain::audit::{AuditAction, AuditActor, AuditRecord};
+use sessionplane_core::domain::audit::{AuditAction, AuditActor, AuditRecord, Via};
 use sessionplane_core::domain::capabilities::SandboxLevel;
 use sessionplane_core::domain::ids::{EntryId, PrincipalId, RequestId, TenantId};
 use sessionplane_core::domain::time::Timestamp;
@@ -27,6 +27,7 @@ impl Stored for AuditRecord {
             entries: self.entries.iter().map(|id| id.seq).collect(),
             outcome: self.outcome.to_owned(),
             sandbox: self.sandbox.map(|level| sandbox_form(level).into()),
+            seq: None,
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
@@ -83,6 +84,7 @@ impl Stored for AuditActor {
             credential: self.credential.to_string(),
             policies: self.policies.to_vec(),
             trace_id: self.trace_id.as_ref().map(ToString::to_string),
+            via: self.via.map(|via| via.to_string()),
         }
     }
     fn read(form: Self::Form) -> Result<Self, Unreadable> {
@@ -91,8 +93,15 @@ impl Stored for AuditActor {
             credential: form.credential.into(),
             policies: form.policies.into(),
             trace_id: form.trace_id.map(Into::into),
+            via: via(form.via.as_deref())?,
         })
     }
+}
+
+/// How a call came.
+fn via(form: Option<&str>) -> Result<Option<Via>, Unreadable> {
+    form.map(|word| Via::parse(word).ok_or_else(|| unknown("via")))
+        .transpose()
 }
 
 pub(super) fn action_form(action: AuditAction) -> form::AuditAction {

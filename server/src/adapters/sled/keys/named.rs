@@ -3,9 +3,9 @@
 use sessionplane_core::domain::ids::{EntryId, InputId, InteractionId, RunId, SessionId};
 
 use super::{
-    ANSWER, AUDIT, BINDING, BINDING_BY_TIME, DELETED, ENTRY, EXTERNAL_KEY, HEAD, INDEX, INPUT,
-    INTERACTION, LEASE, META, METADATA_AUDIT, NAME, PIECE, ROUND, RUN, RUN_OF_SESSION, SESSION,
-    fleet,
+    ANSWER, AUDIT, BINDING, BINDING_BY_TIME, CHAIN, CHAIN_END, DELETED, ENTRY, EXTERNAL_KEY, HEAD,
+    INDEX, INPUT, INTERACTION, LEASE, META, METADATA_AUDIT, NAME, PIECE, ROUND, RUN,
+    RUN_OF_SESSION, SESSION, chain, fleet,
 };
 
 /// What lies under a key.
@@ -35,6 +35,10 @@ pub(in crate::adapters::sled) enum Named {
     Audit(SessionId, u64),
     /// What was done to a session's metadata, by their revision.
     MetadataAudit(SessionId, u64),
+    /// A link of a chain of audit records, by its number.
+    Chain(u64),
+    /// The newest link of one.
+    ChainEnd,
     /// A session that is among those of a term.
     Index(SessionId),
     /// A session that is not erased yet.
@@ -45,15 +49,17 @@ pub(in crate::adapters::sled) enum Named {
 }
 
 /// The kinds, as people and files name them, in the order of their keys.
-pub(in crate::adapters::sled) const KINDS: [(u8, &str); 20] = [
+pub(in crate::adapters::sled) const KINDS: [(u8, &str); 22] = [
     (AUDIT, "audit"),
     (BINDING, "binding"),
     (METADATA_AUDIT, "metadata_audit"),
     (DELETED, "deleted"),
     (ENTRY, "entry"),
     (INDEX, "index"),
+    (CHAIN, "chain"),
     (HEAD, "head"),
     (INPUT, "input"),
+    (CHAIN_END, "chain_end"),
     (EXTERNAL_KEY, "external_key"),
     (LEASE, "lease"),
     (META, "meta"),
@@ -93,6 +99,7 @@ pub(in crate::adapters::sled) fn named(key: &[u8]) -> Option<Named> {
         LEASE => Named::Lease(SessionId::from_bytes(whole(rest)?)),
         DELETED => Named::Deleted(SessionId::from_bytes(whole(rest)?)),
         INDEX => Named::Index(fleet::indexed(rest)?),
+        CHAIN | CHAIN_END => of_chain(key)?,
         RUN => Named::Run(RunId::from_bytes(whole(rest)?)),
         NAME if rest.len() > 1 => Named::Name,
         EXTERNAL_KEY if rest.len() > 1 => Named::ExternalKey,
@@ -152,6 +159,11 @@ pub(in crate::adapters::sled) fn named(key: &[u8]) -> Option<Named> {
     })
 }
 
+fn of_chain(key: &[u8]) -> Option<Named> {
+    let (_, seq) = chain::chained(key)?;
+    Some(seq.map_or(Named::ChainEnd, Named::Chain))
+}
+
 fn whole(rest: &[u8]) -> Option<[u8; 16]> {
     rest.try_into().ok()
 }
@@ -207,6 +219,8 @@ mod tests {
                 keys::metadata_audit(session, 9),
                 Named::MetadataAudit(session, 9),
             ),
+            (keys::chain_link(&tenant, 9), Named::Chain(9)),
+            (keys::chain_end(&tenant), Named::ChainEnd),
             (keys::lease(session), Named::Lease(session)),
             (keys::deleted(session), Named::Deleted(session)),
             (

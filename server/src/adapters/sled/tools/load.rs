@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::dump::artifacts;
 use super::lines::{Header, Line, MAX_LINE, NAME, Scope, Trailer, VERSION, hex};
 use super::{Contents, GAVE_UP, Progress, misnamed, unless_it_gives_up};
-use crate::adapters::sled::boot::{FORMAT_VERSION, count_boot, next};
+use crate::adapters::sled::boot::{FORMAT_VERSION, SEALED, count_boot, next};
 use crate::adapters::sled::convert::Meta;
 use crate::adapters::sled::device::Device;
 use crate::adapters::sled::engine::sync_names;
@@ -211,8 +211,13 @@ impl Loaded {
 fn meta(header: &Header) -> Result<Meta, &'static str> {
     let whole = header.store_id.len() == 32;
     let store_id = u128::from_str_radix(&header.store_id, 16).ok();
+    // Chains have links of all sessions. Where some are left out, the first start begins others.
+    let newest = match header.scope {
+        Scope::All => FORMAT_VERSION,
+        Scope::Chosen => SEALED - 1,
+    };
     let meta = Meta {
-        format_version: header.store_format,
+        format_version: header.store_format.min(newest),
         store_id: store_id
             .filter(|_| whole)
             .ok_or("its store_id is not 32 digits")?,

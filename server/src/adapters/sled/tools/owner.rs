@@ -29,7 +29,9 @@ impl Owners {
             return Ok(None);
         };
         Ok(match named {
-            Named::Meta | Named::Round | Named::Piece(_) => None,
+            Named::Meta | Named::Round | Named::Piece(_) | Named::Chain(_) | Named::ChainEnd => {
+                None
+            }
             Named::Session(id)
             | Named::Head(id)
             | Named::Lease(id)

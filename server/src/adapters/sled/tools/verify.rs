@@ -6,6 +6,7 @@
 //! gone through in the order of keys, and what they name is looked up. Faults are named up to a
 //! number, and counted beyond it.
 
+mod chains;
 mod checks;
 mod lookup;
 mod rows;
@@ -87,6 +88,8 @@ pub struct Judged {
     pub(super) newest_token: u64,
     /// Something could not be read at all, so that a session may lack what nobody missed.
     pub(super) lost_track: bool,
+    /// Chains of audit records, and what they are of, are whole.
+    pub(super) chains_whole: bool,
 }
 
 impl Findings {
@@ -150,12 +153,13 @@ pub(super) fn judge(
         Checks::end_entries,
         Checks::end_audits,
         Checks::end_metadata_audits,
+        Checks::end_chains,
     ] {
         if unless_it_gives_up(|| end(&mut checks)).is_none() {
             checks.unreadable(&keys::heads(), GAVE_UP);
         }
     }
-    let (mut findings, sessions) = checks.done();
+    let (mut findings, sessions, chains_whole) = checks.done();
     if let Some(problem) = store.unwitnessed {
         findings.fault(Fault {
             key: "file acknowledged".to_owned(),
@@ -178,6 +182,7 @@ pub(super) fn judge(
         unled: known.unled,
         newest_token: known.newest_token,
         lost_track: known.lost_track,
+        chains_whole,
     }
 }
 

@@ -163,11 +163,27 @@ impl Sifted<'_> {
         Ok(made)
     }
 
+    /// Whether chains are written: nothing of what they are of is left out, and nothing is wrong with
+    /// them.
+    fn has_chains(&self) -> bool {
+        self.judged.chains_whole && self.judged.findings.not_whole.is_empty()
+    }
+
     /// The payload of a record that is written. Nothing of a session that is left out is read.
     fn kept(&mut self, key: &[u8], value: IVec) -> Result<Option<Vec<u8>>, DumpError> {
         let named = match keys::named(key) {
             // The store's own records are in the first line, and pieces in their values.
             Some(Named::Meta | Named::Round | Named::Piece(_)) => return Ok(None),
+            // A chain has links of all sessions; what lacks some begins another.
+            Some(Named::Chain(_) | Named::ChainEnd) if !self.has_chains() => {
+                return Ok(None);
+            }
+            Some(Named::Chain(_) | Named::ChainEnd) => {
+                let payload = frame::open(self.source, key, value)?;
+                return Ok(Some(
+                    payload.ok_or_else(|| frame::damaged(key, "it vanished"))?,
+                ));
+            }
             Some(named) => named,
             None => {
                 self.strays += 1;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use sessionplane_core::domain::audit::Series;
 use sessionplane_core::domain::commit::{Commit, DeletionCommit, MetadataCommit};
 use sessionplane_core::domain::fleet::filter::StoredTerm;
 use sessionplane_core::domain::ids::WorkspaceName;
@@ -15,6 +16,7 @@ use crate::adapters::sled::convert::{Address, HeadRow};
 use crate::adapters::sled::frame::damaged;
 use crate::adapters::sled::keys::{self, Key};
 use crate::adapters::sled::round::{Before, Round, fetch};
+use crate::adapters::sled::seal;
 
 /// The rows of the indexes that have a session, but for its name and its external key, which lead to
 /// one.
@@ -108,8 +110,7 @@ pub(in crate::adapters::sled) fn metadata(
         round.put_payload(row.clone(), &[], Before::Unknown)?;
     }
     round.put(keys::session(next.id), &next, Before::Unknown)?;
-    let audit = keys::metadata_audit(next.id, next.metadata.revision);
-    round.put(audit, &commit.audit, Before::Absent)?;
+    seal::audit(round, Series::Metadata, &commit.audit)?;
     bindings(round, &commit.bindings)
 }
 
@@ -138,7 +139,6 @@ pub(in crate::adapters::sled) fn deletion(
         entries: head.head.entries,
     };
     round.put(keys::deleted(session), &left, Before::Absent)?;
-    let audit = keys::audit(session, commit.audit.ordinal);
-    round.put(audit, &commit.audit, Before::Absent)?;
+    seal::audit(round, Series::Session, &commit.audit)?;
     bindings(round, &commit.bindings)
 }

@@ -1,22 +1,24 @@
 //! One record after the other, in the order of keys.
 
 use sessionplane_core::domain::artifact::ArtifactRef;
-use sessionplane_core::domain::audit::AuditRecord;
 use sessionplane_core::domain::ids::{EntryId, SessionId};
 use sessionplane_core::domain::interaction::Interaction;
 use sessionplane_core::domain::session::SessionRecord;
 
+use super::chains::Chains;
 use super::lookup::{Lookup, Verdict, empty, input, meta, parsed, problem_of};
 use super::rows::{Rows, Step};
 use super::sessions::Sessions;
 use super::{Fault, Findings, RESTORE, RESTORE_SESSION};
-use crate::adapters::sled::boot::INDEXES;
+use crate::adapters::sled::boot::{INDEXES, SEALED};
 use crate::adapters::sled::committer::Direct;
 use crate::adapters::sled::convert::{ChainedEntry, HeadRow, Meta, RoundRow};
 use crate::adapters::sled::frame;
 use crate::adapters::sled::keys::{self, Named};
 use crate::adapters::sled::round::fetch;
 use crate::adapters::sled::tools::{Contents, GAVE_UP, misnamed};
+
+mod trail;
 
 /// The state of going through everything.
 pub(super) struct Checks<'a> {
@@ -28,6 +30,9 @@ pub(super) struct Checks<'a> {
     entries: Rows,
     audits: Rows,
     metadata_audits: Rows,
+    chains: Chains,
+    /// Each audit record is a link of a chain.
+    is_sealed: bool,
     findings: Findings,
     sessions: Sessions,
     pieces: u64,
@@ -48,6 +53,8 @@ impl<'a> Checks<'a> {
             entries: Rows::default(),
             audits: Rows::default(),
             metadata_audits: Rows::default(),
+            chains: Chains::of(meta.store_id),
+            is_sealed: meta.format_version >= SEALED,
             findings: Findings::default(),
             sessions: Sessions::default(),
             pieces: 0,
@@ -88,8 +95,9 @@ impl<'a> Checks<'a> {
         self.findings
     }
 
-    /// Everything was gone through, and all rows were ended: what was found, and which sessions are whole.
-    pub(super) fn done(mut self) -> (Findings, Sessions) {
+    /// Everything was gone through, and all rows were ended: what was found, which sessions are whole, and
+    /// whether the chains are.
+    pub(super) fn done(mut self) -> (Findings, Sessions, bool) {
         if self.pieces != self.pieces_named {
             let problem = format!(
                 "there are {}, and records name {}",
@@ -97,7 +105,7 @@ impl<'a> Checks<'a> {
             );
             self.fault("pieces of long values".to_owned(), None, problem);
         }
-        (self.findings, self.sessions)
+        (self.findings, self.sessions, !self.chains.broken)
     }
 
     fn fault(&mut self, key: String, session: Option<SessionId>, problem: String) {
@@ -149,6 +157,9 @@ impl<'a> Checks<'a> {
             Ok((_, None)) => return,
             Err(error) => {
                 self.skip(named);
+                if let Named::Chain(_) | Named::ChainEnd = named {
+                    self.chains.skip(key);
+                }
                 let session = session.or_else(|| self.through_run(named));
                 return self.fault(keys::describe(key), session, problem_of(error));
             }
@@ -157,6 +168,7 @@ impl<'a> Checks<'a> {
         let met_damage = self.lookup.met_damage();
         if leads_to_a_session(named) {
             if let Err(problem) = verdict {
+                self.chains.broken |= matches!(named, Named::Chain(_) | Named::ChainEnd);
                 self.told(keys::describe(key), session, problem);
             }
             return;
@@ -222,6 +234,8 @@ impl<'a> Checks<'a> {
                 Some(session),
                 self.metadata_audit(session, revision, key, payload),
             ),
+            Named::Chain(_) => self.chains.link(self.source, key, payload),
+            Named::ChainEnd => (None, self.chains.end(key, payload)),
             Named::Index(session) => {
                 let leads = self.lookup.indexed(session, key);
                 (Some(session), leads.and_then(|()| empty(payload)))
@@ -367,100 +381,17 @@ impl<'a> Checks<'a> {
         let key = keys::describe(&keys::entry(EntryId { session, seq: last }));
         self.fault(key, Some(session), problem);
     }
-
-    fn audit(&mut self, session: SessionId, ordinal: u64, key: &[u8], payload: &[u8]) -> Verdict {
-        let (ended, stepped) = self.audits.step(session, ordinal, Step::unchained());
-        self.end_of_audits(ended);
-        stepped?;
-        of_audit(session, ordinal, key, payload)
-    }
-
-    /// No audit record comes any more.
-    pub(super) fn end_audits(&mut self) {
-        let ended = self.audits.end();
-        self.end_of_audits(ended);
-    }
-
-    fn end_of_audits(&mut self, ended: Option<(SessionId, u64, Option<Step>)>) {
-        let Some((session, last, _)) = ended else {
-            return;
-        };
-        let head: Result<Option<HeadRow>, _> = fetch(self.source, &keys::head(session));
-        let problem = match head {
-            // The trail of a deleted session stays, and ends with its deletion.
-            Ok(None) if self.lookup.is_deleted(session) => return,
-            Ok(None) => "its session has no head".to_owned(),
-            Ok(Some(row)) if row.head.audits < last => {
-                format!("it is beyond the head, which counts {}", row.head.audits)
-            }
-            Ok(Some(row)) if row.head.audits > last => return self.sessions.not_whole(session),
-            _ => return,
-        };
-        let key = keys::describe(&keys::audit(session, last));
-        self.fault(key, Some(session), problem);
-    }
-
-    fn metadata_audit(
-        &mut self,
-        session: SessionId,
-        revision: u64,
-        key: &[u8],
-        payload: &[u8],
-    ) -> Verdict {
-        // The first revision is that of the creation, which the other series tells.
-        let number = revision.saturating_sub(1);
-        let (ended, stepped) = self
-            .metadata_audits
-            .step(session, number, Step::unchained());
-        self.end_of_metadata_audits(ended);
-        stepped?;
-        of_audit(session, revision, key, payload)
-    }
-
-    /// No audit record of metadata comes any more.
-    pub(super) fn end_metadata_audits(&mut self) {
-        let ended = self.metadata_audits.end();
-        self.end_of_metadata_audits(ended);
-    }
-
-    fn end_of_metadata_audits(&mut self, ended: Option<(SessionId, u64, Option<Step>)>) {
-        let Some((session, last, _)) = ended else {
-            return;
-        };
-        let record: Result<Option<SessionRecord>, _> = fetch(self.source, &keys::session(session));
-        let revision = last + 1;
-        let problem = match record {
-            Ok(None) if self.lookup.is_deleted(session) => return,
-            Ok(None) => "its session is missing".to_owned(),
-            Ok(Some(record)) if record.metadata.revision < revision => {
-                let newest = record.metadata.revision;
-                format!("it is beyond its session's metadata, which are of revision {newest}")
-            }
-            Ok(Some(record)) if record.metadata.revision > revision => {
-                return self.sessions.not_whole(session);
-            }
-            _ => return,
-        };
-        let key = keys::describe(&keys::metadata_audit(session, revision));
-        self.fault(key, Some(session), problem);
-    }
 }
 
-fn of_audit(session: SessionId, ordinal: u64, key: &[u8], payload: &[u8]) -> Verdict {
-    let record: AuditRecord = parsed(key, payload)?;
-    if (record.session, record.ordinal) != (session, ordinal) {
-        return Err("it is another record".to_owned());
-    }
-    Ok(())
-}
-
-/// Whether a record only leads to a session: without it, that one is whole.
+/// Whether a record only leads to a session, or to its records: without it, that one is whole.
 fn leads_to_a_session(named: Named) -> bool {
     matches!(
         named,
         Named::Name
             | Named::ExternalKey
             | Named::Index(_)
+            | Named::Chain(_)
+            | Named::ChainEnd
             | Named::Binding
             | Named::Answer(_)
             | Named::BindingByTime(_)
