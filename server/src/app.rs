@@ -16,6 +16,8 @@ mod dispatch;
 pub mod engine_host;
 pub mod face;
 mod fleet;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod heartbeat;
 mod invoke;
 pub mod invoke_stream;

@@ -8,6 +8,8 @@
 
 mod bearer;
 mod book;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod live;
 mod owner;
 mod uses;

@@ -24,7 +24,7 @@ pub(crate) async fn principal(
 
 /// The token of `authorization: Bearer TOKEN`. A header that is repeated is none: a proxy and the
 /// server might otherwise each believe another one.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (first, second) = (values.next()?, values.next());
     if second.is_some() {
