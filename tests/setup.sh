@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 CARGO_DENY=0.20.2
+CARGO_FUZZ=0.13.2
 
 say() { echo "setup: $*" >&2; }
 
@@ -55,6 +56,7 @@ for tool in "$@"; do
         clippy) component clippy clippy ;;
         rustfmt) component rustfmt fmt ;;
         cargo-deny) crate cargo-deny "$CARGO_DENY" ;;
+        cargo-fuzz) crate cargo-fuzz "$CARGO_FUZZ" ;;
         buf | python-tools | go-tools) "$tool" ;;
         strace | systemd | openssl | tmux) package "$tool" "${tool/#systemd/systemd-analyze}" ;;
         musl) package musl-tools musl-gcc ;;

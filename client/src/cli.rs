@@ -11,6 +11,8 @@ mod echo;
 mod entry;
 mod exit;
 mod fleet;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod hint;
 mod interrupt;
 mod json;

@@ -35,6 +35,8 @@ mod control;
 mod convert;
 mod fleet;
 mod fleet_watch;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod opening;
 mod options;
 mod outcome;

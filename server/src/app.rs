@@ -17,6 +17,8 @@ mod dispatch;
 pub mod engine_host;
 pub mod face;
 mod fleet;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod given;
 mod guarded;
 mod heartbeat;

@@ -11,6 +11,8 @@ mod explain;
 mod file;
 mod fixed;
 mod flags;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod identity;
 mod issuers;
 mod load;

@@ -26,6 +26,8 @@ mod convert;
 mod ending;
 pub mod events;
 mod fleet;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod health;
 mod hearing;
 mod invoke;

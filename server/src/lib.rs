@@ -8,5 +8,7 @@ pub mod adapters;
 pub mod app;
 pub mod config;
 mod failpoint;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod grpc;
 pub mod process;

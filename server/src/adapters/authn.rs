@@ -11,6 +11,8 @@
 mod bearer;
 mod book;
 mod certificates;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 pub mod jwt;
 mod live;
 mod owner;

@@ -11,6 +11,8 @@
 
 pub mod apart;
 pub mod demo;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 pub mod hostile;
 mod link;
 mod memory;

@@ -12,6 +12,8 @@
 
 mod beside;
 mod delta;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod index;
 mod layout;
 mod log;

@@ -31,6 +31,8 @@ mod engine;
 mod erase;
 mod facts;
 mod frame;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod importing;
 mod inflight;
 mod keys;

@@ -11,6 +11,8 @@ mod delete;
 mod digests;
 pub(crate) mod eraser;
 mod face;
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod ground;
 pub(crate) mod hub;
 mod interactions;

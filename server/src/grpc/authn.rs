@@ -42,11 +42,11 @@ pub(crate) async fn known(
 
 /// There is a header, and no token in it: whoever sent it must not pass for somebody who sent none.
 #[derive(PartialEq, Eq, Debug)]
-struct Unreadable;
+pub(super) struct Unreadable;
 
 /// The token of `authorization: Bearer TOKEN`. A header that is repeated is none: a proxy and the
 /// server might otherwise each believe another one.
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Unreadable> {
+pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Unreadable> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(first) = values.next() else {
         return Ok(None);

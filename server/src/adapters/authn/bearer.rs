@@ -14,7 +14,7 @@ const PREFIX: &str = "sp_";
 const ID_CHARACTERS: usize = 8;
 /// 43 characters of 62 are 256 bits.
 const SECRET_CHARACTERS: usize = 43;
-const CHARACTERS: usize = PREFIX.len() + ID_CHARACTERS + 1 + SECRET_CHARACTERS;
+pub(super) const CHARACTERS: usize = PREFIX.len() + ID_CHARACTERS + 1 + SECRET_CHARACTERS;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// SHA-256 of a token. Tokens are random, so that no slower digest is needed.

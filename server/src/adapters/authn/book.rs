@@ -376,7 +376,7 @@ enum StoredTrust {
     Typed,
 }
 
-fn encode(records: &[TokenRecord]) -> String {
+pub(super) fn encode(records: &[TokenRecord]) -> String {
     let tokens = records.iter().map(|record| StoredToken {
         id: record.id.to_string(),
         sha256: hex::encode(&record.digest),
@@ -406,7 +406,7 @@ fn encode(records: &[TokenRecord]) -> String {
     serde_json::to_string_pretty(&stored).unwrap_or_default()
 }
 
-fn decode(bytes: &[u8]) -> Result<Vec<TokenRecord>, String> {
+pub(super) fn decode(bytes: &[u8]) -> Result<Vec<TokenRecord>, String> {
     let stored: Stored = serde_json::from_slice(bytes).map_err(|error| {
         // Its own words may quote the file.
         format!("is damaged at line {}", error.line())

@@ -8,6 +8,8 @@
 //! logged, a text that is too long is cut, a line that is too long ends the connection.
 
 mod engine;
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod halves;
 mod serve;
 mod wire;

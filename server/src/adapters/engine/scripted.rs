@@ -8,6 +8,8 @@
 mod ask;
 mod compact;
 mod engine;
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod hands;
 mod lex;
 mod odd;

@@ -105,7 +105,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.copied().map_or(0, u32::from_be_bytes)
 }
 
-fn parse(bytes: &[u8], written: (i64, u32)) -> Result<Index, GitError> {
+pub(super) fn parse(bytes: &[u8], written: (i64, u32)) -> Result<Index, GitError> {
     let end = bytes.len().checked_sub(OID_BYTES).ok_or(DAMAGED)?;
     let mut rest = Rest(&bytes[..end]);
     let head = rest.take(12)?;

@@ -98,7 +98,7 @@ impl Git {
     }
 }
 
-fn parse(oid: Oid, content: &[u8]) -> Option<Commit> {
+pub(super) fn parse(oid: Oid, content: &[u8]) -> Option<Commit> {
     let text = String::from_utf8_lossy(content);
     let (header, message) = text.split_once("\n\n").unwrap_or((&text, ""));
     let mut commit = Commit {

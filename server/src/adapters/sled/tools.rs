@@ -10,6 +10,8 @@
 
 mod chosen;
 mod dump;
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod inspect;
 mod lines;
 mod load;

@@ -99,7 +99,7 @@ impl EngineOutput for Output {
 }
 
 /// What a line reports; nothing where it makes no sense. Its text is not logged: it may be anything.
-fn read(line: &[u8]) -> Option<EngineEvent> {
+pub(super) fn read(line: &[u8]) -> Option<EngineEvent> {
     let told = serde_json::from_slice::<ToldEvent>(line);
     match told.map(EngineEvent::try_from) {
         Ok(Ok(event)) => Some(event),
