@@ -13,6 +13,7 @@ use sessionplane_core::domain::ids::{
     RunId, SessionId, SessionName, TenantId,
 };
 use sessionplane_core::domain::place::Directory;
+use sessionplane_core::domain::rendering;
 
 use crate::{adapters, app, config, grpc};
 
@@ -20,7 +21,7 @@ use crate::{adapters, app, config, grpc};
 pub type Parser = fn(&[u8]);
 
 /// Every parser, by the name that its corpus has.
-pub const PARSERS: [(&str, Parser); 16] = [
+pub const PARSERS: [(&str, Parser); 22] = [
     ("requests", grpc::fuzzing::request),
     ("authorization", grpc::fuzzing::authorization),
     ("names", names),
@@ -37,6 +38,15 @@ pub const PARSERS: [(&str, Parser); 16] = [
     ("export_lines", adapters::sled::fuzzing::line),
     ("token_books", adapters::authn::fuzzing::book),
     ("configurations", config::fuzzing::file),
+    ("jwts", adapters::authn::fuzzing::jwt),
+    ("key_sets", adapters::authn::fuzzing::keys),
+    (
+        "forwarded_certificates",
+        adapters::authn::fuzzing::forwarded,
+    ),
+    ("certificates", grpc::fuzzing::certificate),
+    ("renderings", rendered),
+    ("visible_data", visible_data),
 ];
 
 /// Longest refusal, in bytes: it tells a caller their own words, but not all of a megabyte.
@@ -85,6 +95,23 @@ fn filter(bytes: &[u8]) {
         Ok(filter) => drop(filter.index_term()),
         Err(error) => short(&error.to_string()),
     }
+}
+
+/// What an engine reads back of a rendering is a part of it.
+fn rendered(bytes: &[u8]) {
+    if let Ok(text) = str::from_utf8(bytes) {
+        let _what_it_says = rendering::read(text);
+    }
+}
+
+/// Data that is made visible is one line of text a line, and comes back byte for byte.
+fn visible_data(bytes: &[u8]) {
+    let shown = rendering::visible(bytes);
+    assert!(
+        !shown.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
+        "{shown:?}"
+    );
+    assert_eq!(rendering::original(&shown), bytes);
 }
 
 /// A refusal that can be shown.

@@ -205,6 +205,15 @@ impl<'a> Start<'a> {
     }
 }
 
+fn face(app: &App, authenticator: Arc<Identities>, config: &Settings) -> Server<App> {
+    Server {
+        faces: Arc::new(app.clone()),
+        authenticator,
+        metrics: Arc::new(Metrics::default()),
+        config: face_config(config),
+    }
+}
+
 async fn serve(
     start: Start<'_>,
     store: Arc<SledStore>,
@@ -246,12 +255,7 @@ async fn serve(
     let token = (owner.path(), owner.is_new());
     banner::print(places, data_dir, token, &lines, cut);
     notify::ready();
-    let server = Server {
-        faces: Arc::new(app.clone()),
-        authenticator: identities.clone(),
-        metrics: Arc::new(Metrics::default()),
-        config: face_config(config),
-    };
+    let server = face(&app, identities.clone(), config);
     let mut fatal = store.fatal();
     let mut checkpoints = wiring::checkpoints(&store, config, data_dir)?;
     let sweeper = app.forget_bindings();

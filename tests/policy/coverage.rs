@@ -14,6 +14,8 @@ use crate::world::{World, by_id, event, invoke, named, soon};
 
 /// Who may.
 const OPERATOR: &str = "team/ada/operator";
+/// Who may everything there.
+const ADMIN: &str = "team/root/admin";
 /// Who knows that there is something, and may only look on.
 const OBSERVER: &str = "team/eve/observer";
 /// Who is of the tenant, and may nothing.
@@ -49,6 +51,16 @@ struct Row {
     nobody: Told,
     observer: Told,
     stranger: Told,
+    /// Who may.
+    allowed: &'static str,
+}
+
+impl Row {
+    /// Only who administers may.
+    fn of_admins(mut self) -> Self {
+        self.allowed = ADMIN;
+        self
+    }
 }
 
 const fn row(path: &'static str, request: fn(&Scene) -> Vec<u8>, told: [Told; 3]) -> Row {
@@ -59,6 +71,7 @@ const fn row(path: &'static str, request: fn(&Scene) -> Vec<u8>, told: [Told; 3]
         nobody,
         observer,
         stranger,
+        allowed: OPERATOR,
     }
 }
 
@@ -281,6 +294,18 @@ fn rows() -> Vec<Row> {
             },
             WRITES,
         ),
+        row(
+            "Audit/ListAuditRecords",
+            |_| wire::ListAuditRecordsRequest::default().encode_to_vec(),
+            [Told::Denied, Told::Denied, Told::Nothing],
+        )
+        .of_admins(),
+        row(
+            "Audit/WatchAudit",
+            |_| wire::WatchAuditRequest::default().encode_to_vec(),
+            [Told::Denied, Told::Denied, Told::Nothing],
+        )
+        .of_admins(),
     ]
 }
 
@@ -381,7 +406,7 @@ async fn c54_c55_every_rpc_is_refused_to_who_may_not_have_it_and_given_to_who_ma
             }
             assert_eq!(found, expected, "{path} as {who}: {answer:?}");
         }
-        let allowed = ask(Some(OPERATOR)).await;
+        let allowed = ask(Some(row.allowed)).await;
         if let Err(status) = &allowed {
             // This server has no workspaces, which is said only to who may go there.
             let no_workspace = row.path == "Fleet/ChangeDirectory";
@@ -406,7 +431,8 @@ async fn c04_a_session_that_is_hidden_is_answered_like_one_that_is_not_there_to_
         let path = format!("/sessionplane.v1.{}", row.path);
         for who in [NOBODY, STRANGER] {
             // What is made in the caller's own tenant, or begins a stream of it, is another each time.
-            if row.nobody == Told::Nothing || row.path == "Fleet/CreateSession" {
+            let of_the_tenant = row.path == "Fleet/CreateSession" || row.path.starts_with("Audit/");
+            if row.nobody == Told::Nothing || of_the_tenant {
                 continue;
             }
             let hidden = world

@@ -9,7 +9,7 @@ use sessionplane::v1 as wire;
 use sessionplane_core::domain::access::{Principal, PrincipalKind};
 use sessionplane_core::domain::ids::{AgentName, PrincipalId, TenantId};
 use sessionplane_core::domain::provenance::Trust;
-use sessionplane_core::ports::authenticator::{Authenticator, Presented, Unauthenticated};
+use sessionplane_core::ports::authenticator::{Authenticator, Known, Presented, Unauthenticated};
 use sessionplane_server::adapters::artifacts::MemoryArtifacts;
 use sessionplane_server::adapters::authz::{CedarAuthorizer, PolicySource};
 use sessionplane_server::adapters::clock::{OsEntropy, TokioClock, TokioSpawner};
@@ -42,7 +42,7 @@ struct Believing;
 
 #[async_trait]
 impl Authenticator for Believing {
-    async fn authenticate(&self, presented: Presented<'_>) -> Result<Principal, Unauthenticated> {
+    async fn authenticate(&self, presented: Presented<'_>) -> Result<Known, Unauthenticated> {
         let nobody = || Unauthenticated("say who you are".to_owned());
         let said = presented.bearer.ok_or_else(nobody)?;
         let parts: Vec<&str> = said.split('/').collect();
@@ -50,14 +50,14 @@ impl Authenticator for Believing {
             return Err(nobody());
         };
         let groups = groups.split(',').filter(|group| !group.is_empty());
-        Ok(Principal {
+        Ok(Known::from(Principal {
             tenant: TenantId::parse(tenant).map_err(|_| nobody())?,
             id: PrincipalId::parse(id).map_err(|_| nobody())?,
             kind: PrincipalKind::Human,
             groups: groups.map(str::to_owned).collect(),
             ceiling: Trust::Relayed,
             credential: "believed".into(),
-        })
+        }))
     }
 }
 
@@ -92,7 +92,8 @@ impl World {
         let store = Arc::new(MemoryStore::new());
         let ports = Ports {
             repository: store.clone(),
-            leases: store,
+            leases: store.clone(),
+            trail: store,
             authorizer: policies.clone(),
             artifacts: Arc::new(MemoryArtifacts::default()),
             clock: Arc::new(TokioClock::start()),
@@ -226,6 +227,7 @@ pub(crate) fn invoke(name: &str, prompt: &str) -> wire::InvokeRequest {
         session: named(name),
         prompt: Some(wire::Prompt {
             text: prompt.to_owned(),
+            ..Default::default()
         }),
         must_exist: true,
         on_disconnect: wire::OnDisconnect::Detach.into(),

@@ -86,13 +86,11 @@ impl AppCaller {
             after,
             read: VecDeque::new(),
         };
-        Ok(Box::pin(stream::try_unfold(
-            watching,
-            |mut watching| async move {
-                let item = watching.next().await?;
-                Ok(Some((item, watching)))
-            },
-        )))
+        let records = stream::try_unfold(watching, |mut watching| async move {
+            let item = watching.next().await?;
+            Ok(Some((item, watching)))
+        });
+        Ok(self.guarded_in_tenant(Box::pin(records), Action::ReadAudit))
     }
 }
 

@@ -15,7 +15,7 @@ use sessionplane_core::ports::clock::BoxFuture;
 use super::caller::AppCaller;
 use super::channel::Channel;
 use super::face::ServerEnds;
-use super::permission::{Subject, may};
+use super::permission::{Subject, may, may_in_tenant};
 
 /// Items after which a stream that never waits is asked about.
 const ASK_EVERY: u32 = 64;
@@ -70,6 +70,32 @@ impl AppCaller {
         Box::pin(Guarded {
             stream: Some(stream),
             revoked: self.revoked(channel, action, context),
+            server_ends: self.caller.server_ends.clone(),
+            told: 0,
+        })
+    }
+
+    /// A stream of the tenant, for as long as the caller may have it.
+    pub(crate) fn guarded_in_tenant<T>(
+        &self,
+        stream: Inner<T>,
+        action: Action,
+    ) -> Pin<Box<Guarded<T>>> {
+        let authorizer = self.context.ports.authorizer.clone();
+        let principal = self.principal().clone();
+        let revoked = Box::pin(async move {
+            loop {
+                // Before it is asked by it.
+                let version = authorizer.version();
+                if let Err(refused) = may_in_tenant(&*authorizer, &principal, action).await {
+                    return refused;
+                }
+                authorizer.changed_from(version).await;
+            }
+        });
+        Box::pin(Guarded {
+            stream: Some(stream),
+            revoked,
             server_ends: self.caller.server_ends.clone(),
             told: 0,
         })

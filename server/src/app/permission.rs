@@ -311,6 +311,24 @@ pub(crate) async fn may(
     Err(CallError::no_such_session())
 }
 
+/// Whether a principal may do something in its tenant.
+pub(crate) async fn may_in_tenant(
+    authorizer: &dyn Authorizer,
+    principal: &Principal,
+    action: Action,
+) -> Result<(), CallError> {
+    let (tenant, nothing) = (
+        Resource::Tenant(&principal.tenant),
+        PolicyContext::default(),
+    );
+    let asked = authorizer.authorize(principal, action, &tenant, &nothing);
+    let decision = asked.await;
+    if decision.allowed {
+        return Ok(());
+    }
+    Err(denied(action, &decision))
+}
+
 /// A refusal of somebody who knows that there is something. Which policies forbid it is for the record.
 fn denied(action: Action, decision: &Decision) -> CallError {
     let by = match (&*decision.policies, &*decision.ways_in) {

@@ -64,3 +64,8 @@ pub(crate) fn authorization(bytes: &[u8]) {
         assert!(only.is_some_and(|only| only.ends_with(token) && !token.is_empty()));
     }
 }
+
+/// A certificate that a peer shows: it names nobody, or somebody.
+pub(crate) fn certificate(bytes: &[u8]) {
+    let _names_or_none = super::peer::read(bytes);
+}
