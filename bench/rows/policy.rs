@@ -137,7 +137,8 @@ async fn fleet(sessions: usize) -> Outcome<App> {
     let store = Arc::new(MemoryStore::new());
     let ports = Ports {
         repository: store.clone(),
-        leases: store,
+        leases: store.clone(),
+        trail: store,
         authorizer: Arc::new(policies(half.to_owned())?),
         artifacts: Arc::new(MemoryArtifacts::default()),
         clock: Arc::new(TokioClock::start()),
@@ -170,6 +171,7 @@ fn caller(app: &App, group: &str) -> Outcome<AppCaller> {
     Ok(app.as_caller(Caller {
         principal: principal(group)?,
         trace_id: None,
+        via: None,
         server_ends: ServerEnds::default(),
     }))
 }
