@@ -127,5 +127,5 @@ async fn c44_b54_a_server_that_is_killed_while_it_indexes_a_former_directory_is_
         .store_tool(&home.data_dir(), &["stats", "--json"])
         .await;
     let stats: serde_json::Value = serde_json::from_str(&told.out).unwrap();
-    assert_eq!(stats["format"], 4);
+    assert_eq!(stats["format"], 5);
 }

@@ -193,7 +193,7 @@ async fn c61_no_token_is_found_anywhere_but_in_the_owners_file() {
         }
         server.terminate();
         let stopped = server.ended(std::time::Duration::from_secs(30)).await;
-        assert_eq!(stopped.code(), Some(0));
+        assert_eq!(stopped.code(), Some(0), "{stopped}: {}", home.said());
         assert!(home.said().contains("TRACE"), "the log was at its finest");
         let secrets = [&good, &owner, &revoked, WRONG, MALFORMED].map(|token| &token[12..]);
         nowhere(&home, &secrets);

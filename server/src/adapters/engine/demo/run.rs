@@ -243,7 +243,7 @@ impl Agent {
     ) -> Result<(), Stop> {
         self.emit(EngineEvent::InputShown { input }).await?;
         self.emit(EngineEvent::TurnStarted).await?;
-        let mut question = Question::read(text);
+        let mut question = Question::read(&read(text).instruction);
         tools::look_up(&mut self.voice, &self.folder, &mut question).await?;
         let said = self.focus.steer(&question, listing);
         self.tell(&said).await
