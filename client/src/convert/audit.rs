@@ -34,7 +34,7 @@ pub(crate) fn page(page: wire::ListAuditRecordsResponse) -> Result<AuditPage, Ma
     let items = page.records.into_iter().map(item);
     Ok(AuditPage {
         items: items.collect::<Result<_, _>>()?,
-        next: (page.next_after_seq > 0).then_some(page.next_after_seq),
+        next: page.has_more.then_some(page.next_after_seq),
         end: Link {
             seq: page.end_seq,
             hash: digest("end_hash", &page.end_hash)?,

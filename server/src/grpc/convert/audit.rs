@@ -30,6 +30,7 @@ pub(crate) fn page(page: AuditPage) -> wire::ListAuditRecordsResponse {
     wire::ListAuditRecordsResponse {
         records: page.items.into_iter().map(record).collect(),
         next_after_seq: page.next.unwrap_or_default(),
+        has_more: page.next.is_some(),
         end_seq: page.end.seq,
         end_hash: page.end.hash.to_string(),
         genesis: page.genesis.to_string(),
