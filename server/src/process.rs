@@ -229,6 +229,7 @@ async fn serve(
     let (identities, registered) =
         identity::identities(config, (data_dir, &start.address), &ports.clock)?;
     let tls = identity::tls_files(config, ports.clock.clone())?;
+    let mut checkpoints = wiring::checkpoints(&store, config, data_dir)?;
     let host = process_host(data_dir)?;
     let parts = start.parts(&ports, &grounds, &host);
     let (agents, lines) = parts.agents(served)?;
@@ -257,7 +258,6 @@ async fn serve(
     notify::ready();
     let server = face(&app, identities.clone(), config);
     let mut fatal = store.fatal();
-    let mut checkpoints = wiring::checkpoints(&store, config, data_dir)?;
     let sweeper = app.forget_bindings();
     let reload = start.options.reload.clone();
     let followed = follow(&identities, (tls, policies), reload, data_dir);
