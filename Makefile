@@ -3,7 +3,7 @@
 FEATURES := sessionplane-server/failpoints
 
 .DEFAULT_GOAL := help
-.PHONY: help run test soak bench mutants lint fmt proto setup
+.PHONY: help run test soak bench mutants fuzz lint fmt proto setup
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
@@ -26,6 +26,9 @@ bench: ## floors and ours in one run, in release mode; see docs/performance.md
 
 mutants: ## break the code in known ways, in a copy, and expect a named test to notice; MUTANTS=text selects
 	tests/mutants.py
+
+fuzz: ## throw bytes at every parser of what comes from outside; SECONDS each (5), PARSERS="names" some of them
+	tests/fuzz.sh $(or $(SECONDS),5) $(PARSERS)
 
 lint: ## formatting, clippy, protos, dependencies; warnings are errors
 	tests/lint.sh
