@@ -495,4 +495,6 @@ mod hostile;
 #[cfg(test)]
 mod mentions;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;

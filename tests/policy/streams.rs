@@ -113,3 +113,42 @@ async fn c55_streams_end_when_their_session_becomes_one_that_their_caller_may_no
     };
     ends_all(&world, relabelled).await;
 }
+
+#[tokio::test]
+async fn c55_c56_a_watch_of_the_trail_ends_when_other_policies_hold_and_its_pages_say_whether_more_follows()
+ {
+    let world = World::new().await;
+    world.hold("@id(\"auditors\") permit (principal in Group::\"auditors\", action == Action::\"ReadAudit\", resource);");
+    let auditor = "team/aud/auditors";
+    for name in ["one", "two"] {
+        world.create(OPERATOR, name, &[]).await;
+    }
+    let page = async |after_seq| -> wire::ListAuditRecordsResponse {
+        let request = wire::ListAuditRecordsRequest {
+            after_seq,
+            page_size: 1,
+            ..Default::default()
+        };
+        let path = "/sessionplane.v1.Audit/ListAuditRecords";
+        world.ask(auditor, path, &request).await.unwrap()
+    };
+    let first = page(0).await;
+    assert_eq!((first.records.len(), first.has_more), (1, true));
+    let last = page(first.next_after_seq).await;
+    assert_eq!((last.records.len(), last.has_more), (1, false));
+
+    let watch = wire::WatchAuditRequest::default().encode_to_vec();
+    let path = "/sessionplane.v1.Audit/WatchAudit";
+    let mut watching = world
+        .begin(Some(auditor), path, watch.into())
+        .await
+        .unwrap();
+    for _ in 0..2 {
+        soon(watching.message()).await.unwrap().expect("a record");
+    }
+    let began = now();
+    world.hold("");
+    let status = end(&mut watching).await.expect("it is ended in words");
+    assert_eq!(status.code(), Code::PermissionDenied, "{status:?}");
+    assert!(began.elapsed() < WITHIN, "{:?}", began.elapsed());
+}

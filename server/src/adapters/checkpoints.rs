@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ impl Signer {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| "is no key")?;
         let digest = Sha256::digest(pair.public_key().as_ref());
         Ok(Self {
-            key_id: digits(&digest[..8]),
+            key_id: hex::encode(&digest[..8]),
             pair,
         })
     }
@@ -115,7 +115,7 @@ impl Signer {
     /// The public key, in hexadecimal digits.
     #[must_use]
     pub fn public(&self) -> String {
-        digits(self.pair.public_key().as_ref())
+        hex::encode(self.pair.public_key().as_ref())
     }
 
     fn sign(&self, tenant: &TenantId, at: Link, now: Timestamp) -> Checkpoint {
@@ -227,22 +227,29 @@ impl Checkpoints {
     }
 }
 
+/// Appends lines, and syncs them with the name of a file that is new. A line that was cut, by a full disk
+/// or a kill, is ended first: it spoils itself, and not the one after it.
 fn append(path: &Path, lines: &[u8]) -> io::Result<()> {
     let mut file = File::options()
+        .read(true)
         .append(true)
         .create(true)
         .mode(0o600)
         .open(path)?;
+    let length = file.metadata()?.len();
+    let mut last = [b'\n'];
+    if let Some(at) = length.checked_sub(1) {
+        file.read_exact_at(&mut last, at)?;
+    }
+    if last != *b"\n" {
+        file.write_all(b"\n")?;
+    }
     file.write_all(lines)?;
-    file.sync_data()
-}
-
-/// Lower-case hexadecimal digits.
-fn digits(bytes: &[u8]) -> String {
-    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    nibbles
-        .filter_map(|nibble| char::from_digit(nibble.into(), 16))
-        .collect()
+    file.sync_data()?;
+    match path.parent() {
+        Some(folder) if length == 0 => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
 }
 
 /// A checkpoint as it is written.
@@ -254,7 +261,7 @@ fn line(checkpoint: &Checkpoint) -> String {
         "hash": body.hash.to_string(),
         "time_ms": body.time_ms,
         "key_id": body.key_id,
-        "signature": digits(&checkpoint.signature),
+        "signature": hex::encode(&checkpoint.signature),
     })
     .to_string()
 }
@@ -328,6 +335,19 @@ mod tests {
         async fn refused(&self, _: Vec<Refusal>) -> Result<(), CommitError> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn c56_a_line_that_was_cut_spoils_none_after_it() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("outside.jsonl");
+        append(&path, b"{\"seq\": 1}\n").unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(8).unwrap();
+        append(&path, b"{\"seq\": 2}\n").unwrap();
+        append(&path, b"{\"seq\": 3}\n").unwrap();
+        let lines = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(lines, "{\"seq\": \n{\"seq\": 2}\n{\"seq\": 3}\n");
     }
 
     /// The documented vector, made here.

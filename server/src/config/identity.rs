@@ -272,7 +272,7 @@ fn check_groups(key: &str, groups: &[String]) -> Result<Vec<String>, ConfigError
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Sources, load};
+    use super::super::testing::settings;
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Registered>, String> {
@@ -343,17 +343,6 @@ mod tests {
             let error = read(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");
         }
-    }
-
-    fn settings(text: &str) -> Result<super::super::Settings, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("config.toml");
-        std::fs::write(&file, text).unwrap();
-        let sources = Sources {
-            file: Some(file),
-            ..Sources::default()
-        };
-        load(&sources).map_err(|error| error.to_string())
     }
 
     #[test]

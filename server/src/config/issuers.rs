@@ -323,22 +323,11 @@ pub(super) const CLAIMS: Setting = Setting {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Settings, Sources, load};
+    use super::super::testing::settings;
 
     const GITHUB: &str = "[identity.issuers.github]\n\
         issuer = \"https://token.actions.githubusercontent.com\"\naudiences = [\"sessionplane\"]\n\
         jwks_url = \"https://token.actions.githubusercontent.com/.well-known/jwks\"\n";
-
-    fn settings(text: &str) -> Result<Settings, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("config.toml");
-        std::fs::write(&file, text).unwrap();
-        let sources = Sources {
-            file: Some(file),
-            ..Sources::default()
-        };
-        load(&sources).map_err(|error| error.to_string())
-    }
 
     #[test]
     fn c54_issuers_and_claims_are_read() {
