@@ -25,14 +25,16 @@ RULE = re.compile(r"^- \*\*C(\d+)\*\*", re.MULTILINE)
 
 # Clauses of rules in scope whose subject comes in a later part: C1-C64 are scheduled by parts A to I.
 LATER = [
-    ("C4", "hidden sessions within a tenant, by policy", "E"),
     ("C3, C10, C11, C40", "messages", "F"),
     ("C27, C31, C36, C41", "a shared store and replicas", "later than I"),
     ("C15", "capacity", "F"),
     ("C43", "adoption of an engine transcript ahead of ours", "G"),
-    ("C54", "identities by certificate and JWT", "E"),
-    ("C55", "streams that a change of policy ends", "E"),
-    ("C56", "sequence, chain hash and checkpoints", "E"),
+    ("C54", "identities of sessions' own agents", "E"),
+    ("C56", "records of refusals, how a call came, and why something happened", "E"),
+    ("C58", "answers to questions and what a compaction is asked to keep, by their trust", "E"),
+    ("C59", "origins in the audit record", "E"),
+    ("C60", "budgets and request rates", "E"),
+    ("C61", "retention", "E"),
 ]
 
 
@@ -75,7 +77,7 @@ LATER_FAULTS = [
     ("B16, B18, B20, B38", "messages of the inbox", "F"),
     ("B34, B36, B52", "two servers on one store; until then a second one is refused, and old tokens are", "later than I"),
     ("B56", "the time to open a store that was written for long", "not scheduled"),
-    ("B64", "origins in policy, and in what a model reads", "E"),
+    ("B64", "origins in the audit record", "E"),
 ]
 
 
